@@ -285,7 +285,9 @@ impl App {
                     password: password.clone(),
                     at: changed.next_change(now),
                 };
-                let event = Event::new(Kind::PasswordChanged, now).user(&user.id).address(&browser.origin.address);
+                // The others end without lines of their own.
+                let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
+                let event = event.detail("ended", "others");
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
                 let ahead = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes);
                 let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
@@ -340,8 +342,9 @@ impl App {
                 if !found.is_some_and(|(found, _)| still(&found)) {
                     return Ok(Decision::refuse(()));
                 }
-                let event =
-                    Event::new(Kind::SignedOut, now).user(&user.id).session(&session.id).detail("which", "others");
+                // No session of its own: whoever asks for lines about the one that goes on would read that it ended.
+                let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
+                let event = event.detail("kept", session.id.as_str());
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
                 let Decision { changes, reply } = renew(session, now, &fresh);
                 // This session first: whoever is issued something in it by a copy of its cookie holds its row, and what they

@@ -165,7 +165,7 @@ impl App {
         browser: &Browser,
         before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        let (app, caller, browser) = (self.clone(), caller.clone(), browser.clone());
+        let (app, caller, browser) = (self.clone(), caller.clone(), on_screen_of(&caller.client, browser));
         to_the_end(|pledge| async move {
             match app.try_in(&pledge, app.own_flow(), &typed, &browser).await? {
                 Ok(signed_in) => app.hand_over(&caller, signed_in, (&browser, before.as_ref())).await,
@@ -184,7 +184,7 @@ impl App {
         browser: &Browser,
         before: Option<Secret>,
     ) -> Result<Result<Entered, NotIn>, Fault> {
-        let (app, caller, browser) = (self.clone(), caller.clone(), browser.clone());
+        let (app, caller, browser) = (self.clone(), caller.clone(), on_screen_of(&caller.client, browser));
         to_the_end(|pledge| async move {
             match app.make_account(&pledge, app.own_flow(), &typed, &browser).await? {
                 Ok(signed_in) => app.hand_over(&caller, signed_in, (&browser, before.as_ref())).await,
@@ -332,7 +332,7 @@ impl App {
         typed: PasswordChange,
         browser: &Browser,
     ) -> Result<Result<Entered, NotChanged>, Fault> {
-        let (app, browser) = (self.clone(), browser.clone());
+        let (app, browser) = (self.clone(), on_screen_of(&opened.client, browser));
         to_the_end(|pledge| async move {
             let who = Changing { session: &opened.session, user: &opened.user, client: Some(&opened.client.id) };
             let changed = match app.set_new_password(&pledge, &who, &typed, &browser).await? {
@@ -374,6 +374,11 @@ impl App {
     pub fn line_of(&self, refresh: &Secret) -> Option<FamilyId> {
         RefreshToken::read(refresh.reveal(), &self.keyring.sealing).map(|token| token.family)
     }
+}
+
+/// A browser, or an application on its device, that shows a screen of this client.
+fn on_screen_of(client: &Client, browser: &Browser) -> Browser {
+    Browser { origin: browser.origin.by_way_of(Some(&client.id)), ..browser.clone() }
 }
 
 impl Opened {

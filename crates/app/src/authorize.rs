@@ -8,7 +8,7 @@ use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::{SessionId, UserId};
 use rules::jose::{Alg, Expect, Typ};
-use rules::login::session::{Session, Started};
+use rules::login::session::{Origin, Session, Started};
 use rules::oauth::authorize::{self, Back, Request};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
@@ -353,6 +353,30 @@ impl App {
             Ok((scene, _)) => self.show(&scene, Step::SignIn, None, &mut Turn { flow, consented: false, browser }),
             Err(outcome) => Ok(*outcome),
         }
+    }
+
+    /// The authorization request of a flow, where it has one that is still right.
+    pub(crate) async fn scene_of(&self, flow: &Flow) -> Result<Option<Scene>, Fault> {
+        let Some((params, client, epoch)) = self.request_of(flow).await? else { return Ok(None) };
+        Ok(self.scene(&params, Some(&client), epoch, true).await?.ok())
+    }
+
+    /// The same before it is judged: its parameters, and its application as it is at that epoch.
+    async fn request_of(&self, flow: &Flow) -> Result<Option<(Params, Arc<Client>, i64)>, Fault> {
+        let (To::Client(_), Some(params)) = (&flow.to, flow.params()) else { return Ok(None) };
+        let Ok(client) = authorize::client_id(&params) else { return Ok(None) };
+        let epoch = self.epoch().await?;
+        Ok(self.client(&client, epoch).await?.map(|client| (params, client, epoch)))
+    }
+
+    /// Where somebody comes from who is on the way to `flow`, by way of its application. Only the log says so: where that cannot
+    /// be read now, nobody is kept from their answer.
+    pub(crate) async fn origin_of(&self, flow: Option<&Flow>, browser: &Browser) -> Origin {
+        let asked = match flow {
+            Some(flow) => self.request_of(flow).await.ok().flatten(),
+            None => None,
+        };
+        browser.origin.by_way_of(asked.as_ref().map(|(_, client, _)| &client.id))
     }
 
     /// The rest of a flow in the very batch that starts its session: a code where nothing more is to be asked, so that

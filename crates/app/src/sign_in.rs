@@ -2,7 +2,7 @@
 
 use crate::authorize::Scene;
 use crate::browser::Browser;
-use crate::flow::{Flow, To};
+use crate::flow::Flow;
 use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed_at, read};
 use crate::settle::Ahead;
@@ -16,9 +16,8 @@ use rules::decision::Change;
 use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
-use rules::login::session::Started;
+use rules::login::session::{Origin, Started};
 use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd};
-use rules::oauth::authorize;
 use rules::oauth::redirect::{Mode, Response};
 use rules::people::User;
 use rules::people::names::LoginKey;
@@ -77,6 +76,8 @@ struct Attempt<'a> {
     known: bool,
     password: &'a [u8],
     browser: &'a Browser,
+    /// On the way to what, where it is a sign-in.
+    flow: Option<&'a Flow>,
 }
 
 /// An attempt that was counted, and may be made.
@@ -163,7 +164,7 @@ impl App {
         browser: &Browser,
     ) -> Result<Option<Result<SignedIn, Refusal>>, Fault> {
         let login = self.asked_of(flow, typed).await?;
-        let attempt = &self.attempt(&login, &typed.password, browser).await?;
+        let attempt = &Attempt { flow: Some(flow), ..self.attempt(&login, &typed.password, browser).await? };
         let tried = match self.hash(pledge, attempt).await? {
             Ok(tried) => tried,
             Err(refusal) => return Ok(Some(Err(refusal))),
@@ -210,15 +211,16 @@ impl App {
                 return Ok(Decision::refuse(None).and(Change::GiveBack(counted.clone())));
             }
             let before = self.prove(attempt.browser, before, now);
+            let scene = scene.or(|| self.scene_of(flow)).await?;
+            let origin = attempt.browser.origin.by_way_of(scene.as_ref().map(|scene| &scene.client.id));
             let after = After {
                 user: user.as_ref(),
                 matches: proof.ok && expected && same,
                 counters: &attempt.counters,
                 before: before.as_ref().map(|(session, _)| session),
-                origin: &attempt.browser.origin,
+                origin: &origin,
             };
             let judged = judge(&after, &self.realm.settings, now, &fresh);
-            let scene = scene.or(|| self.scene_of(flow)).await?;
             let followed = self.follow((judged, user), scene.as_ref(), flow, (now, &fresh)).await?;
             Ok(Decision { changes: followed.changes, reply: followed.reply.map_err(Some) })
         })
@@ -267,7 +269,7 @@ impl App {
             account: account_key(&self.keyring.lookup, &account, device.as_deref()),
             shared: self.shared_counters("sign-in", browser),
         };
-        Ok(Attempt { key, counters, user, known: device.is_some(), password, browser })
+        Ok(Attempt { key, counters, user, known: device.is_some(), password, browser, flow: None })
     }
 
     /// Counts the attempt as failed, once it may be made beside those that are under way. Whoever waits for others of the
@@ -326,7 +328,8 @@ impl App {
         let (Admitted { counted, slowed, epoch, .. }, coming, hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                self.reject(Rejection::Throttled(None)).await;
+                let Origin { client, .. } = self.origin_of(attempt.flow, attempt.browser).await;
+                self.reject(Rejection::Throttled(client)).await;
                 return Ok(Err(refusal));
             }
         };
@@ -386,14 +389,10 @@ impl App {
 
     /// An attempt without an outcome: it counts if it was made, and is given back if nothing was tried.
     async fn not_hashed(&self, attempt: &Attempt<'_>, counted: &Counted, made: bool) -> Result<(), Fault> {
+        let origin = &self.origin_of(attempt.flow.filter(|_| made), attempt.browser).await;
         let settled = self.settle(|now, _| async move {
-            let after = After {
-                user: attempt.user.as_ref(),
-                matches: false,
-                counters: &attempt.counters,
-                before: None,
-                origin: &attempt.browser.origin,
-            };
+            let (user, counters) = (attempt.user.as_ref(), &attempt.counters);
+            let after = After { user, matches: false, counters, before: None, origin };
             Ok(match made {
                 true => leave_open(&after, now),
                 false => Decision::accept(()).and(Change::GiveBack(counted.clone())),
@@ -429,15 +428,6 @@ impl App {
             }
         };
         Ok(Decision { changes, reply: Ok((started, user, respond)) })
-    }
-
-    /// The authorization request of a flow, where it has one that is still right.
-    pub(crate) async fn scene_of(&self, flow: &Flow) -> Result<Option<Scene>, Fault> {
-        let (To::Client(_), Some(params)) = (&flow.to, flow.params()) else { return Ok(None) };
-        let Ok(client) = authorize::client_id(&params) else { return Ok(None) };
-        let epoch = self.epoch_of(self.ask(Epoch).await?)?;
-        let client = self.client(&client, epoch).await?;
-        Ok(self.scene(&params, client.as_ref(), epoch, true).await?.ok())
     }
 
     /// Who a hash is charged to: the realm first, then the address.

@@ -11,6 +11,7 @@ use crate::{App, Fault, entropy};
 use rules::events::Rejection;
 use rules::id::UserId;
 use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
+use rules::login::session::Origin;
 use rules::login::sign_up;
 use rules::login::throttle::{Seen, Shared};
 use rules::people::names::{BadName, Email, Username};
@@ -193,7 +194,8 @@ impl App {
         let _stake = match self.may_sign_up(&shared).await? {
             Ok(stake) => stake,
             Err(wait) => {
-                self.reject(Rejection::Throttled(None)).await;
+                let Origin { client, .. } = self.origin_of(Some(&flow), browser).await;
+                self.reject(Rejection::Throttled(client)).await;
                 return Ok(Err(NotMade::Wait(wait)));
             }
         };
@@ -205,14 +207,13 @@ impl App {
             Ok(person) => person,
             Err(problems) => return Ok(Err(NotMade::Problems(problems))),
         };
-        let (person, shared) = (&person, &shared[..]);
+        let (person, shared, origin) = (&person, &shared[..], &self.origin_of(Some(&flow), browser).await);
         let made = self
             .settle(|now, fresh| async move {
                 let taken = self.ask(person.by_name()).await?.is_some();
                 let user = person.user(now);
                 let before = self.session(browser).await?.map(|(session, _)| session);
-                let (before, origin) = (before.as_ref(), &browser.origin);
-                let ask = sign_up::SignUp { user: &user, taken, shared, before, origin };
+                let ask = sign_up::SignUp { user: &user, taken, shared, before: before.as_ref(), origin };
                 let judged = sign_up::judge(&ask, &self.realm.settings, now, &fresh);
                 Ok(judged.map(|started| (started, user)))
             })

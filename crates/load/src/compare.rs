@@ -17,6 +17,11 @@ use std::fmt;
 
 pub use crate::welch::student;
 
+/// Slices with anything in them that a side needs for a verdict: drawn from fewer, most draws are alike, and none shows what there
+/// might have been.
+const SLICES: usize = 5;
+/// Iterations that a side needs for a verdict on its p95 and its p99: of fewer, that is the longest, or nearly.
+const TAILS: [u64; 2] = [20, 100];
 /// Runs of each that are enough for an interval over runs.
 const RUNS: usize = 5;
 /// Times that is drawn: fewer where it is tested, which compares many and is not optimised.
@@ -63,13 +68,21 @@ pub struct Figure {
     pub b: f64,
     /// B over A.
     pub ratio: f64,
-    /// The interval of the ratio.
+    /// The interval of the ratio; without any limit where there is too little for one.
     pub low: f64,
     /// Its other end.
     pub high: f64,
 }
 
+/// The interval of a figure of which there is too little to say anything.
+const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
 impl Figure {
+    /// True when there was enough for a verdict.
+    pub fn is_judged(&self) -> bool {
+        (self.low, self.high) != OPEN
+    }
+
     /// True when the interval does not cover 1.
     pub fn differs(&self) -> bool {
         !(self.low..=self.high).contains(&1.0)
@@ -88,13 +101,18 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
         return Err(Refusal::Use(line));
     }
     let (of_a, of_b) = (workloads(a), workloads(b));
+    let holds_none = |(_, series, runs): &(&str, &Series, bool)| *runs && series.found.is_none();
+    if let Some((name, ..)) = [("A", a, of_a.is_empty()), ("B", b, of_b.is_empty())].iter().find(|one| holds_none(one))
+    {
+        return Err(Refusal::Use(format!("{name} holds no runs")));
+    }
     let names = |of: &[(&str, Vec<&Report>)]| of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = match (&a.found, &b.found) {
         (None, None) => None,
         (Some(of_a), Some(of_b)) => Some((of_a, of_b)),
         _ => return Err(Refusal::Use("one is a search, the other is not".to_owned())),
     };
-    if of_a.is_empty() && found.is_none() || names(&of_a) != names(&of_b) {
+    if names(&of_a) != names(&of_b) {
         let whole = |series: &Series, names: String| match &series.programme {
             Some(programme) => format!("{programme} ({names})"),
             None => names,
@@ -156,11 +174,14 @@ type Row = [f64; 6];
 
 fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<Part, Refusal> {
     let (of_a, of_b, intervals) = if by_runs { over_runs(a, b) } else { over_slices(a, b)? };
-    let figure = |at: usize| {
-        let (a, b, (low, high)) = (of_a[at], of_b[at], intervals[at]);
-        Figure { name: NAMES[at], a, b, ratio: b / a, low, high }
-    };
     let sides = [("A", a), ("B", b)];
+    let thin = sides.map(|(side, runs)| (side, thin(runs, by_runs)));
+    let figure = |at: usize| {
+        let (low, high) = if thin.iter().any(|(_, thin)| thin[at]) { OPEN } else { intervals[at] };
+        Figure { name: NAMES[at], a: of_a[at], b: of_b[at], ratio: of_b[at] / of_a[at], low, high }
+    };
+    let figures: Vec<_> = (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect();
+    let few = thin.iter().filter_map(|(side, thin)| too_few(side, thin, &figures));
     let idle = |runs: &[&Report]| match by_runs {
         true => runs.iter().any(|run| run.iterations == 0),
         false => runs.iter().all(|run| run.iterations == 0),
@@ -176,11 +197,33 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
         interval: "95 % interval",
         notes: idle
             .map(|(side, _)| format!("{side} has a run in which nothing came out well: latencies are not compared."))
+            .chain(few)
             .chain(apart)
             .chain(differences(a, b))
             .collect(),
-        figures: (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect(),
+        figures,
     })
+}
+
+/// The figures for which a side has too little for a verdict. That nothing came out well is enough to say so.
+fn thin(runs: &[&Report], by_runs: bool) -> [bool; 6] {
+    let slices = || runs.iter().flat_map(|run| &run.timeline);
+    let with = |count: fn(&Slice) -> u64| slices().filter(|slice| count(slice) > 0).count();
+    let (well, ended) =
+        (with(|slice| slice.latencies.count()), with(|slice| slice.done + slice.failed + slice.refused));
+    let (few, few_ended) = (!by_runs && well < SLICES, !by_runs && (1..SLICES).contains(&ended));
+    let count: u64 = match by_runs {
+        true => runs.iter().map(|run| run.iterations).sum(),
+        false => slices().map(|slice| slice.latencies.count()).sum(),
+    };
+    [false, few, few, few || count < TAILS[0], few || count < TAILS[1], few_ended]
+}
+
+/// Which of the figures that are shown a side has too little for.
+fn too_few(side: &str, thin: &[bool; 6], shown: &[Figure]) -> Option<String> {
+    let names = NAMES.iter().zip(thin).filter(|(name, thin)| **thin && shown.iter().any(|one| one.name == **name));
+    let names: Vec<_> = names.map(|(name, _)| *name).collect();
+    (!names.is_empty()).then(|| format!("Too few came out well in {side} for a verdict on {}.", names.join(", ")))
 }
 
 type Intervals = [(f64, f64); 6];
@@ -297,6 +340,10 @@ impl fmt::Display for Comparison {
             writeln!(f, "{workload:20}{:>12}{:>12}{:>9}   {interval}", "A", "B", "B / A")?;
             for figure in figures {
                 let Figure { name, a, b, ratio, low, high } = figure;
+                if !figure.is_judged() {
+                    writeln!(f, "{name:20}{a:>12.2}{b:>12.2}{ratio:>9.3}   too few for a verdict")?;
+                    continue;
+                }
                 let verdict = match figure.differs() {
                     true if *ratio > 1.0 => "B is higher",
                     true => "B is lower",

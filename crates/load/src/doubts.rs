@@ -32,8 +32,13 @@ fn of_origins(a: &Series, b: &Series) -> Option<String> {
 
 /// By what the terms of two searches differ.
 pub fn of_terms(a: &Found, b: &Found) -> Option<String> {
-    let told = |found: &Found| format!("p99 at or below {} ms with {} % of errors", found.p99_ms, found.errors * 100.0);
-    let differ = a.p99_ms != b.p99_ms || a.errors != b.errors;
+    let told = |found: &Found| {
+        let whose = found.judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
+        format!("p99{whose} at or below {} ms with {} % of errors", found.p99_ms, found.errors * 100.0)
+    };
+    // Of a result of before it is not known whose p99 that was.
+    let judged_apart = a.judged.is_some() && b.judged.is_some() && a.judged != b.judged;
+    let differ = a.p99_ms != b.p99_ms || a.errors != b.errors || judged_apart;
     differ.then(|| format!("A kept {}, B {}: these are limits of different terms.", told(a), told(b)))
 }
 
@@ -86,6 +91,7 @@ mod tests {
     use crate::compare::compare;
     use crate::made::Made;
     use crate::report::StepReport;
+    use crate::search::Judged;
     use crate::visitor::Step;
 
     fn good() -> Series {
@@ -93,7 +99,7 @@ mod tests {
     }
 
     fn found(by_generator: bool) -> Found {
-        Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, by_generator }
+        Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, judged: None, by_generator }
     }
 
     #[test]
@@ -136,6 +142,14 @@ mod tests {
         let expected = "A kept p99 at or below 500 ms with 0 % of errors, B p99 at or below 50 ms with 1 % of errors: \
                         these are limits of different terms.";
         assert_eq!(notes, [expected]);
+        // Red without `judged_apart`: the slowest of 5 % are in one of the two.
+        let judged = |whose| search("w1", Found { judged: Some(whose), errors: 0.05, ..found(false) });
+        let notes = compare(&judged(Judged::All), &judged(Judged::Answered)).unwrap().notes;
+        assert!(
+            notes[0].starts_with("A kept p99 of all at") && notes[0].contains("B p99 of the answered"),
+            "{notes:?}"
+        );
+        assert!(compare(&judged(Judged::All), &judged(Judged::All)).unwrap().notes.is_empty());
     }
 
     /// Red without `differences`: two providers of which one was asked something else compare as if they had done the same.

@@ -289,6 +289,11 @@ impl Client {
             Proof::Nothing => vec![("client_id", &self.id)],
         }
     }
+
+    /// Whether what is asked is an authentication, so that there is an ID token (OpenID Connect Core §3.1.2.1).
+    pub fn asks_for_id_token(&self) -> bool {
+        self.scope.split(' ').any(|scope| scope == "openid")
+    }
 }
 
 impl Plan {

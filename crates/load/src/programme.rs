@@ -170,7 +170,7 @@ fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -
         let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
         let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..once_more(plan) };
         let report = whole(plan, run(&[&[flood], light.as_slice()].concat())?)?;
-        trials.push(Trial { offered: rate, holds: None, report });
+        trials.push(Trial { offered: rate, holds: None, judged: None, report });
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
             return Err(Refusal::Use(idle.clone().unwrap_or_default()));
         }
         let holds = terms.hold(&report);
-        trials.push(Trial { offered: rate, holds: Some(holds), report });
+        trials.push(Trial { offered: rate, holds: Some(holds), judged: terms.judged(&report), report });
         Ok::<_, Refusal>(holds)
     });
     let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && (alone.is_none() || idle.is_some()))?;
@@ -243,6 +243,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         not: lowest.map(|trial| trial.offered),
         p99_ms: terms.p99.as_secs_f64() * 1000.0,
         errors: terms.errors,
+        judged: best.judged,
         by_generator: lowest.is_some_and(by_generator),
     };
     Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() }
@@ -257,8 +258,7 @@ fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> b
 
 /// True when the server alone would have kept the terms: without the share of the time in which the generator waited for a core.
 fn is_by_wait(report: &Report, terms: &Terms) -> bool {
-    let own = report.p99_of_all.map(|p99| p99 * (1.0 - report.generator_waited));
-    report.waits() && terms.hold_at(own, report)
+    report.waits() && terms.hold_with(1.0 - report.generator_waited, report)
 }
 
 #[cfg(test)]

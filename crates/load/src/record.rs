@@ -104,6 +104,8 @@ pub struct Record {
     pub requests: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
+    /// Pauses that a visitor made because there was no connection, in the window.
+    pub rested: u64,
     /// Iterations that the server refused politely (503 or 429 with Retry-After), by step and status.
     pub refused: BTreeMap<(Step, u16), Latencies>,
     /// Iterations that failed, by step and reason.
@@ -162,6 +164,7 @@ impl Record {
         self.ended += other.ended;
         self.requests += other.requests;
         self.waited += other.waited;
+        self.rested += other.rested;
         self.unfinished += other.unfinished;
         if other.busy.all() > self.busy.all() {
             self.busy = other.busy;
@@ -220,9 +223,10 @@ mod tests {
         record.take(&lap, second, Duration::from_millis(99), &setback(refused));
         record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
         record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
+        record.rested = 3;
         let mut whole = record.clone();
         whole.merge(&record);
-        assert_eq!((whole.iterations.count(), whole.requests), (2, 16));
+        assert_eq!((whole.iterations.count(), whole.requests, whole.rested), (2, 16, 6));
         assert_eq!(whole.iterations.max().round(), 10.0);
         assert_eq!(whole.steps[&Step::Authorize].count(), 8);
         let refused = &whole.refused[&(Step::Token, 503)];

@@ -63,6 +63,9 @@ pub struct Report {
     /// Starts of an open loop that found no free user: their wait is in the latencies, and is the generator's.
     #[serde(default)]
     pub waited_for_users: u64,
+    /// Pauses of 100 ms that a visitor made because no connection could be made: going on at once, it would only go round.
+    #[serde(default)]
+    pub rested: u64,
     /// Whole iterations without a setback; in an open loop from their scheduled start.
     pub latency: Latency,
     /// The 99th percentile in milliseconds over all that was due, where what failed, was refused or was not answered is later than
@@ -217,6 +220,7 @@ impl Report {
             refused,
             unfinished,
             waited_for_users: record.waited,
+            rested: record.rested,
             latency: Latency::from(&record.iterations),
             p99_of_all: p99_of_all(&record.iterations, failed + refused + late),
             steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),

@@ -1,12 +1,13 @@
 //! Finding the limit: the highest rate that still holds.
 
-use crate::report::Report;
+use crate::report::{Report, told};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What a server has to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The 99th percentile, over all that was due: who was not answered waited longer than anybody.
+    /// The 99th percentile; [`Terms::judged`] says of whom.
     pub p99: Duration,
     /// The share of iterations that may fail, be refused or not end in time.
     pub errors: f64,
@@ -14,16 +15,59 @@ pub struct Terms {
     pub precision: f64,
 }
 
-impl Terms {
-    /// True when a server kept them. Where more than 1 % was not answered no 99th percentile was kept, whatever errors are borne.
-    pub fn hold(&self, report: &Report) -> bool {
-        self.hold_at(report.p99_of_all, report)
+/// Whose 99th percentile a rate was judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// Of all that was due: who was not answered waited longer than anybody.
+    All,
+    /// Of what was answered: more than 1 % was not, so that all have none, and so many errors are borne.
+    Answered,
+}
+
+impl Judged {
+    /// That percentile of a report, in milliseconds.
+    pub fn p99(self, report: &Report) -> Option<f64> {
+        match self {
+            Judged::All => report.p99_of_all,
+            Judged::Answered => (report.iterations > 0).then_some(report.latency.p99),
+        }
     }
 
-    /// The same, had its p99 been this one.
-    pub(crate) fn hold_at(&self, p99_of_all: Option<f64>, report: &Report) -> bool {
-        let in_time = p99_of_all.is_some_and(|p99| p99 <= self.p99.as_secs_f64() * 1000.0);
+    /// As a table has it: `p99 of all 12.30 ms`.
+    pub(crate) fn told(self, report: &Report) -> String {
+        format!("p99 of {} {} ms", self.whose(), told(report.iterations, self.p99(report).unwrap_or_default()))
+    }
+
+    /// Of whom it is.
+    pub(crate) const fn whose(self) -> &'static str {
+        match self {
+            Judged::All => "all",
+            Judged::Answered => "the answered",
+        }
+    }
+}
+
+impl Terms {
+    /// True when a server kept them.
+    pub fn hold(&self, report: &Report) -> bool {
+        self.hold_with(1.0, report)
+    }
+
+    /// The same, had its p99 been this share of what it was.
+    pub(crate) fn hold_with(&self, share: f64, report: &Report) -> bool {
+        let p99 = self.judged(report).and_then(|judged| judged.p99(report));
+        let in_time = p99.is_some_and(|p99| p99 * share <= self.p99.as_secs_f64() * 1000.0);
         in_time && report.error_rate() <= self.errors
+    }
+
+    /// Whose p99 a report is judged by: that of all where there is one, else that of the answered where so many errors are borne.
+    /// `None` where they are not, which says enough.
+    pub fn judged(&self, report: &Report) -> Option<Judged> {
+        match report.p99_of_all {
+            Some(_) => Some(Judged::All),
+            None => (report.iterations > 0 && report.error_rate() <= self.errors).then_some(Judged::Answered),
+        }
     }
 }
 
@@ -82,15 +126,35 @@ mod tests {
         (found.unwrap(), trials)
     }
 
-    /// Red where latencies are those of who was answered: a server that drops the slow ones would be fast.
+    fn terms(errors: f64) -> Terms {
+        Terms { p99: Duration::from_millis(500), errors, precision: 0.05 }
+    }
+
+    /// Red where latencies are always those of who was answered: a server that drops the slow ones would be fast.
     #[test]
-    fn a_server_that_answers_few_keeps_no_percentile() {
+    fn who_was_not_answered_is_later_than_anybody_where_that_can_be_said() {
         let holds = |errors: f64, p99_of_all: Option<f64>| {
             let report = Report { failed: 3, p99_of_all, ..crate::report::tests::report("jwks", 97, 97.0) };
-            Terms { p99: Duration::from_millis(500), errors, precision: 0.05 }.hold(&report)
+            terms(errors).hold(&report)
         };
-        let all = [holds(0.05, None), holds(0.05, Some(500.0)), holds(0.05, Some(501.0)), holds(0.02, Some(10.0))];
-        assert_eq!(all, [false, true, false, false]);
+        let all = [holds(0.05, Some(500.0)), holds(0.05, Some(501.0)), holds(0.02, Some(10.0)), holds(0.02, None)];
+        assert_eq!(all, [true, false, false, false]);
+    }
+
+    /// Red without `Judged::Answered`: from 1 % on, no share of errors that is borne makes a rate hold.
+    #[test]
+    fn errors_that_are_borne_leave_the_percentile_of_the_answered() {
+        let of = |errors: f64, p99: f64| {
+            let like = crate::report::tests::report("jwks", 97, 97.0);
+            let latency = crate::report::Latency { p99, ..like.latency };
+            let report = Report { failed: 3, p99_of_all: None, latency, ..like };
+            (terms(errors).judged(&report), terms(errors).hold(&report))
+        };
+        assert_eq!(of(0.05, 500.0), (Some(Judged::Answered), true));
+        assert_eq!(of(0.05, 501.0), (Some(Judged::Answered), false));
+        assert_eq!(of(0.02, 10.0), (None, false));
+        let none = Report { failed: 9, p99_of_all: None, ..crate::report::tests::report("jwks", 0, 0.0) };
+        assert!(terms(1.0).judged(&none).is_none() && !terms(1.0).hold(&none), "nobody has no percentile");
     }
 
     #[test]

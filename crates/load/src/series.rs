@@ -3,6 +3,7 @@
 use crate::made::Made;
 use crate::record::variation;
 use crate::report::{Report, told};
+use crate::search::Judged;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -40,6 +41,9 @@ pub struct Trial {
     pub offered: f64,
     /// Whether the server kept the terms; `None` in a sweep, which has none.
     pub holds: Option<bool>,
+    /// Whose p99 that goes by; `None` where there were more errors than are borne, in a sweep, and in a result of before this was told.
+    #[serde(default)]
+    pub judged: Option<Judged>,
     /// What it did.
     pub report: Report,
 }
@@ -55,6 +59,9 @@ pub struct Found {
     pub p99_ms: f64,
     /// The share of errors that was borne.
     pub errors: f64,
+    /// Whose p99 the rate that held was judged by; `None` in a result of before this was told.
+    #[serde(default)]
+    pub judged: Option<Judged>,
     /// True when the generator was the bottleneck where it did not hold, or had too few users to say more: the limit may be the
     /// generator's.
     pub by_generator: bool,
@@ -149,12 +156,13 @@ impl Series {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { rate, not, p99_ms, errors, by_generator } = self;
+        let Found { rate, not, p99_ms, errors, judged, by_generator } = self;
         let errors = errors * 100.0;
         let digits = if *rate < 10.0 { 3 } else { 1 };
+        let whose = judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
         write!(
             f,
-            "Holds {rate:.digits$} iterations/s with p99 at or below {p99_ms} ms and {errors} % of errors or fewer; "
+            "Holds {rate:.digits$} iterations/s with p99{whose} at or below {p99_ms} ms and {errors} % of errors or fewer; "
         )?;
         match not {
             Some(not) => writeln!(f, "does not hold {not:.digits$}.")?,
@@ -252,14 +260,15 @@ pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
 }
 
 impl Trial {
-    /// Whether it held, and whether that says more of the generator than of the server.
+    /// Whether it held, by whose p99, and whether that says more of the generator than of the server.
     fn remark(&self) -> String {
         let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
+        let judged = self.judged.map(|judged| judged.told(&self.report));
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
         let bound = all().any(|one| one.is_busy() || one.is_starved()).then_some("generator bound");
         let few = all().any(Report::lacks_users).then_some("no user free");
         let means = all().any(Report::lacks_means).then_some("no port or file left");
-        verdict.into_iter().chain(bound).chain(few).chain(means).collect::<Vec<_>>().join(", ")
+        verdict.into_iter().chain(judged.as_deref()).chain(bound).chain(few).chain(means).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -329,7 +338,7 @@ mod tests {
             let mut report = crate::report::tests::report("w1", 10, 9.5);
             report.beside = vec![crate::report::tests::report("jwks", 3, 3.0)];
             report.generator_busiest = busiest;
-            Trial { offered, holds, report }
+            Trial { offered, holds, judged: None, report }
         };
         let series = Series { trials: vec![trial(5.0, Some(true), 0.1), trial(20.0, None, 0.99)], ..Series::default() };
         let text = series.to_string();
@@ -344,6 +353,26 @@ mod tests {
         let mut few = trial(20.0, Some(false), 0.1);
         few.report.waited_for_users = 5;
         assert_eq!(few.remark(), "does not hold, no user free");
+    }
+
+    /// Red without `judged`: a p99 that stands beside a verdict need not be the one that it goes by.
+    #[test]
+    fn a_verdict_says_whose_p99_it_goes_by() {
+        // To three digits, as a histogram has it.
+        let report = crate::report::tests::report("jwks", 97, 97.0);
+        let some = Report { failed: 3, p99_of_all: None, ..report.clone() };
+        let remark = |holds, judged, report| Trial { offered: 1.0, holds: Some(holds), judged, report }.remark();
+        assert_eq!(remark(true, Some(Judged::All), report), "holds, p99 of all 10.01 ms");
+        assert_eq!(remark(true, Some(Judged::Answered), some.clone()), "holds, p99 of the answered 10.01 ms");
+        assert_eq!(remark(false, None, some), "does not hold");
+        let found = |judged| {
+            let found = Found { rate: 9.0, not: None, p99_ms: 500.0, errors: 0.05, judged, by_generator: false };
+            found.to_string()
+        };
+        assert!(found(Some(Judged::Answered)).contains("with p99 of the answered at or below 500 ms and 5 % of"));
+        assert!(
+            found(Some(Judged::All)).contains("with p99 of all at or below") && found(None).contains("with p99 at")
+        );
     }
 
     #[test]

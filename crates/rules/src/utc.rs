@@ -39,17 +39,19 @@ pub fn date(at: Time) -> String {
     format!("{year:04}-{month:02}-{of_month:02}")
 }
 
-/// The moment of `YYYY-MM-DD`, `YYYY-MM-DDTHH:MM` or `YYYY-MM-DDTHH:MM:SS`, with or without a `Z`: always UTC.
+/// The moment of `YYYY-MM-DD`, `YYYY-MM-DDTHH:MM` or `YYYY-MM-DDTHH:MM:SS`, with or without a `Z`: always UTC. Seconds may have a
+/// fraction (RFC 3339 §5.6, time-secfrac), of which what is less than a millisecond does not count.
 pub fn parse(text: &str) -> Option<Time> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
+    let (time, fraction) = time.split_once('.').map_or((time, None), |(time, fraction)| (time, Some(fraction)));
     let numbers = |text: &str, mark: char| -> Option<Vec<i64>> {
         let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()) && (1..=4).contains(&part.len());
         text.split(mark).map(|part| plain(part).then(|| part.parse().ok()).flatten()).collect()
     };
     let (&[year, month, day], time) = (numbers(day, '-')?.as_slice(), numbers(time, ':')?) else { return None };
     let (hour, minute, second) = match *time.as_slice() {
-        [hour, minute] => (hour, minute, 0),
+        [hour, minute] if fraction.is_none() => (hour, minute, 0),
         [hour, minute, second] => (hour, minute, second),
         _ => return None,
     };
@@ -60,9 +62,18 @@ pub fn parse(text: &str) -> Option<Time> {
     let (of_year, from_march) = (year - i64::from(month <= 2), (month + 9) % 12);
     let days =
         of_year * 365 + of_year / 4 - of_year / 100 + of_year / 400 + (153 * from_march + 2) / 5 + day - 1 - 719_468;
-    let at = Time::from_seconds(days * DAY + hour * HOUR + minute * MINUTE + second);
+    let at = Time(
+        Time::from_seconds(days * DAY + hour * HOUR + minute * MINUTE + second).0
+            + fraction.map_or(Some(0), milliseconds)?,
+    );
     // The 31st of a month that has none is no day.
     (date(at) == format!("{year:04}-{month:02}-{day:02}")).then_some(at)
+}
+
+/// The whole milliseconds in the digits of a fraction of a second.
+fn milliseconds(digits: &str) -> Option<i64> {
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.bytes().chain(*b"00").take(3).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
 }
 
 fn clock(at: Time) -> (i64, i64, i64) {
@@ -100,6 +111,24 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(parse(text).map(Time::seconds), expected, "{text}");
+        }
+        // red without `milliseconds`: what was exported could not be asked for.
+        for (fraction, expected) in [
+            (".379Z", Some(379)),
+            (".379", Some(379)),
+            (".3Z", Some(300)),
+            (".05Z", Some(50)),
+            (".3799999999999999999999999Z", Some(379)),
+            (".Z", None),
+            (".+1Z", None),
+            (".3.7Z", None),
+        ] {
+            let text = format!("1970-01-01T00:00:00{fraction}");
+            assert_eq!(parse(&text), expected.map(Time), "{text}");
+        }
+        assert_eq!(parse(&iso_ms(Time(1_700_000_000_001))), Some(Time(1_700_000_000_001)));
+        for bad in ["1970-01-01T00:00.5Z", "1970-01-01.5"] {
+            assert_eq!(parse(bad), None, "{bad}");
         }
         assert_eq!(iso_ms(Time(-1)), "1969-12-31T23:59:59.999Z");
         assert_eq!(when(Time::from_seconds(951_782_461)), "2000-02-29 00:01");

@@ -199,6 +199,10 @@ pub trait Engine: Send + Sync {
     /// Runs statements of its own dialect that change the schema, in order: one transaction where the engine can. Each is
     /// such that it may be run again after an interruption.
     fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable>;
+    /// What an operator should know, although batches are accepted.
+    fn warning(&self) -> Option<String> {
+        None
+    }
     /// The file that it is in, where it is one.
     fn file(&self) -> Option<&Path> {
         None
@@ -257,6 +261,9 @@ impl<T: Around> Engine for T {
     }
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         self.health_around()
+    }
+    fn warning(&self) -> Option<String> {
+        self.inside().warning()
     }
     fn answering(&self) -> Option<Answering> {
         self.inside().answering()

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, Error, RootCertStore};
 
 use crate::remote::OpenError;
 
@@ -34,15 +34,15 @@ impl Tls {
 
     /// What seals a connection with these.
     pub(crate) fn config(&self) -> Result<ClientConfig, OpenError> {
-        let failed = |error: rustls::Error| OpenError::Settings(format!("TLS to the database: {error}"));
+        let failed = |error: Error| OpenError::Settings(format!("TLS to the database: {error}"));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(failed)?
             .with_root_certificates(self.roots()?);
         match (self.presented()?, &self.identity) {
-            (Some((chain, key)), Some((_, file))) => {
-                config.with_client_auth_cert(chain, key).map_err(|error| unreadable(file, &error))
+            (Some((chain, key)), Some(files)) => {
+                config.with_client_auth_cert(chain, key).map_err(|error| unusable(files, &error))
             }
             _ => Ok(config.with_no_client_auth()),
         }
@@ -116,6 +116,21 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> 
 /// A file that cannot be used.
 fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
     OpenError::File(file.to_owned(), why.to_string())
+}
+
+/// Which of a certificate chain and its key cannot be used. The key is read first, so that what is said of a certificate is of the
+/// chain.
+fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
+    let Error::InvalidCertificate(why) = error else {
+        let of = if matches!(error, Error::NoCertificatesPresented) { chain } else { key };
+        return unreadable(of, error);
+    };
+    let why = format!("{why:?}");
+    // Its name is all that the library passes on.
+    if why.contains("UnsupportedCertVersion") {
+        return unreadable(chain, &"the certificate is of X.509 version 1; version 3 is needed");
+    }
+    unreadable(chain, &format!("the certificate cannot be used: {why}"))
 }
 
 /// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer
@@ -199,6 +214,30 @@ mod tests {
                 "{errors:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_file_that_it_is_in() {
+        // Red where every error is one of the key's file.
+        let files = (PathBuf::from("chain"), PathBuf::from("key"));
+        let made = || rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let (one, other) = (made(), made());
+        let key = |of: &rcgen::CertifiedKey<rcgen::KeyPair>| of.signing_key.serialize_der();
+        let tried = |chain: Vec<u8>, key: Vec<u8>| {
+            let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+            let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+            let config = config.with_root_certificates(RootCertStore::empty());
+            let made = config.with_client_auth_cert(vec![chain.into()], PrivateKeyDer::try_from(key).unwrap());
+            unusable(&files, &made.unwrap_err()).to_string()
+        };
+        let whole = one.cert.der().to_vec();
+        let mut first = whole.clone();
+        // The version, as it is written: [0] { INTEGER 2 }.
+        let at = first.windows(5).position(|five| five == [0xa0, 3, 2, 1, 2]).unwrap();
+        first[at + 4] = 0;
+        assert_eq!(tried(first, key(&one)), "chain: the certificate is of X.509 version 1; version 3 is needed");
+        assert!(tried(whole[..40].to_vec(), key(&one)).starts_with("chain: the certificate cannot be used: "));
+        assert!(tried(whole, key(&other)).starts_with("key: "));
     }
 
     #[test]

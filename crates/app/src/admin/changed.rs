@@ -6,6 +6,21 @@ use serde_json::{Map, Value, json};
 /// The longest list of additions and removals that is written down, in bytes: an operator's line is not to fill a log.
 const LONGEST: usize = 4096;
 
+/// The settings of a new application that matter to whoever looks for what somebody let in.
+const SENSITIVE: [&str; 11] = [
+    "redirect_uris",
+    "post_logout_redirect_uris",
+    "grants",
+    "scope",
+    "auth_methods",
+    "native",
+    "pkce_optional",
+    "resources",
+    "resource_server",
+    "trusted",
+    "first_party",
+];
+
 /// Every setting that differs: what a list gained and lost, what anything else was and is. Never a secret: of keys and
 /// secrets it is told only that they are others.
 pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value> {
@@ -26,6 +41,13 @@ pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value>
         found.insert("client_secret".to_owned(), json!({ "is": what }));
     }
     found
+}
+
+/// What a new application may do, told like a change of one that might do nothing.
+pub(super) fn granted(client: &Client) -> Map<String, Value> {
+    let mut granted = differences(&Client::new(client.id.clone(), Vec::new()), client);
+    granted.retain(|name, _| SENSITIVE.contains(&name.as_str()));
+    granted
 }
 
 fn difference(name: &str, was: &Value, is: &Value) -> Value {

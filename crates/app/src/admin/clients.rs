@@ -1,13 +1,14 @@
 //! Managing applications.
 
 use super::Refused;
-use super::changed::differences;
+use super::changed::{differences, granted};
 use crate::{App, Fault, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::{ClientId, UserId};
 use rules::oauth::client::{AuthMethod, Client};
 use rules::oauth::registration;
+use rules::people::labels::client_name_problem;
 use rules::secret::Secret;
 use rules::{Decision, Fresh, Time};
 use serde_json::{Map, Value};
@@ -21,6 +22,8 @@ pub const PAGE: i64 = 200;
 const CONSENTS: i64 = 1_000;
 /// The shortest secret that may be given, in bytes: 32 random bytes in any usual encoding are longer.
 const SHORTEST_SECRET: usize = 32;
+/// How many different characters it has at least: 32 random bytes in hexadecimal have fewer about never.
+const FEWEST_CHARACTERS: usize = 8;
 
 /// Where the secret of a new client comes from.
 pub enum ClientSecret {
@@ -54,9 +57,8 @@ impl App {
                 Some(secret)
             }
         };
-        let problems = registration::problems(&client, &self.realm);
-        if !problems.is_empty() {
-            return Ok(Err(Refused(problems.join("; "))));
+        if let Err(why) = self.registers(&client, None) {
+            return Ok(Err(why));
         }
         let new = &client;
         let reply = self
@@ -70,7 +72,7 @@ impl App {
                 if client.is_some() {
                     return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
                 }
-                let event = Event::new(Kind::ClientAdded, now).client(&new.id);
+                let event = Event { detail: granted(new), ..Event::new(Kind::ClientAdded, now).client(&new.id) };
                 let added = new.clone().registered(now, &fresh);
                 Ok(Decision::accept(added.clone())
                     .and(Change::AddClient(Box::new(added)))
@@ -79,6 +81,15 @@ impl App {
             })
             .await?;
         Ok(reply.map(|client| (client, made)))
+    }
+
+    /// Refuses what may not be registered; `before` is what is there already.
+    fn registers(&self, client: &Client, before: Option<&Client>) -> Result<(), Refused> {
+        let mut problems = registration::problems(client, &self.realm);
+        if before.is_none_or(|before| before.name != client.name) {
+            problems.extend(client_name_problem(&client.name));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(Refused(problems.join("; "))) }
     }
 
     /// An application by id.
@@ -166,7 +177,8 @@ impl App {
     /// Changes what an application registered: `edit` is given it as it is, again whenever another change came between.
     ///
     /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Only where it
-    /// is trusted no longer does all of that end: nobody was asked for it. Secret and keys follow the ways in which it
+    /// is trusted no longer does all of that end: nobody was asked for it; and where it is first-party no longer, as what it
+    /// was given on screens of its own would be good again once it is. Secret and keys follow the ways in which it
     /// authenticates: what no way needs goes, and a secret that one needs is made.
     pub async fn edit_client<F>(
         &self,
@@ -185,12 +197,9 @@ impl App {
             if !client.auth_methods.contains(&AuthMethod::PrivateKeyJwt) {
                 client.jwks = None;
             }
-            let problems = registration::problems(client, &self.realm);
-            if !problems.is_empty() {
-                return Err(Refused(problems.join("; ")));
-            }
+            self.registers(client, Some(&before))?;
             let changed = differences(&before, client);
-            if before.trusted && !client.trusted {
+            if (before.trusted && !client.trusted) || (before.first_party && !client.first_party) {
                 *client = client.clone().distrusted(now, fresh);
             }
             Ok((!changed.is_empty()).then_some(changed).map(|changed| with("settings", changed)))
@@ -258,13 +267,36 @@ fn by_secret(client: &Client) -> bool {
 fn strong(secret: &Secret) -> Result<(), Refused> {
     let text = secret.reveal();
     let distinct = text.bytes().collect::<std::collections::HashSet<_>>().len();
-    if text.len() < SHORTEST_SECRET || distinct < 8 {
-        return Err(Refused::new(
-            "the secret is too short: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -hex 32)",
-        ));
-    }
-    match text.len() <= 512 && text.bytes().all(|b| (0x20..=0x7e).contains(&b)) {
-        true => Ok(()),
-        false => Err(Refused::new("the secret must be at most 512 printable ASCII characters")),
+    let why = if text.len() < SHORTEST_SECRET {
+        "too short"
+    } else if distinct < FEWEST_CHARACTERS {
+        "not random: it is made of too few different characters"
+    } else if text.len() > 512 || !text.bytes().all(|b| (0x20..=0x7e).contains(&b)) {
+        return Err(Refused::new("the secret must be at most 512 printable ASCII characters"));
+    } else {
+        return Ok(());
+    };
+    Err(Refused(format!(
+        "the secret is {why}: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -hex 32)"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_told_what_is_wrong_with_it() {
+        // red with one text for what is short and for what has few characters.
+        for (secret, why) in [
+            ("short", "too short"),
+            (&*"a".repeat(64), "too few different characters"),
+            (&*"0123456789\n".repeat(4), "printable ASCII"),
+            (&*"0123456789".repeat(52), "at most 512"),
+        ] {
+            let said = strong(&Secret::new(secret)).unwrap_err().to_string();
+            assert!(said.contains(why), "{secret}: {said}");
+        }
+        assert!(strong(&Secret::new("0123456789".repeat(4))).is_ok());
     }
 }

@@ -9,7 +9,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::GroupId;
 use rules::people::User;
-use rules::people::names::is_plain;
+use rules::people::labels::{group_name, spellings};
 use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::InGroup;
 
@@ -33,32 +33,33 @@ impl App {
     }
 
     /// Makes a group.
-    pub async fn add_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
-        // What begins with a hyphen is an option that was mistyped.
-        if name.len() > 200 || !is_plain(name) || name.starts_with('-') {
-            let rule = "a group's name is 1 to 200 bytes of printable text, and does not begin with a hyphen";
-            return Ok(Err(Refused::new(rule)));
-        }
+    pub async fn add_group(&self, typed: &str) -> Result<Result<Group, Refused>, Fault> {
+        let name = match group_name(typed) {
+            Ok(name) => name,
+            Err(why) => return Ok(Err(Refused(why))),
+        };
+        let name = &*name;
         self.settle(|now, fresh| async move {
             if self.group(name).await?.is_some() {
                 return Ok(Decision::refuse(Refused(format!("a group called {name} exists"))));
             }
-            let group = GroupId(fresh.name("group"));
+            let group = Group { id: GroupId(fresh.name("group")), name: name.to_owned() };
             let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "added");
-            let add = Change::AddGroup { group, name: name.to_owned() };
-            Ok(Decision::accept(()).and(add).and(Change::Record(event)))
+            let add = Change::AddGroup { group: group.id.clone(), name: name.to_owned() };
+            Ok(Decision::accept(group).and(add).and(Change::Record(event)))
         })
         .await
     }
 
-    /// Removes a group.
-    pub async fn remove_group(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+    /// Removes a group, and says which.
+    pub async fn remove_group(&self, name: &str) -> Result<Result<Group, Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
-            let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "removed");
-            Ok(Decision::accept(()).and(Change::RemoveGroup(group.id)).and(Change::Record(event)))
+            let event = Event::new(Kind::GroupChanged, now).detail("group", &*group.name).detail("what", "removed");
+            let remove = Change::RemoveGroup(group.id.clone());
+            Ok(Decision::accept(group).and(remove).and(Change::Record(event)))
         })
         .await
     }
@@ -70,19 +71,26 @@ impl App {
             let Some(group) = self.group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
-            if self.groups_of(user).await?.iter().any(|known| known == name) == member {
+            if self.groups_of(user).await?.contains(&group.name) == member {
                 return Ok(Decision::accept(false));
             }
             let what = if member { "joined" } else { "left" };
-            let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", name).detail("what", what);
+            let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", group.name);
+            let event = event.detail("what", what);
             let change = Change::SetMember { group: group.id, user: user.id.clone(), member };
             Ok(Decision::accept(true).and(change).and(Change::Record(event)))
         })
         .await
     }
 
+    /// The group of that name; those that programs of before made are called as they were typed then.
     async fn group(&self, name: &str) -> Result<Option<Group>, Fault> {
-        self.ask(ByName(name)).await
+        if name.is_ascii() {
+            return self.ask(ByName(name)).await;
+        }
+        let [typed, composed, apart] = &spellings(name);
+        let (typed, composed, apart) = self.ask((ByName(typed), ByName(composed), ByName(apart))).await?;
+        Ok(typed.or(composed).or(apart))
     }
 }
 

@@ -7,7 +7,6 @@ use crate::sign_up::{Judged, NewPerson, Problem, taken};
 use crate::{App, Fault, entropy};
 use hasher::Stored;
 use hasher::import::{self, Imported};
-use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::UserId;
@@ -15,6 +14,7 @@ use rules::login::password::Weak;
 use rules::login::throttle::account_key;
 use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
+use rules::{Decision, Time};
 use store::tables::users::{ById, ByLogin, Owner, Page};
 
 /// How many people a page of a list has.
@@ -66,7 +66,10 @@ impl App {
                 return Ok(Decision::refuse(refused(taken)));
             }
             let user = person.user(now);
-            let event = Event::new(Kind::UserAdded, now).user(&user.id);
+            let mut event = Event::new(Kind::UserAdded, now).user(&user.id);
+            if role != Role::Member {
+                event = event.detail("role", role.name());
+            }
             let claim = (role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
             Ok(Decision::accept(user.clone())
                 .with(claim)
@@ -127,7 +130,7 @@ impl App {
         }
     }
 
-    /// Removes an account and all that is its own.
+    /// Removes an account and all that is its own. The audit log keeps its id, and nothing that says who it was.
     pub async fn remove_user(&self, user: &User) -> Result<Result<(), Refused>, Fault> {
         if user.role == Role::Owner {
             return Ok(Err(Refused::new("the owner cannot be removed")));
@@ -136,7 +139,7 @@ impl App {
             let Some(user) = self.ask(ById(&user.id)).await? else {
                 return Ok(Decision::refuse(Refused::new("no such user")));
             };
-            let event = Event::new(Kind::UserRemoved, now).user(&user.id).detail("username", user.username.as_str());
+            let event = Event::new(Kind::UserRemoved, now).user(&user.id);
             Ok(Decision::accept(()).and(Change::RemoveUser(user.id.clone())).and(Change::Record(event)))
         })
         .await
@@ -159,7 +162,7 @@ impl App {
                 password: hashed.clone(),
                 at: user.next_change(now),
             };
-            let event = Event::new(Kind::PasswordChanged, now).user(&user.id);
+            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
             let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
             let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
             Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
@@ -167,42 +170,30 @@ impl App {
         .await
     }
 
-    /// Sets standard claims of somebody; `email` too, which counts as verified.
+    /// Sets standard claims of somebody; `email` too, which counts as verified. What is so already is not written down again.
     pub async fn set_claims(&self, user: &User, claims: &[(&str, &str)]) -> Result<Result<User, Refused>, Fault> {
         let reply = self
             .settle(|now, _| async move {
                 let Some(user) = self.ask(ById(&user.id)).await? else {
                     return Ok(Decision::refuse(Refused::new("no such user")));
                 };
-                let mut profile = user.profile.clone();
-                let mut decision = Decision::accept(());
-                for (claim, value) in claims {
-                    if *claim == "email" {
-                        let email = match (*value, Email::parse(value)) {
-                            ("", _) => None,
-                            (_, Ok(email)) => Some(email),
-                            (_, Err(_)) => return Ok(Decision::refuse(Refused::new("email: not an e-mail address"))),
-                        };
-                        if let Some(email) = &email
-                            && self.ask(ByLogin(Some(email.key()))).await?.is_some_and(|other| other.id != user.id)
-                        {
-                            return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
-                        }
-                        let email = email.map(|email| email.as_str().to_owned());
-                        let verified = email.is_some();
-                        let (user, seen) = (user.id.clone(), Some((user.email.clone(), user.email_verified)));
-                        decision = decision.and(Change::SetEmail { user, seen, email, verified, at: now });
-                        continue;
-                    }
-                    profile = match profile.with(claim, value) {
-                        Ok(profile) => profile,
-                        Err(why) => return Ok(Decision::refuse(Refused(format!("{claim}: {why}")))),
-                    };
+                let edited = match with_claims(&user, claims) {
+                    Ok(edited) => edited,
+                    Err(why) => return Ok(Decision::refuse(why)),
+                };
+                let changed = changed(&user, &edited, claims);
+                if changed.is_empty() {
+                    return Ok(Decision::accept(()));
                 }
-                let event = Event::new(Kind::UserChanged, now).user(&user.id);
-                Ok(decision
-                    .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
-                    .and(Change::Record(event)))
+                let address = LoginKey::of(edited.email.as_deref().unwrap_or(""));
+                if changed.contains(&"email")
+                    && address.is_some()
+                    && self.ask(ByLogin(address.as_ref())).await?.is_some_and(|other| other.id != user.id)
+                {
+                    return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
+                }
+                let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("changed", changed.join(" "));
+                Ok(Decision::accept(()).with(edits(user, edited, &changed, now)).and(Change::Record(event)))
             })
             .await?;
         match reply {
@@ -210,6 +201,50 @@ impl App {
             Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
         }
     }
+}
+
+/// Somebody as they are with new claims.
+fn with_claims(user: &User, claims: &[(&str, &str)]) -> Result<User, Refused> {
+    let mut edited = user.clone();
+    for (claim, value) in claims {
+        if *claim == "email" {
+            let given = Some(*value).filter(|value| !value.is_empty()).map(Email::parse).transpose();
+            let email = given.map_err(|_| Refused::new("email: not an e-mail address"))?;
+            edited.email_verified = email.is_some();
+            edited.email = email.map(|email| email.as_str().to_owned());
+            continue;
+        }
+        edited.profile = edited.profile.with(claim, value).map_err(|why| Refused(format!("{claim}: {why}")))?;
+    }
+    Ok(edited)
+}
+
+/// Which of `claims` are other ones by that, by name: the log is told no more of a person.
+fn changed<'a>(user: &User, edited: &User, claims: &[(&'a str, &str)]) -> Vec<&'a str> {
+    let (before, after) = (user.profile.claims(), edited.profile.claims());
+    let is_other = |claim: &&str| match *claim {
+        "email" => (&user.email, user.email_verified) != (&edited.email, edited.email_verified),
+        claim => before.get(claim) != after.get(claim),
+    };
+    claims.iter().map(|(claim, _)| *claim).filter(is_other).collect()
+}
+
+/// What has to be written so that `user` is as `edited`.
+fn edits(user: User, edited: User, changed: &[&str], at: Time) -> Vec<Change> {
+    let email = changed.contains(&"email").then(|| Change::SetEmail {
+        user: user.id.clone(),
+        seen: Some((user.email, user.email_verified)),
+        email: edited.email,
+        verified: edited.email_verified,
+        at,
+    });
+    let profile = changed.iter().any(|claim| *claim != "email").then_some(Change::SetProfile {
+        user: user.id,
+        seen: user.profile,
+        profile: edited.profile,
+        at,
+    });
+    email.into_iter().chain(profile).collect()
 }
 
 /// Whether a hash is worth something for one account alone: a new one has an id that nothing was bound to.

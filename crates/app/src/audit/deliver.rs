@@ -39,6 +39,9 @@ pub(super) const STUCK: &str = "the receiver refuses the line ";
 /// What the trouble of a stream has in it whose receiver may fail over a line.
 const DOUBTED: &str = " (so it does for the line ";
 
+/// How the trouble of a stream begins that cannot read what it is to deliver, up to the number of the block where it is.
+const HALTED: &str = "what comes next cannot be read, from";
+
 /// Where lines are delivered to.
 pub struct Stream {
     /// What it is called.
@@ -151,7 +154,13 @@ impl App {
             return Ok(Ok(Step::Elsewhere));
         }
         let Some(seen) = self.stream(&stream.name).await? else { return Ok(Ok(Step::More)) };
-        let mut lines = self.sealed_after(&seen.place, going.most).await?;
+        let mut lines = match self.sealed_after(&seen.place, going.most).await {
+            Ok(lines) => lines,
+            Err(fault) => {
+                self.note_halt(&seen, &fault).await;
+                return Err(fault);
+            }
+        };
         let found = lines.len() as i64;
         going.as_before(&mut lines);
         let Some(last) = lines.last() else { return self.nothing_after(&seen).await };
@@ -198,6 +207,17 @@ impl App {
         self.mark(&seen.place, &next).await
     }
 
+    /// Says in the stream's row why nothing behind its place can be read: whoever looks at a stream sees no other sign of it. Where
+    /// that cannot be written either, the log has both.
+    async fn note_halt(&self, seen: &audit::Stream, fault: &Fault) {
+        let trouble = format!("{HALTED} block {}: {fault}", seen.place.block);
+        // What an operator has to do about a line is not lost over a read that comes too late.
+        let is_for_operator = seen.trouble.starts_with(STUCK) || seen.trouble.contains(DOUBTED);
+        if seen.trouble != trouble && !is_for_operator {
+            self.mark(&seen.place, &audit::Stream { trouble, ..seen.clone() }).await.ok();
+        }
+    }
+
     /// Leaves the line out at which a stream stands, whose receiver does not take it, and writes that down. In the error, why not.
     pub async fn skip_line(&self, name: &str, line: &str) -> Result<Result<(), String>, Fault> {
         let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
@@ -233,6 +253,10 @@ impl App {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
         if !is_beyond(&seen.place, &end) {
+            // What it could not read it can read now, and there is nothing whose delivery would say so.
+            if seen.trouble.starts_with(HALTED) {
+                self.mark(&seen.place, &audit::Stream { trouble: String::new(), ..seen.clone() }).await?;
+            }
             return Ok(Ok(Step::Idle));
         }
         let why = format!(

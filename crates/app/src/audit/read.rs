@@ -11,7 +11,7 @@ use rules::id::RealmId;
 use rules::secret::hexadecimal;
 use serde::{Deserialize, Serialize};
 use store::tables::ALIEN_ROW;
-use store::tables::audit::{Before, Begins, Between, Newest, Place, Within, is_nameable};
+use store::tables::audit::{Before, Begins, Between, Newest, Place, Readable, Within, is_nameable};
 use store::tables::counters::{Rejections, Strangers};
 use store::tables::events::Window;
 
@@ -117,7 +117,14 @@ impl App {
             *bound = from.to_owned();
         }
         let window = Window { after: &after, before: &before, newest_first, limit: WINDOW };
-        let looked = self.ask(window).await?;
+        let looked = match self.ask(window).await {
+            Ok(looked) => looked,
+            // One that somebody gave a value of another type keeps no other from being read.
+            Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) || why.contains("column type") => {
+                self.ask(Readable(Window { after: &after, before: &before, newest_first, limit: WINDOW })).await?
+            }
+            Err(fault) => return Err(fault),
+        };
         let last = looked.last().filter(|_| looked.len() as i64 == WINDOW).map(|line| line.id.clone());
         let mut wanted = looked.into_iter().filter(|line| filter.wants(line));
         let lines: Vec<Line> = wanted.by_ref().take(limit).collect();

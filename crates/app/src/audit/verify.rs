@@ -3,7 +3,7 @@
 use super::mark::Known;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Head, Line, Told, Verifier};
-use store::tables::audit::{Backlog, Begins, Between, Newest, Whole, Within};
+use store::tables::audit::{Astray, Backlog, Begins, Naming, Newest, Strays, Whole};
 
 /// Blocks that one step looks at.
 const BLOCKS: i64 = 8;
@@ -87,10 +87,15 @@ impl App {
         let begun = begins.map_or(0, |begins| begins.number);
         let Some(told) = told else {
             let (told, mut findings) = verifier.begin(begins);
-            let before = (Between { after: i64::MIN, before: 0, limit: FOREIGN }, removed(begun));
-            let (negative, removed) = self.ask(before).await?;
-            findings.extend(verifier.strays(&negative));
-            findings.extend(verifier.strays(&removed));
+            let of = |of| Strays { of, limit: FOREIGN };
+            let of = (of(Astray::First), of(Astray::Below), removed(0, begun), of(Astray::Last));
+            let (first, below, removed, last) = self.ask(of).await?;
+            for end in [first, last] {
+                let nulls: Vec<Line> = end.into_iter().take_while(|line| line.block < 0).collect();
+                findings.extend(strays(verifier, &nulls));
+            }
+            findings.extend(strays(verifier, &below));
+            findings.extend(strays(verifier, &removed));
             let blocks = self.ask(Whole { number: i64::MIN, limit: 1 }).await?;
             if let Some(block) = blocks.first().filter(|block| block.number <= begun) {
                 findings.extend(verifier.block(&mut told.clone(), block, &[]));
@@ -100,7 +105,8 @@ impl App {
         if begun <= told.end.number {
             return Ok((told.clone(), Vec::new()));
         }
-        let (from, findings) = verifier.begin(begins);
+        let (from, mut findings) = verifier.begin(begins);
+        findings.extend(strays(verifier, &self.ask(removed(told.end.number, begun)).await?));
         Ok((told.clone().moved(from), findings))
     }
 
@@ -109,31 +115,39 @@ impl App {
         let mut with = Vec::with_capacity(blocks.len());
         for block in blocks {
             let limit = block.lines().clamp(0, 1 << 16) + FOREIGN;
-            with.push((block, self.ask(Within { block: block.number, after: "", limit }).await?));
+            with.push((block, self.ask(Naming { block: block.number, limit }).await?));
         }
         Ok(with)
     }
 
-    /// Lines of blocks that are missing between two that are there.
+    /// Lines between two blocks that are there: of blocks that are missing, or of what is the number of none.
     async fn between(&self, verifier: &Verifier<'_>, last: i64, next: i64) -> Result<Vec<Finding>, Fault> {
-        if next <= last.saturating_add(1) {
-            return Ok(Vec::new());
-        }
-        Ok(verifier.strays(&self.ask(Between { after: last, before: next, limit: FOREIGN }).await?))
+        let of = Astray::Among { after: last, before: next };
+        Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
     }
 
-    /// Lines of blocks after the last one. A line is there when its block is, so that the newest block is asked for after
-    /// the lines.
+    /// Lines after the last block.
     async fn beyond(&self, verifier: &Verifier<'_>, last: i64) -> Result<Vec<Finding>, Fault> {
-        let lines = self.ask(Between { after: last, before: i64::MAX, limit: FOREIGN }).await?;
-        let far = self.ask(Within { block: i64::MAX, after: "", limit: FOREIGN }).await?;
-        let newest = self.ask(Newest).await?.map_or(0, |newest| newest.number);
-        let strays: Vec<Line> = lines.into_iter().chain(far).filter(|line| line.block > newest).collect();
-        Ok(verifier.strays(&strays))
+        let of = Astray::Beyond { after: last };
+        Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
     }
 }
 
-/// Lines of blocks that retention took out.
-fn removed(begun: i64) -> Between {
-    Between { after: 0, before: begun.saturating_add(1), limit: FOREIGN }
+/// Lines of blocks that retention took out, from behind one to another.
+fn removed(after: i64, until: i64) -> Strays {
+    // Where it took out none, what is before the first block is between it and that.
+    let before = if until > after { until.saturating_add(1) } else { after };
+    Strays { of: Astray::Among { after, before }, limit: FOREIGN }
+}
+
+/// Lines that name no block that is there.
+fn strays(verifier: &Verifier<'_>, lines: &[Line]) -> Vec<Finding> {
+    let (numbered, others): (Vec<Line>, Vec<Line>) = lines.iter().cloned().partition(|line| line.block >= 0);
+    let no_block = |line: Line| Finding {
+        why: format!("line {} belongs to no block: what it has in place of one is not the number of any", line.id),
+        block: line.block,
+        line: Some(line.id),
+        what: "line.inserted".to_owned(),
+    };
+    verifier.strays(&numbered).into_iter().chain(others.into_iter().map(no_block)).collect()
 }

@@ -6,7 +6,7 @@ use super::probe::{self, Bench, Probes};
 use super::progress::Bar;
 use super::verify::{self, Verification};
 use super::{page, report};
-use crate::private::end_all;
+use crate::private::{end_all, unless_ending};
 use clap::{Args, ValueHint};
 use load::{Refusal, output};
 use std::io::Write;
@@ -53,7 +53,11 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     files.into_iter().try_for_each(|file| output::try_out(file))?;
     let (capacity, unproven) = match &command.from {
         Some(file) => (Capacity::of(saved(file)?), None),
-        None => measure(command, program, data)?,
+        None => {
+            let measured = measure(command, program, data);
+            unless_ending();
+            measured?
+        }
     };
     let json = serde_json::to_string_pretty(&capacity).map_err(|error| Refusal::Failure(error.to_string()))? + "\n";
     // First on the screen: what does not fit into a file is not lost. Nor is a file with a screen that is gone.

@@ -15,7 +15,11 @@ pub fn of(capacity: &Capacity) -> String {
     let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(first));
     rest.iter().for_each(|line| paragraph(&mut out, line));
     if let Some(verification) = &capacity.verification {
-        let _ = writeln!(out, "<h2>Predicted and measured</h2>\n<pre>{}</pre>", escaped(&report::proof(verification)));
+        let _ = writeln!(
+            out,
+            "<h2>Predicted and measured</h2>\n<pre tabindex=\"0\">{}</pre>",
+            escaped(&report::proof(verification))
+        );
     }
     out.push_str("<h2>Limits</h2>\n");
     table(&mut out, &report::limits(capacity));
@@ -30,8 +34,8 @@ pub fn of(capacity: &Capacity) -> String {
     report::notes(&capacity.changes).iter().for_each(|note| paragraph(&mut out, note));
     out.push_str("<h2>Hash workers</h2>\n<p>Sign-ins a second with so many workers like this machine.</p>\n");
     table(&mut out, &report::staffed(capacity));
-    let _ = writeln!(out, "<h2>Settings</h2>\n<pre>{}</pre>", escaped(&report::settings(capacity)));
-    let _ = writeln!(out, "<h2>People a month</h2>\n<pre>{}</pre>", escaped(&report::people(capacity)));
+    let _ = writeln!(out, "<h2>Settings</h2>\n<pre tabindex=\"0\">{}</pre>", escaped(&report::settings(capacity)));
+    let _ = writeln!(out, "<h2>People a month</h2>\n<pre tabindex=\"0\">{}</pre>", escaped(&report::people(capacity)));
     let _ = writeln!(out, "<h2>Measured</h2>\n{}\n{}", lanes(capacity).svg(), commits(capacity).svg());
     report::measured(capacity).iter().for_each(|one| table(&mut out, one));
     report::doubts(capacity).iter().for_each(|line| paragraph(&mut out, line));
@@ -45,9 +49,10 @@ fn paragraph(out: &mut String, text: &str) {
 fn table(out: &mut String, table: &Table) {
     out.push_str("<div class=\"wide\" tabindex=\"0\"><table>");
     for (at, row) in table.rows().iter().enumerate() {
-        let cell = if at == 0 { "<th>" } else { "<td>" };
+        // Where nothing stands in a corner, it is the head of nothing.
+        let cell = |text: &str| if at == 0 && !text.is_empty() { "<th>" } else { "<td>" };
         out.push_str("<tr>");
-        row.iter().for_each(|text| out.extend([cell, &escaped(text)]));
+        row.iter().for_each(|text| out.extend([cell(text), &escaped(text)]));
     }
     out.push_str("</table></div>\n");
 }

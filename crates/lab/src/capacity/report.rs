@@ -248,14 +248,24 @@ pub fn people(capacity: &Capacity) -> String {
     )
 }
 
-fn shown(figure: &Figure) -> String {
+/// A figure, and how far its samples lie apart where there are several.
+fn shown(figure: &Figure, rounds: u32) -> String {
+    if is_single(figure, rounds) {
+        return number(figure.value);
+    }
     let noisy = if figure.is_noisy() { " noisy" } else { "" };
     format!("{} ±{:.0} %{noisy}", number(figure.value), figure.spread * 100.0)
+}
+
+/// One sample is as far from itself as nothing, which says nothing.
+fn is_single(figure: &Figure, rounds: u32) -> bool {
+    rounds == 1 && figure.spread == 0.0
 }
 
 /// What it is all made of.
 pub fn measured(capacity: &Capacity) -> Vec<Table> {
     let probes = &capacity.probes;
+    let shown = |figure: &Figure| shown(figure, probes.rounds);
     let mut hashes = Table::new(&["hashes a second, by side by side", "1", "2", "3", "4", "5", "6", "7", "8", "±"]);
     let mut threads: Vec<usize> = probes.hashing.lanes.iter().map(|lane| lane.threads).collect();
     threads.dedup();
@@ -264,8 +274,10 @@ pub fn measured(capacity: &Capacity) -> Vec<Table> {
             vec![format!("{}, {count} thread{}", probes.hashing.parameters, if count == 1 { "" } else { "s" })];
         row.extend(probes.hashing.of_threads(count).map(|lane| number(lane.rate.value)));
         row.resize(hashes.rows()[0].len() - 1, String::new());
-        let spread = probes.hashing.of_threads(count).map(|lane| lane.rate.spread).fold(0.0, f64::max);
-        row.push(format!("{:.0} %", spread * 100.0));
+        let rates = probes.hashing.of_threads(count).map(|lane| lane.rate);
+        let widest = rates.max_by(|one, other| one.spread.total_cmp(&other.spread)).unwrap_or_default();
+        let single = is_single(&widest, probes.rounds);
+        row.push(if single { "-".to_owned() } else { format!("{:.0} %", widest.spread * 100.0) });
         hashes.row(row);
     }
     let mut tables = vec![hashes];
@@ -300,6 +312,7 @@ pub fn measured(capacity: &Capacity) -> Vec<Table> {
 fn rest(capacity: &Capacity) -> Table {
     let probes = &capacity.probes;
     let (http, storage, memory) = (&probes.http, &probes.storage, &probes.memory);
+    let shown = |figure: &Figure| shown(figure, probes.rounds);
     let mut rest = Table::new(&["", ""]);
     let mut line = |what: &str, value: String| rest.row(vec![what.to_owned(), value]);
     line("one hash alone, ms", shown(&probes.hashing.single_ms));

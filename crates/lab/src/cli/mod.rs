@@ -6,7 +6,7 @@ mod progress;
 
 use crate::experiments::bench::Bench;
 use crate::experiments::{ALL, Experiment, make, named};
-use crate::private::{Folder, end_all, guard};
+use crate::private::{Folder, end_all, guard, unless_ending};
 use crate::report::{Machine, Outcome, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
@@ -185,6 +185,7 @@ fn experiment(
         bench.databases.clone_from(&databases);
         let outcome = kept[number].take().unwrap_or_else(|| make(*one, &mut bench));
         progress.clear();
+        unless_ending();
         if !as_json {
             print(out, &format!("\n{outcome}"))?;
         }

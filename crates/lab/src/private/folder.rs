@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -143,11 +144,23 @@ impl Drop for Held {
 /// All that there are.
 static OPEN: Mutex<Vec<Weak<Held>>> = Mutex::new(Vec::new());
 
+/// Whether [`end_all`] has begun.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
 /// Ends all processes of all folders, and removes these: before the process ends without dropping anything.
 pub fn end_all() {
+    ENDING.store(true, SeqCst);
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     for held in open.iter().filter_map(Weak::upgrade) {
         held.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).finish();
+    }
+}
+
+/// Comes back unless all is being ended. What goes wrong from then on does so because its folder is gone: there is nothing to tell,
+/// and the process is over in a moment.
+pub fn unless_ending() {
+    while ENDING.load(SeqCst) {
+        std::thread::park();
     }
 }
 

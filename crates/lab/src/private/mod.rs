@@ -11,7 +11,7 @@ mod people;
 mod probe;
 
 pub use cores::{Cores, on};
-pub use folder::{Folder, end_all, guard};
+pub use folder::{Folder, end_all, guard, unless_ending};
 pub use probe::{Metrics, free_port};
 
 use load::Refusal;

@@ -91,6 +91,32 @@ fn settings_are_toml_with_the_names_of_the_configuration() {
     }
 }
 
+/// Red without `is_single`: each was told to be "±0 %", as if that were known.
+#[test]
+fn one_sample_is_not_told_to_be_exact() {
+    fn unspread(value: &mut serde_json::Value) {
+        if let Some(spread) = value.get_mut("spread") {
+            *spread = 0.0.into();
+        }
+        match value {
+            serde_json::Value::Object(members) => members.values_mut().for_each(unspread),
+            serde_json::Value::Array(items) => items.iter_mut().for_each(unspread),
+            _ => {}
+        }
+    }
+    let told = |rounds: u32| {
+        let mut saved: serde_json::Value = serde_json::from_str(include_str!("probes.json")).unwrap();
+        unspread(&mut saved);
+        saved["rounds"] = rounds.into();
+        let capacity = Capacity::of(serde_json::from_value(saved).unwrap());
+        [report::text(&capacity), page::of(&capacity)]
+    };
+    for (one, three) in told(1).into_iter().zip(told(3)) {
+        assert!(!one.contains("±0 %") && one.contains("one hash alone, ms"), "{one}");
+        assert!(three.contains("±0 %"), "three that are alike are: {three}");
+    }
+}
+
 /// Red where nothing divided by nothing was a figure: the page said NaN, and what was saved could not be read again.
 #[test]
 fn a_pool_that_hashed_nothing_meanwhile_is_told_and_is_no_figure() {

@@ -42,8 +42,10 @@ pub enum Action {
     /// Find the highest rate at which a server keeps its word
     ///
     /// Offers a rate, doubles or halves it, then bisects. A rate holds when p99 and the share of errors stay at or below what
-    /// is said; refused and unfinished iterations are errors here. --rate is the first that is tried; without it, half of what
-    /// a closed loop reaches. Each trial takes --warmup and --duration.
+    /// is said; refused and unfinished iterations are errors here. The p99 is that of all that was due, where errors count as later
+    /// than anybody; where more than 1 % are errors and --errors bears them, it is that of what was answered, and the result says
+    /// which. --rate is the first that is tried; without it, half of what a closed loop reaches. Each trial takes --warmup and
+    /// --duration.
     #[command(after_long_help = "\
 Examples:
   portiere load search w1 --p99 500ms --client shop --client-secret-file secret --redirect-uri http://localhost:3000/cb --users people

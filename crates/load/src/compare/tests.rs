@@ -19,7 +19,7 @@ fn series(runs: usize, rate: u64, millis: u64, seed: u64) -> Series {
             })
             .collect();
         let all = of_slices(&slices(&[&report]).unwrap());
-        report.iterations_per_second = all[0];
+        (report.iterations, report.iterations_per_second) = (report.timeline.iter().map(|one| one.done).sum(), all[0]);
         (report.latency.mean, report.latency.p50, report.latency.p95, report.latency.p99) =
             (all[1], all[2], all[3], all[4]);
         report
@@ -129,6 +129,52 @@ fn what_fails_is_a_figure_and_then_the_rate_is_not_what_was_offered() {
     }
 }
 
+/// `counts` iterations of about 10 ms in the first slices of thirty, the other slices empty.
+fn sparse(counts: &[u64], millis: u64) -> Series {
+    let mut series = series(1, 100, millis, 1);
+    for (at, slice) in series.runs[0].timeline.iter_mut().enumerate() {
+        let done = counts.get(at).copied().unwrap_or_default();
+        (slice.done, slice.ended, slice.latencies) = (done, Some(done), Sketch::default());
+        (0..done).for_each(|n| slice.latencies.add(Duration::from_millis(millis + n % 3)));
+    }
+    series.runs[0].iterations = counts.iter().sum();
+    series
+}
+
+/// Red without `thin`: one slice that holds everything has no variance, and is certain of anything.
+#[test]
+fn a_handful_of_iterations_is_certain_of_nothing() {
+    let many = series(1, 100, 20, 2);
+    let unjudged = |few: &Series| {
+        let (one, other) = (compare(&many, few).unwrap(), compare(few, &many).unwrap());
+        let names = |comparison: &Comparison| -> Vec<_> {
+            let unjudged = comparison.parts[0].figures.iter().filter(|figure| !figure.is_judged());
+            unjudged.inspect(|figure| assert!(!figure.differs())).map(|figure| figure.name).collect()
+        };
+        assert_eq!(names(&one), names(&other));
+        for (comparison, side) in [(one, "B"), (other.clone(), "A")] {
+            let (text, said) = (comparison.to_string(), format!("Too few came out well in {side} for a verdict on "));
+            assert_eq!(text.matches("too few for a verdict").count(), names(&comparison).len(), "{text}");
+            assert_eq!(text.contains(&said), !names(&comparison).is_empty(), "{text}");
+        }
+        names(&other)
+    };
+    assert_eq!(unjudged(&sparse(&[4], 90)), NAMES[1..]);
+    assert_eq!(unjudged(&sparse(&[1, 1, 1, 1], 90)), NAMES[1..]);
+    assert_eq!(unjudged(&sparse(&[9, 9, 9, 9, 200], 90)), NAMES[..0], "five slices");
+    assert_eq!(unjudged(&sparse(&[3; 6], 90)), NAMES[3..5], "18 in all");
+    assert_eq!(unjudged(&sparse(&[3; 7], 90)), NAMES[4..5], "21 in all");
+    assert_eq!(unjudged(&many), NAMES[..0]);
+    let json = serde_json::to_value(compare(&many, &sparse(&[4], 90)).unwrap()).unwrap();
+    let figure = &json["parts"][0]["figures"][4];
+    assert!(figure["low"].is_null() && figure["high"].is_null() && figure["ratio"].is_number(), "{figure}");
+    // Over runs it is the iterations of them all that count.
+    let mut short = series(5, 100, 20, 3);
+    short.runs.iter_mut().for_each(|run| run.iterations = 10);
+    let comparison = compare(&series(5, 100, 20, 4), &short).unwrap();
+    assert!(comparison.to_string().contains("Too few came out well in B for a verdict on p99 ms.\n"), "{comparison}");
+}
+
 #[test]
 fn what_did_not_end_in_an_open_loop_did_not_come_out_well() {
     let mut open = series(1, 100, 20, 1);
@@ -150,7 +196,7 @@ fn what_did_not_end_in_an_open_loop_did_not_come_out_well() {
 #[test]
 fn a_sweep_is_not_compared() {
     let one = series(1, 100, 20, 1);
-    let trial = crate::series::Trial { offered: 1.0, holds: None, report: one.runs[0].clone() };
+    let trial = crate::series::Trial { offered: 1.0, holds: None, judged: None, report: one.runs[0].clone() };
     let sweep = Series { trials: vec![trial], ..one.clone() };
     for (a, b, side) in [(&sweep, &one, "A"), (&one, &sweep, "B"), (&sweep, &sweep, "A")] {
         let refusal = compare(a, b).unwrap_err();
@@ -160,13 +206,15 @@ fn a_sweep_is_not_compared() {
 
 #[test]
 fn two_searches_are_compared_by_what_held_and_what_did_not() {
-    let found = |rate, not| Found { rate, not, p99_ms: 500.0, errors: 0.0, by_generator: false };
+    let found = |rate, not| Found { rate, not, p99_ms: 500.0, errors: 0.0, judged: None, by_generator: false };
     let series = |found| Series { found: Some(found), ..Series::default() };
     let (a, b) = (series(found(100.0, Some(105.0))), series(found(102.0, Some(107.0))));
     assert!(!compare(&a, &b).unwrap().parts[0].figures[0].differs());
     let figure = compare(&a, &series(found(110.0, None))).unwrap().parts[0].figures[0].clone();
     assert!(figure.differs() && figure.high == f64::INFINITY);
-    assert!(compare(&a, &Series::default()).is_err());
+    assert_eq!(compare(&a, &Series::default()).unwrap_err().to_string(), "B holds no runs");
+    let plain = self::series(1, 10, 10, 1);
+    assert_eq!(compare(&a, &plain).unwrap_err().to_string(), "one is a search, the other is not");
 }
 
 #[test]
@@ -179,6 +227,12 @@ fn what_cannot_be_compared_is_one_line() {
     assert_eq!(compare(&of("w3"), &b).unwrap_err().to_string(), "A is of w3 (jwks), B of w1");
     assert!(compare(&of("w3"), &of("w3")).unwrap().to_string().starts_with("w3: jwks\n"));
     assert!(compare(&of("w3"), &a).unwrap().programme.is_none(), "a result of before has none");
+    // Red without `holds_none`: "A is of , B of ".
+    let none: Series = serde_json::from_str(r#"{"runs":[]}"#).unwrap();
+    for (one, other, side) in [(&none, &none, "A"), (&none, &a, "A"), (&a, &none, "B")] {
+        let refusal = compare(one, other).unwrap_err();
+        assert_eq!((refusal.to_string(), refusal.exit_code()), (format!("{side} holds no runs"), 2));
+    }
     let mut short = a.clone();
     short.runs[0].timeline.clear();
     assert!(compare(&a, &short).unwrap_err().to_string().starts_with("too little to compare"));

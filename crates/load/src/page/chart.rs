@@ -146,8 +146,9 @@ impl Chart {
         let at_x = |value| left + x.place(value) * (WIDTH - left - right);
         let at_y = |value| HEIGHT - bottom - y.place(value) * (HEIGHT - top - bottom);
         let title = escaped(&self.title);
-        let mut out =
-            format!(r#"<div class="chart"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">"#);
+        let mut out = format!(
+            r#"<div class="chart" tabindex="0"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">"#
+        );
         let given = |axis: &Axis, range: &Range| if axis.ticks.is_empty() { range.ticks() } else { axis.ticks.clone() };
         for (value, text) in given(&self.y, &y) {
             let (at, end, text) = (at_y(value), WIDTH - right, escaped(&text));

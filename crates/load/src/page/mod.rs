@@ -278,7 +278,8 @@ mod tests {
     /// Red where a trial without an answer is the fastest of all.
     #[test]
     fn a_trial_in_which_nothing_came_out_well_has_no_latency() {
-        let trial = |count| Trial { offered: 50.0, holds: None, report: report("w1", count, count as f64) };
+        let trial =
+            |count| Trial { offered: 50.0, holds: None, judged: None, report: report("w1", count, count as f64) };
         let series = Series { trials: vec![trial(40), trial(0)], ..Series::default() };
         let page = page(&series);
         assert_eq!(page.matches("<circle").count(), 3, "{page}");
@@ -349,7 +350,7 @@ mod tests {
         assert!(page(&Series::of(vec![run.clone()])).contains("from level to level"));
         let beside = vec![report("jwks & more", 7, 7.0)];
         let report = Report { beside, generator_busiest: 1.0, ..run.clone() };
-        let trial = Trial { offered: 50.0, holds: Some(false), report };
+        let trial = Trial { offered: 50.0, holds: Some(false), judged: None, report };
         let page = page(&Series { runs: vec![], trials: vec![trial], ..Series::default() });
         assert!(page.contains("Latency by throughput") && page.contains("does not hold, generator bound"), "{page}");
         assert!(

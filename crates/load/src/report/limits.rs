@@ -1,6 +1,7 @@
 //! Where the generator was what set a limit, and not the server.
 
 use super::Report;
+use crate::desk::RECONNECT;
 use crate::wire::Fault;
 
 impl Report {
@@ -59,7 +60,19 @@ impl Report {
                 "The generator had no port or file left for some connections: those failures are its own.".to_owned(),
             );
         }
+        said.extend(self.rests());
         said
+    }
+
+    /// What it did where there was no connection, if that was ever so.
+    fn rests(&self) -> Option<String> {
+        (self.rested > 0).then(|| {
+            let count = self.rested;
+            format!(
+                "Where no connection could be made a user paused for {RECONNECT:?} before the next try, {count} x: those pauses are \
+                 in the rate."
+            )
+        })
     }
 
     /// How the generator fared beside what else ran on the machine, where that is worth a sentence.

@@ -32,6 +32,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         refused: 0,
         unfinished: 0,
         waited_for_users: 0,
+        rested: 0,
         latency: Latency::from(&latencies),
         p99_of_all: p99_of_all(&latencies, 0),
         steps: vec![],
@@ -118,6 +119,20 @@ fn starts_that_found_no_free_user_are_the_generators() {
     let table = report.to_string();
     assert!(report.is_bound_by_generator() && !report.is_busy());
     assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus"), "{table}");
+}
+
+/// Red without `rests`: "no pause" is said of a loop that had some.
+#[test]
+fn pauses_without_a_connection_are_told() {
+    let mut report = report("jwks", 90, 10.0);
+    assert!(!report.to_string().contains("paused for"));
+    report.rested = 12;
+    let table = report.to_string();
+    assert!(
+        table.contains("no connection could be made a user paused for 100ms before the next try, 12 x: those"),
+        "{table}"
+    );
+    assert!(!report.is_bound_by_generator(), "a server that is gone is no limit of the generator");
 }
 
 #[test]

@@ -21,6 +21,8 @@ const MAX_PAGES: usize = 8;
 pub struct Pass {
     pub code: String,
     pub verifier: String,
+    /// What the ID token has to say again.
+    pub nonce: String,
 }
 
 /// What a client remembers between request and response.
@@ -92,7 +94,7 @@ impl Visitor {
             let seen = match landing {
                 Landing::Code(code) => {
                     self.finish(Step::Login, begun);
-                    return Ok(Pass { code, verifier: errand.verifier });
+                    return Ok(Pass { code, verifier: errand.verifier, nonce: errand.nonce });
                 }
                 Landing::Page(seen) => seen,
             };
@@ -125,7 +127,7 @@ impl Visitor {
         match self.authorize(&errand).await? {
             Landing::Code(code) => {
                 self.finish(Step::Authorize, begun);
-                Ok(Pass { code, verifier: errand.verifier })
+                Ok(Pass { code, verifier: errand.verifier, nonce: errand.nonce })
             }
             Landing::Page(seen) => Err(Step::Authorize.wrong(format!("{DESPITE} ({})", seen.page.name()))),
         }
@@ -296,7 +298,7 @@ fn astray(setback: Setback, url: &Url) -> Setback {
 /// The answer to a page after the password: a form without a password is a question to agree to. Who cannot get on is named: of many
 /// users it may be one.
 fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
-    if let Some(form) = page.sign_in() {
+    if let Some(form) = page.asks_password() {
         let name = page.name();
         return Err(Step::Login.wrong(match form.is_for_newcomers() {
             true => format!("a new password is asked for ({name}) of {login}"),
@@ -339,7 +341,9 @@ mod tests {
             "login: the sign-in page came back (Sign in) to ann: wrong login or password, or the account may not sign in"
         );
         let page = page.replace("name=b", "name=b autocomplete=new-password");
-        assert_eq!(consent(&page).unwrap_err().to_string(), "login: a new password is asked for (Sign in) of ann");
+        for page in [&page, &format!("{page}</form><form method=post><input type=email name=news>")] {
+            assert_eq!(consent(page).unwrap_err().to_string(), "login: a new password is asked for (Sign in) of ann");
+        }
         assert!(consent("<form action=/search><input name=q></form>").is_err());
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
     }

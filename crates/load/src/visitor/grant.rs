@@ -1,6 +1,7 @@
 //! What a client does behind the browser's back: token, introspection, userinfo, keys.
 
 use super::flow::Pass;
+use super::id_token::Expected;
 use super::{Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Request, Url};
 use serde::{Deserialize, Deserializer};
@@ -18,6 +19,9 @@ pub struct Granted {
     /// When to get new ones: at half of their life, so that a long run never shows an old one.
     #[serde(rename = "expires_in", default, deserialize_with = "half_way")]
     renew: Option<Instant>,
+    /// OpenID Connect Core §3.1.3.3; looked at where a code was redeemed.
+    #[serde(default)]
+    id_token: Option<String>,
 }
 
 /// Also of a life that is no whole number, or one in quotes, as some providers send it; what cannot be read is left out.
@@ -97,7 +101,14 @@ impl Visitor {
             ("redirect_uri", &scene.plan.client.redirect_uri),
             ("code_verifier", &pass.verifier),
         ];
-        self.held = self.call(Step::Token, Bearer::Client(&fields)).await?;
+        let mut granted: Granted = self.call(Step::Token, Bearer::Client(&fields)).await?;
+        let id_token = granted.id_token.take();
+        let client = &scene.plan.client;
+        if client.asks_for_id_token() {
+            let expected = Expected { issuer: &scene.provider.issuer, client: &client.id, nonce: &pass.nonce };
+            expected.in_token(id_token.as_deref()).map_err(|why| Step::Token.wrong(why))?;
+        }
+        self.held = granted;
         Ok(())
     }
 
@@ -109,7 +120,7 @@ impl Visitor {
         let fields = [("grant_type", "refresh_token"), ("refresh_token", old.as_str())];
         let granted: Granted = self.call(Step::Refresh, Bearer::Client(&fields)).await?;
         // The old one is kept where there is no new one; and so that a refused visitor may try again.
-        self.held = Granted { refresh: granted.refresh.or(Some(old)), ..granted };
+        self.held = Granted { refresh: granted.refresh.or(Some(old)), id_token: None, ..granted };
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod flow;
 pub mod form;
 mod grant;
 pub mod html;
+mod id_token;
 pub mod page;
 mod patience;
 mod provider;

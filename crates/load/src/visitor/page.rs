@@ -46,10 +46,20 @@ impl Page {
         reader.finish()
     }
 
-    /// The form to sign in with, where there is one that asks a password.
+    /// The form to sign in with, where there is one that asks a password. Beside one that asks who comes, a form that makes an account
+    /// is none: the password is asked on another page, and would be sent to the wrong place.
     pub fn sign_in(&self) -> Option<&Form> {
-        let forms = self.forms.iter().filter(|form| form.asks_password());
-        forms.min_by_key(|form| (!form.shows_password(), form.is_for_newcomers()))
+        let elsewhere = self.introduction().is_some();
+        self.passwords().filter(|form| !(elsewhere && form.is_for_newcomers())).min_by_key(|form| fits(form))
+    }
+
+    /// The form that asks a password, if only one that is to be made up.
+    pub fn asks_password(&self) -> Option<&Form> {
+        self.passwords().min_by_key(|form| fits(form))
+    }
+
+    fn passwords(&self) -> impl Iterator<Item = &Form> {
+        self.forms.iter().filter(|form| form.asks_password())
     }
 
     /// The form that asks who comes, where the password is asked on another page.
@@ -109,6 +119,11 @@ impl Page {
             (false, _) => format!("no form asks a password ({name})"),
         }
     }
+}
+
+/// The less, the more a form looks as if it signed in.
+fn fits(form: &Form) -> (bool, bool) {
+    (!form.shows_password(), form.is_for_newcomers())
 }
 
 fn has_scripts(text: &str) -> bool {
@@ -387,6 +402,21 @@ mod tests {
                 assert_eq!(Page::of(&page).sign_in().unwrap().approve().action, "/in", "{page}");
             }
         }
+    }
+
+    /// Red without `elsewhere`: of a way in that takes two pages only the second asks a password, and the first may offer an account.
+    #[test]
+    fn a_password_is_not_sent_to_the_form_for_newcomers_beside_that_for_the_name() {
+        let name = "<form method=post action=/name><input name=login><button>Next</button></form>";
+        let new = "<form method=post action=/register><input name=u><input type=password name=p><button>Register</button></form>";
+        for page in [format!("{name}{new}"), format!("{new}{name}")].map(|page| Page::of(&page)) {
+            assert!(page.sign_in().is_none() && page.posts_itself().is_none());
+            assert_eq!(page.introduction().unwrap().action(), "/name");
+            assert_eq!(page.asks_password().unwrap().action(), "/register");
+        }
+        let both =
+            Page::of(&format!("{new}{name}<form method=post action=/in><input name=u><input type=password name=p>"));
+        assert_eq!(both.sign_in().unwrap().action(), "/in", "with all three");
     }
 
     /// Red without `Choice` and `Open::Area`: what a browser sends as it stands is sent.

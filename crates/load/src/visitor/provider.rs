@@ -62,10 +62,17 @@ impl Provider {
         }
         let metadata = serde_json::from_slice(reply.body())
             .map_err(|error| Refusal::Failure(format!("{target} is no OpenID provider: its metadata: {error}")))?;
-        Provider::read(metadata, url, &plan.reach)
+        Provider::read(metadata, (target, url), &plan.reach)
     }
 
-    fn read(metadata: Metadata, discovery: Url, reach: &Reach) -> Result<Provider, Refusal> {
+    /// Of whoever is what was asked, with endpoints within reach.
+    fn read(metadata: Metadata, (target, discovery): (&Url, Url), reach: &Reach) -> Result<Provider, Refusal> {
+        if !is_issuer(&metadata.issuer, target) {
+            let (asked, issuer) = (target.to_string(), plain(&metadata.issuer));
+            let why = "which has to be the URL that was asked (OpenID Connect Discovery 1.0 §4.3)";
+            let line = format!("{} names the issuer \"{issuer}\", {why}: give the issuer as --target", bare(&asked));
+            return Err(Refusal::Failure(line));
+        }
         let endpoint = |text: &str| {
             let url = Url::parse(text).and_then(|url| reach.addresses(&url).map(|_| url));
             url.map_err(|wrong| Refusal::Failure(format!("the endpoint {}: {wrong}", plain(text))))
@@ -95,6 +102,85 @@ impl Provider {
             Step::Userinfo => self.userinfo.as_ref(),
             Step::Device => self.device.as_ref(),
             Step::SignUp | Step::SignIn | Step::Account => None,
+        }
+    }
+}
+
+/// OpenID Connect Discovery 1.0 §4.3: the issuer has to be the URL that its metadata was asked at, or else one could speak for another.
+/// A slash at the end is borne, and capitals where they make no difference (RFC 3986 §6.2.2.1), which a target has lost.
+fn is_issuer(issuer: &str, target: &Url) -> bool {
+    let named = Url::parse(issuer).ok().filter(|_| !issuer.contains('#'));
+    named.is_some_and(|named| bare(&named.to_string()) == bare(&target.to_string()))
+}
+
+/// Without one slash at the end.
+fn bare(url: &str) -> &str {
+    url.strip_suffix('/').unwrap_or(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// What comes of metadata in which one value is another.
+    fn read(target: &str, name: &str, value: &str) -> Result<Provider, Refusal> {
+        let at = "http://localhost:1";
+        let mut metadata = json!({
+            "issuer": at, "authorization_endpoint": at, "token_endpoint": at, "jwks_uri": at, "introspection_endpoint": at,
+            "userinfo_endpoint": at, "device_authorization_endpoint": at,
+        });
+        metadata[name] = value.into();
+        let target = Url::parse(target).unwrap();
+        Provider::read(serde_json::from_value(metadata).unwrap(), (&target, target.clone()), &Reach::default())
+    }
+
+    /// Red without `is_issuer`: the account API, which gets passwords and the client's secret, is where the issuer is.
+    #[test]
+    fn an_issuer_is_the_url_that_was_asked() {
+        let of = |target: &str, issuer: &str| read(target, "issuer", issuer).map(|provider| provider.issuer);
+        for (target, issuer) in [
+            ("http://localhost:1", "http://localhost:1"),
+            ("http://localhost:1/", "http://localhost:1"),
+            ("http://localhost:1/a", "http://localhost:1/a/"),
+            ("http://LocalHost:1/a/", "http://LocalHost:1/a"),
+        ] {
+            assert_eq!(of(target, issuer).unwrap(), issuer, "byte for byte");
+        }
+        for issuer in [
+            "http://127.0.0.1:1",
+            "http://localhost:2",
+            "https://localhost:1",
+            "http://localhost:1//",
+            "http://localhost:1/a",
+            "http://localhost:1/A",
+            "http://localhost:1/#a",
+            "http://localhost:1?a",
+            "localhost:1",
+            "",
+        ] {
+            let line = of("http://localhost:1/", issuer).unwrap_err().to_string();
+            let expected =
+                format!("http://localhost:1 names the issuer \"{issuer}\", which has to be the URL that was asked");
+            assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
+        }
+        assert!(of("http://localhost:1/a", "http://localhost:1/A").is_err(), "a path has capitals");
+    }
+
+    /// Red where an endpoint is taken without `endpoint` in `read`.
+    #[test]
+    fn every_endpoint_is_within_reach() {
+        for name in [
+            "authorization_endpoint",
+            "token_endpoint",
+            "jwks_uri",
+            "introspection_endpoint",
+            "userinfo_endpoint",
+            "device_authorization_endpoint",
+        ] {
+            let line = read("http://localhost:1", name, "http://192.0.2.1/x").unwrap_err().to_string();
+            assert!(line.starts_with("the endpoint http://192.0.2.1/x: only this machine may be measured"), "{line}");
+            assert!(read("http://localhost:1", name, "http://[::1]:2/x").is_ok());
         }
     }
 }

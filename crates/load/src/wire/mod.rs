@@ -44,6 +44,17 @@ pub enum Fault {
     Url(Wrong),
 }
 
+impl Fault {
+    /// True where there was no connection at all: whoever goes on at once then only goes round, and keeps a core busy with it. A
+    /// connection that ended is another matter, since the next one is work for the server as the one before was.
+    pub const fn is_unconnected(self) -> bool {
+        match self {
+            Fault::Connect(_) | Fault::NoFiles | Fault::NoPorts | Fault::Tls(_) => true,
+            Fault::Closed | Fault::Broken(_) | Fault::Timeout | Fault::Malformed(_) | Fault::Url(_) => false,
+        }
+    }
+}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -338,6 +349,23 @@ mod tests {
         assert_eq!(of(Errno::ADDRNOTAVAIL), Fault::NoPorts);
         assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
         assert!(Fault::NoFiles.to_string().contains("the generator itself"));
+    }
+
+    /// Red where whoever is hung up on pauses: a server that closes each connection was offered ten a second of each user.
+    #[test]
+    fn only_who_gets_no_connection_would_go_round() {
+        let refused = Fault::Connect(ErrorKind::ConnectionRefused);
+        assert!(
+            [refused, Fault::NoFiles, Fault::NoPorts, Fault::Tls("it is no https")].iter().all(|f| f.is_unconnected())
+        );
+        let others = [
+            Fault::Closed,
+            Fault::Broken(ErrorKind::Other),
+            Fault::Timeout,
+            Fault::Malformed(""),
+            Fault::Url(Wrong::NoTls),
+        ];
+        assert!(!others.iter().any(|fault| fault.is_unconnected()));
     }
 
     #[test]

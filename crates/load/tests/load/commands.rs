@@ -89,11 +89,17 @@ fn what_is_compared_with_itself_shows_no_difference() {
     let save = place.file("a.json");
     said(&format!("jwks {SHORT} --target {} --save {save}", provider.url)).unwrap();
     let table = said(&format!("compare {save} {save}")).unwrap();
-    assert_eq!(table.matches("no difference shown").count(), 6, "{table}");
+    // Four users at 20 ms each have at most eighty answers in 400 ms, which is too few for a p99; a busy machine gives fewer.
+    let [alike, few] = ["no difference shown", "too few for a verdict"].map(|said| table.matches(said).count());
+    assert!(alike >= 1 && few >= 1 && alike + few == 6, "{table}");
+    assert!(table.contains("Too few came out well in A for a verdict on "), "{table}");
     assert!(table.contains("Method: bootstrap over slices of time"), "{table}");
     let json = said(&format!("compare --json {save} {save}")).unwrap();
     assert!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["parts"][0]["figures"].is_array());
-    let people = place.file("people");
+    let (none, people) = (place.file("none.json"), place.file("people"));
+    std::fs::write(&none, r#"{"runs":[]}"#).unwrap();
+    let refusal = said(&format!("compare {none} {none}")).unwrap_err();
+    assert_eq!((refusal.to_string().as_str(), refusal.exit_code()), ("A holds no runs", 2));
     let refusal = said(&format!("compare {save} {people}")).unwrap_err();
     assert!(
         refusal.exit_code() == 2 && refusal.to_string().starts_with(&format!("{people} is no result: ")),

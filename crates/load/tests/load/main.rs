@@ -7,6 +7,7 @@ mod provider;
 mod recovery;
 mod renewal;
 mod strange;
+mod trust;
 
 use load::interrupt::Interrupt;
 use load::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, User, Workload};
@@ -95,6 +96,7 @@ fn a_password_on_a_page_of_its_own_is_typed_there() {
     let (report, provider) = measured(Manner::Apart, Workload::Flow);
     is_clean(&report, 4);
     assert!(provider.seen("/name") > 0 && provider.logins().len() > 1, "and the name came along");
+    assert_eq!(provider.seen("/register"), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A provider that is just real enough: it remembers nothing it need not, and misbehaves on request.
 
 use crate::strange::{URI, Way};
+use crate::trust::Lie;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -21,7 +22,7 @@ pub enum Manner {
     Closing,
     /// Asks for consent after the password, on a page of its own.
     Consent,
-    /// Asks for the name on a page and for the password on the next.
+    /// Asks for the name on a page, where there is a form for newcomers, and for the password on the next.
     Apart,
     /// Answers every third sign-in with 503 and Retry-After.
     Busy,
@@ -59,6 +60,10 @@ pub enum Manner {
     Astray,
     /// Has pages of its own kind.
     Strange(Way),
+    /// Says what is not so about itself, or about whom its tokens are for.
+    Lying(Lie),
+    /// Hangs up in place of the key set, every second time.
+    HangingUp,
 }
 
 /// A provider on a port of its own; it ends with the process.
@@ -75,8 +80,8 @@ struct State {
     /// Requests by path.
     seen: Mutex<BTreeMap<String, u64>>,
     logins: Mutex<BTreeMap<String, u64>>,
-    /// Codes with their challenges.
-    codes: Mutex<HashMap<String, String>>,
+    /// Codes with their challenges and nonces.
+    codes: Mutex<HashMap<String, (String, String)>>,
     refresh_tokens: Mutex<Vec<String>>,
 }
 
@@ -214,6 +219,9 @@ impl State {
         while let Some(asked) = read(&mut reader)? {
             *self.seen.lock().unwrap().entry(asked.path.clone()).or_default() += 1;
             let told = self.answer(&asked);
+            if self.manner == Manner::HangingUp && asked.path == "/jwks" && self.next() % 2 == 1 {
+                return Ok(());
+            }
             let mut text = format!("HTTP/1.1 {} X\r\n", told.status);
             told.headers.iter().for_each(|header| text += &format!("{header}\r\n"));
             if self.manner == Manner::Closing {
@@ -272,13 +280,14 @@ impl State {
 
     fn metadata(&self) -> String {
         let url = &self.url;
+        let issuer = if self.manner == Manner::Lying(Lie::Issuer) { "http://127.0.0.1:1" } else { url };
         let token = if self.manner == Manner::Elsewhere { "http://example.com" } else { url };
         let introspects = match self.manner {
             Manner::Mute => String::new(),
             _ => format!(r#""introspection_endpoint":"{url}/introspect","#),
         };
         format!(
-            r#"{{"issuer":"{url}","authorization_endpoint":"{url}/authorize","token_endpoint":"{token}/token",
+            r#"{{"issuer":"{issuer}","authorization_endpoint":"{url}/authorize","token_endpoint":"{token}/token",
             "jwks_uri":"{url}/jwks",{introspects}"userinfo_endpoint":"{url}/userinfo",
             "device_authorization_endpoint":"{url}/device","authorization_response_iss_parameter_supported":true}}"#
         )
@@ -333,7 +342,8 @@ impl State {
         let mut told = match self.manner {
             Manner::Apart => page(format!(
                 r#"<title>Who comes?</title><form action="/search"><input name="q"></form><form method="post" action="name">
-                <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>"#
+                <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>
+                <form method="post" action="register"><input name="u"><input name="p" type="password"><button>Join</button></form>"#
             )),
             Manner::Astray => {
                 Told { status: 302, headers: vec!["Location: http://example.com/".to_owned()], ..Told::default() }
@@ -387,7 +397,8 @@ impl State {
     fn arrive(&self, flow: &HashMap<String, String>) -> Told {
         assert_eq!((flow["response_type"].as_str(), flow["code_challenge_method"].as_str()), ("code", "S256"));
         let code = format!("code-{}", self.next());
-        self.codes.lock().unwrap().insert(code.clone(), flow["code_challenge"].clone());
+        let remembered = (flow["code_challenge"].clone(), flow["nonce"].clone());
+        self.codes.lock().unwrap().insert(code.clone(), remembered);
         let state = if self.manner == Manner::Forgetful { "x" } else { &flow["state"] };
         let issuer = if self.manner == Manner::Mixup { "http://127.0.0.1:1" } else { &self.url };
         let query = format!("code={code}&state={state}&iss={issuer}");
@@ -413,9 +424,15 @@ impl State {
         }
         match asked.values["grant_type"].as_str() {
             "authorization_code" => {
-                let challenge = self.codes.lock().unwrap().remove(&asked.values["code"]);
+                let remembered = self.codes.lock().unwrap().remove(&asked.values["code"]);
                 let verified = URL_SAFE_NO_PAD.encode(Sha256::digest(asked.values["code_verifier"].as_bytes()));
-                if challenge == Some(verified) { self.tokens() } else { error(400, "invalid_grant") }
+                let Some((_, nonce)) = remembered.filter(|(challenge, _)| *challenge == verified) else {
+                    return error(400, "invalid_grant");
+                };
+                let lie = if let Manner::Lying(lie) = self.manner { Some(lie) } else { None };
+                let mut told = self.tokens();
+                told.body = told.body.replacen('{', &Lie::member(lie, &self.url, &nonce), 1);
+                told
             }
             "refresh_token" => {
                 if self.manner == Manner::Withdrawn {

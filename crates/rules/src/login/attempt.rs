@@ -111,7 +111,7 @@ fn failed<T>(after: &After<'_>, now: Time) -> Decision<T, Refusal> {
 }
 
 fn failure(user: &User, after: &After<'_>, now: Time) -> Event {
-    Event::new(Kind::SignInFailed, now).user(&user.id).address(&after.origin.address)
+    after.origin.event(Kind::SignInFailed, &user.id, now)
 }
 
 #[cfg(test)]
@@ -169,6 +169,24 @@ mod tests {
                 assert_eq!(counted(&changes), shared.iter().map(|one| (one.key, one.leak)).collect::<Vec<_>>());
                 assert!(changes.iter().any(|change| matches!(change, Change::Record(_))));
                 assert!(!changes.iter().any(|change| matches!(change, Change::ForgetAttempts { .. })));
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_tells_by_way_of_which_application_it_came_at_every_door() {
+        // red with `Event::new` in `failure`.
+        let (ada, settings, counters) = (person("ada"), Settings::default(), counters(&[]));
+        for client in [None, Some("shop".into())] {
+            let origin = Origin::default().by_way_of(client.as_ref());
+            let after = after(&ada, false, &counters, &origin);
+            let (signed_in, confirmed) = (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, NOW));
+            for changes in [signed_in.changes, confirmed.changes, leave_open(&after, NOW).changes] {
+                let told = changes.iter().filter_map(|change| match change {
+                    Change::Record(event) => Some(&event.client),
+                    _ => None,
+                });
+                assert_eq!(told.collect::<Vec<_>>(), [&client]);
             }
         }
     }

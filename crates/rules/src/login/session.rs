@@ -3,7 +3,7 @@
 use crate::decision::{Change, Decision, Never, Standing};
 use crate::events::{Event, Kind};
 use crate::fresh::Fresh;
-use crate::id::{SessionId, UserId};
+use crate::id::{ClientId, SessionId, UserId};
 use crate::people::User;
 use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret};
@@ -36,13 +36,27 @@ pub struct Session {
     pub ended_at: Option<Time>,
 }
 
-/// Where somebody comes from, as they say themselves.
+/// Where somebody comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// The User-Agent header.
+    /// The User-Agent header, as they say themselves.
     pub agent: String,
     /// The client's address.
     pub address: String,
+    /// The application that they are on the way to, or on whose screen they are: one that was found, whatever a request says.
+    pub client: Option<ClientId>,
+}
+
+impl Origin {
+    /// The same by way of an application, where there is one.
+    pub fn by_way_of(&self, client: Option<&ClientId>) -> Self {
+        Origin { client: client.or(self.client.as_ref()).cloned(), ..self.clone() }
+    }
+    /// What somebody who comes from there did.
+    pub fn event(&self, kind: Kind, user: &UserId, at: Time) -> Event {
+        let event = Event::new(kind, at).user(user).address(&self.address);
+        Event { client: self.client.clone(), ..event }
+    }
 }
 
 /// The means by which somebody proved who they are.
@@ -214,22 +228,27 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
                 amr: vec![entry.method.amr().into()],
                 ..before.clone()
             };
-            let event = Event::new(Kind::Reauthenticated, now).user(&session.user).session(&session.id);
+            let event = entry.origin.event(Kind::Reauthenticated, &session.user, now).session(&session.id);
             let started = Started { cookie: Cookie { id: session.id.clone(), secret }, session: session.clone() };
             Decision::accept(started)
                 .and(standing)
                 .and(Change::RaiseSession { session: Box::new(session), was: before.handle })
-                .and(Change::Record(event.address(&entry.origin.address)))
+                .and(Change::Record(event))
         }
         other => {
             let session = begin(entry, secret.handle(), settings, now, fresh);
-            let event = Event::new(Kind::SignedIn, now).user(&session.user).session(&session.id);
+            let event = entry.origin.event(Kind::SignedIn, &session.user, now).session(&session.id);
+            let replaced = other.map(|before| {
+                let event = entry.origin.event(Kind::SignedOut, &before.user, now).session(&before.id);
+                Change::Record(event.detail("replaced_by", session.id.as_str()))
+            });
             let started = Started { cookie: Cookie { id: session.id.clone(), secret }, session: session.clone() };
             Decision::accept(started)
                 .with(other.map(|before| Change::EndSession { session: before.id.clone(), at: now }))
                 .and(standing)
                 .and(Change::StartSession(Box::new(session)))
-                .and(Change::Record(event.address(&entry.origin.address)))
+                .with(replaced)
+                .and(Change::Record(event))
         }
     }
 }
@@ -309,7 +328,37 @@ mod tests {
                 .iter()
                 .any(|c| matches!(c, Change::EndSession { session, .. } if *session == first.session.id))
         );
-        assert!(other.reply.expect("starts").session.id != first.session.id);
+        // red without `replaced` in `enter`: nobody could tell when the first session ended.
+        let ended = other.changes.iter().find_map(|change| match change {
+            Change::Record(event) if event.kind == Kind::SignedOut => Some(event),
+            _ => None,
+        });
+        let (ended, started) = (ended.expect("a line of the end"), other.reply.as_ref().expect("starts"));
+        assert_eq!((ended.user.as_ref(), ended.session.as_ref()), (Some(&first.session.user), Some(&first.session.id)));
+        assert_eq!(ended.detail["replaced_by"], started.session.id.as_str());
+        assert!(started.session.id != first.session.id);
+    }
+
+    #[test]
+    fn the_way_by_which_somebody_came_is_told_and_the_last_application_counts() {
+        // red without the client in `Origin::event`.
+        let bare = Origin { address: "192.0.2.1".into(), ..Origin::default() };
+        let (shop, alice) = (bare.by_way_of(Some(&"shop".into())), user("alice"));
+        for (origin, client) in [
+            (bare.clone(), None),
+            (bare.by_way_of(None), None),
+            (shop.clone(), Some("shop")),
+            (shop.by_way_of(None), Some("shop")),
+            (shop.by_way_of(Some(&"wiki".into())), Some("wiki")),
+        ] {
+            let entry = Entry { user: &alice, method: Method::Password, before: None, origin: &origin };
+            let entered = enter(&entry, &Settings::default(), Time(1), &Fresh::new([1; 32]));
+            let told = entered.changes.iter().find_map(|change| match change {
+                Change::Record(event) => Some((event.client.as_ref().map(ClientId::as_str), event.address.as_deref())),
+                _ => None,
+            });
+            assert_eq!(told, Some((client, Some("192.0.2.1"))));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Fresh;
 use crate::decision::{Change, Decision};
-use crate::events::{Event, Kind};
+use crate::events::Kind;
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
 use crate::login::throttle::{Held, Policy, Seen, Shared};
 use crate::people::User;
@@ -57,7 +57,7 @@ pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) ->
     let entry = Entry { user: ask.user, method: Method::Password, before: ask.before, origin: ask.origin };
     let entered = enter(&entry, settings, now, fresh);
     let Ok(started) = entered.reply else { return Decision::refuse(Taken).with(count) };
-    let event = Event::new(Kind::UserAdded, now).user(&ask.user.id).address(&ask.origin.address);
+    let event = ask.origin.event(Kind::UserAdded, &ask.user.id, now);
     Decision::accept(started)
         .and(Change::AddUser(Box::new(ask.user.clone())))
         .and(Change::Record(event.detail("by", "sign-up")))
@@ -105,6 +105,20 @@ mod tests {
         let made = signed_up(false, &[]);
         assert!(made.reply.is_ok());
         assert!(matches!(made.changes[0], Change::AddUser(_)), "the account is there before its session");
+    }
+
+    #[test]
+    fn an_account_is_told_of_with_the_application_that_it_was_made_for() {
+        // red without the origin of the attempt in `judge`.
+        let (user, origin) = (person("ada"), Origin::default().by_way_of(Some(&"shop".into())));
+        let ask = SignUp { user: &user, taken: false, shared: &[], before: None, origin: &origin };
+        let made = judge(&ask, &Settings::default(), NOW, &Fresh::new([1; 32]));
+        let told = made.changes.iter().filter_map(|change| match change {
+            Change::Record(event) => Some((event.kind, event.client.clone())),
+            _ => None,
+        });
+        let client = || Some("shop".into());
+        assert_eq!(told.collect::<Vec<_>>(), [(Kind::UserAdded, client()), (Kind::SignedIn, client())]);
     }
 
     /// Under a counter of which so many sign-ups have not drained, with so many under way.

@@ -228,8 +228,8 @@ pub fn redeem(
 }
 
 fn misuse(code: &Code, why: &'static str, now: Time) -> Decision<Tokens, Error> {
-    let event = Event::new(Kind::CodeMisused, now).user(&code.user).client(&code.client).detail("why", why);
-    Decision::refuse(Error::grant(why)).and(Change::Record(event))
+    let event = Event::new(Kind::CodeMisused, now).user(&code.user).client(&code.client).session(&code.session);
+    Decision::refuse(Error::grant(why)).and(Change::Record(event.detail("why", why)))
 }
 
 /// RFC 7636 §4.6: the verifier must hash to the challenge that was sent before; RFC 9700 §2.1.1: and must be absent

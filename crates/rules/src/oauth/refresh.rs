@@ -4,6 +4,7 @@ use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
 use super::family::{Found, Previous, Refresh, RefreshToken, Rotation};
 use super::first_party::is_for_accounts;
+use super::revoke::about;
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, Way, issue};
 use crate::Fresh;
@@ -67,7 +68,7 @@ pub(super) fn carry_on(
     }
     let standing = standing(ask.token, refresh, (context.realm.settings.refresh_grace, now));
     if matches!(standing, Standing::Outdated) {
-        let event = Event::new(Kind::RefreshReused, now).user(&found.family.user).client(&ask.client.id);
+        let event = about(&found.family, Event::new(Kind::RefreshReused, now).client(&ask.client.id));
         return refused()
             .and(Change::RevokeFamily { family: found.family.id.clone(), at: now })
             .and(Change::Record(event));

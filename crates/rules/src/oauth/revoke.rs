@@ -55,16 +55,16 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, at: (&Settings, Time))
         Presented::Unknown => return Decision::accept(Outcome::Nothing),
         Presented::Refresh(Found { family, .. }) => {
             let change = Change::RevokeFamily { family: family.id.clone(), at: now };
-            let event = event.user(&family.user).detail("kind", "refresh_token");
+            let event = about(family, event).detail("kind", "refresh_token");
             (&family.client.0, has_ended(family, at), change, event)
         }
         Presented::Jwt(token) => {
             let change = Change::RevokeToken { jti: token.claims.jti.clone(), expires: token.remembered(settings) };
-            (&token.claims.client_id, token.is_dead(at), change, event.detail("kind", "access_token"))
+            (&token.claims.client_id, token.is_dead(at), change, token.written_in(event))
         }
         Presented::Opaque(handle, token) => {
             let change = Change::DropOpaque(*handle);
-            (&token.claims.client_id, token.is_dead(at), change, event.detail("kind", "access_token"))
+            (&token.claims.client_id, token.is_dead(at), change, token.written_in(event))
         }
     };
     match (*owner == client.id.0, presented) {
@@ -76,6 +76,14 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, at: (&Settings, Time))
 }
 
 impl AccessToken<'_> {
+    /// With whose it is, where that is known.
+    fn written_in(&self, event: Event) -> Event {
+        let event = event.detail("kind", "access_token");
+        match self.family {
+            Some(family) => about(family, event),
+            None => event,
+        }
+    }
     /// From when on no clock believes it.
     fn remembered(&self, settings: &Settings) -> Time {
         settings.remembered(Time::from_seconds(self.claims.exp))
@@ -88,6 +96,12 @@ impl AccessToken<'_> {
     }
 }
 
+/// With whose family it is about, and in which session that began: one that it has outlived leads to a sign-in all the same.
+pub(super) fn about(family: &Family, event: Event) -> Event {
+    let session = family.session.as_ref().or(family.granted.session.as_ref()).cloned();
+    Event { session, ..event.user(&family.user) }
+}
+
 /// Whether a family has ended by every clock: where one is ahead, another may still believe in what has expired.
 fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
     family.revoked_at.is_some() || settings.remembered(family.expires).has_come(now)
@@ -97,6 +111,7 @@ fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
 mod tests {
     use super::*;
     use crate::oauth::client::tests::confidential;
+    use crate::oauth::code::Granted;
     use crate::oauth::family::tests::begun;
     use crate::oauth::token::Audience;
     use crate::realm::SKEW;
@@ -204,6 +219,28 @@ mod tests {
         ] {
             revokes(&presented, expires + SKEW + SKEW - Span(1));
             changes_nothing(&presented, expires + SKEW + SKEW);
+        }
+    }
+
+    #[test]
+    fn a_line_tells_whose_the_token_was_and_in_which_session_it_began() {
+        // red without `about` in `revoke`, or without the session of what was granted in it.
+        let claims = claims("shop");
+        let bound = Family { session: Some("sid".into()), ..family("shop") };
+        let outlived =
+            Family { granted: Granted { session: Some("sid".into()), ..bound.granted.clone() }, ..family("shop") };
+        let of = |family| AccessToken { family: Some(family), ..token(&claims) };
+        for family in [&bound, &outlived] {
+            let found = found(family.clone());
+            for presented in [
+                Presented::Refresh(&found),
+                Presented::Jwt(of(family)),
+                Presented::Opaque(Handle::of("opaque"), of(family)),
+            ] {
+                let said = said(&presented, NOW);
+                let Some(Change::Record(event)) = said.changes.last() else { panic!("a line: {:?}", said.changes) };
+                assert_eq!((&event.user, &event.session), (&Some("ada".into()), &Some("sid".into())));
+            }
         }
     }
 

@@ -224,7 +224,7 @@ pub fn drives(c: char) -> bool {
 }
 
 /// Whether a reader sees it, alone and where it stands.
-fn is_visible(c: char) -> bool {
+pub(super) fn is_visible(c: char) -> bool {
     let hidden = match c {
         // Soft hyphen, joiners and fillers, variation selectors, marks and overrides of direction, tags.
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}' => true,

@@ -1,6 +1,7 @@
 //! `client set`: what is to be another way from now on.
 
 use super::input::Input;
+use super::one_of::OneOf;
 use super::outcome::Failure;
 use super::registration::{AccessToken, AccessTyp, Pkce, algs, distinct, grants, is_native, key_set, methods, scope};
 use app::admin::Refused;
@@ -81,7 +82,7 @@ pub struct Edit {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub jwks: Option<PathBuf>,
     /// Whether it is a native application (RFC 8252)
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub native: Option<bool>,
     /// Whether it must use PKCE; a public client must
     #[arg(long, value_enum)]
@@ -99,57 +100,52 @@ pub struct Edit {
     #[arg(long, value_name = "TYP", value_enum)]
     pub access_token_typ: Option<AccessTyp>,
     /// Whether it is a resource server, which may introspect tokens issued for its resources
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub resource_server: Option<bool>,
     /// Whether to skip the consent page
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub trusted: Option<bool>,
     /// Whether it may use the account API with sign-in screens of its own
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub first_party: Option<bool>,
     /// Whether to put e-mail, profile and group claims into ID tokens too
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub claims_in_id_token: Option<bool>,
     /// Whether to leave the ID token out of refresh answers
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub no_id_token_on_refresh: Option<bool>,
     /// Whether to accept the token endpoint, too, as the audience of its assertions
-    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no)]
+    #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub assertion_aud_endpoint: Option<bool>,
     /// The keys, once they were read.
     #[arg(skip)]
     pub keys: Option<JwkSet>,
 }
 
-fn yes_or_no(text: &str) -> Result<bool, &'static str> {
-    match text {
+fn yes_or_no() -> OneOf<bool> {
+    OneOf::new(["yes", "no"], |text| match text {
         "yes" | "true" => Ok(true),
         "no" | "false" => Ok(false),
-        _ => Err("it is yes or no"),
-    }
+        _ => Err("it is yes or no".to_owned()),
+    })
 }
 
 /// A list that is replaced, or that gains and loses items.
 struct List<'a, T> {
-    what: &'static str,
     instead: &'a [T],
     add: &'a [T],
     remove: &'a [T],
 }
 
 impl<T: Clone + PartialEq> List<'_, T> {
-    fn apply(&self, to: &mut Vec<T>, told: impl Fn(&T) -> String) -> Result<(), Refused> {
+    /// What is to go and is not there has gone already, as what is to come and is there has come.
+    fn apply(&self, to: &mut Vec<T>) {
         if !self.instead.is_empty() {
             *to = distinct(self.instead);
         }
-        for item in self.remove {
-            let at = to.iter().position(|has| has == item);
-            let at = at.ok_or_else(|| Refused(format!("the client has no {} {}", self.what, told(item))))?;
-            to.remove(at);
-        }
+        to.retain(|item| !self.remove.contains(item));
         to.extend(self.add.iter().cloned());
         *to = distinct(to);
-        Ok(())
     }
 }
 
@@ -168,7 +164,7 @@ impl Set {
 impl Edit {
     /// Changes `client`.
     pub fn apply(&self, client: &mut Client) -> Result<(), Refused> {
-        self.lists(client)?;
+        self.lists(client);
         self.scopes(client)?;
         let set = |to: &mut bool, said: Option<bool>| *to = said.unwrap_or(*to);
         set(&mut client.native, self.native);
@@ -204,25 +200,23 @@ impl Edit {
         Ok(())
     }
 
-    fn lists(&self, client: &mut Client) -> Result<(), Refused> {
-        let uris = |what, instead, add, remove| List::<String> { what, instead, add, remove };
-        uris("redirect URI", &self.redirect_uri, &self.add_redirect_uri, &self.remove_redirect_uri)
-            .apply(&mut client.redirect_uris, String::clone)?;
+    fn lists(&self, client: &mut Client) {
+        let (add, remove) = (&self.add_redirect_uri, &self.remove_redirect_uri);
+        List { instead: &self.redirect_uri, add, remove }.apply(&mut client.redirect_uris);
         let (add, remove) = (&self.add_post_logout_redirect_uri, &self.remove_post_logout_redirect_uri);
-        uris("post-logout URI", &self.post_logout_redirect_uri, add, remove)
-            .apply(&mut client.post_logout_redirect_uris, String::clone)?;
-        uris("resource", &self.resource, &self.add_resource, &self.remove_resource)
-            .apply(&mut client.resources, String::clone)?;
-        let grants = List { what: "grant", instead: &self.grant, add: &self.add_grant, remove: &self.remove_grant };
-        grants.apply(&mut client.grants, |grant| grant.name().to_owned())
+        let instead = &self.post_logout_redirect_uri;
+        List { instead, add, remove }.apply(&mut client.post_logout_redirect_uris);
+        let (add, remove) = (&self.add_resource, &self.remove_resource);
+        List { instead: &self.resource, add, remove }.apply(&mut client.resources);
+        let (add, remove) = (&self.add_grant, &self.remove_grant);
+        List { instead: &self.grant, add, remove }.apply(&mut client.grants);
     }
 
     fn scopes(&self, client: &mut Client) -> Result<(), Refused> {
         let tokens = |scopes: &[Scope]| scopes.iter().flat_map(|scope| scope.tokens().to_vec()).collect::<Vec<_>>();
         let (instead, add, remove) = (tokens(&self.scope), tokens(&self.add_scope), tokens(&self.remove_scope));
-        let list = List { what: "scope", instead: &instead, add: &add, remove: &remove };
         let mut all = client.scope.tokens().to_vec();
-        list.apply(&mut all, String::clone)?;
+        List { instead: &instead, add: &add, remove: &remove }.apply(&mut all);
         client.scope = Scope::parse(&all.join(" ")).map_err(|why| Refused(why.into()))?;
         Ok(())
     }

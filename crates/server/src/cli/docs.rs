@@ -3,7 +3,8 @@
 use super::outcome::Failure;
 use super::table::Cli;
 use clap::{Args, CommandFactory, ValueHint};
-use std::path::PathBuf;
+use clap_mangen::roff::{Roff, roman};
+use std::path::{Path, PathBuf};
 
 /// Which manual page.
 #[derive(Clone, Debug, Args)]
@@ -25,7 +26,7 @@ impl Man {
         if let Some(folder) = &self.dir {
             let failed = |error| Failure::Failed(format!("{}: {error}", folder.display()));
             std::fs::create_dir_all(folder).map_err(failed)?;
-            clap_mangen::generate_to(program, folder).map_err(failed)?;
+            write_pages(&program, folder).map_err(failed)?;
             return Ok(Vec::new());
         }
         let mut command = &program;
@@ -33,11 +34,65 @@ impl Man {
             let next = command.find_subcommand(word).filter(|next| !next.is_hide_set());
             command = next.ok_or_else(|| Failure::Use(format!("{} has no command {word}", command.get_name())))?;
         }
-        let mut page = Vec::new();
-        let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
-        clap_mangen::Man::new(command.clone()).title(name).render(&mut page)?;
-        Ok(page)
+        Ok(page(command)?.into_bytes())
     }
+}
+
+fn write_pages(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, folder)?;
+    }
+    std::fs::write(folder.join(format!("{}.1", title(command))), page(command)?)
+}
+
+fn title(command: &clap::Command) -> &str {
+    command.get_display_name().unwrap_or(command.get_name())
+}
+
+/// The page of one command. No word is broken and no line is stretched, since what is typed must not be; what follows the help
+/// comes last, in sections of its own.
+fn page(command: &clap::Command) -> std::io::Result<String> {
+    let nothing = None::<&'static str>;
+    let bare = command.clone().after_help(nothing).after_long_help(nothing);
+    let source = format!("portiere {}", env!("CARGO_PKG_VERSION"));
+    // No date, in quotes: what is empty would be left out, and the source be taken for it.
+    let written = clap_mangen::Man::new(bare).title(title(command)).date("\"\"").source(source);
+    let mut page = Vec::new();
+    written.render(&mut page)?;
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    let ends = page.find(".TH ").and_then(|at| Some(at + page.get(at..)?.find('\n')? + 1));
+    page.insert_str(ends.unwrap_or(0), ".nh\n.ad l\n");
+    let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    page.push_str(&sections(&after));
+    Ok(page)
+}
+
+/// What follows a command's help: a word and a colon at the beginning of a line head a section, and all that is indented below
+/// it is shown line by line.
+fn sections(help: &str) -> String {
+    let mut roff = Roff::new();
+    let mut shown = false;
+    for line in help.lines() {
+        let Some((heading, rest)) = line.split_once(':').filter(|_| !line.starts_with(' ')) else {
+            roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
+            continue;
+        };
+        if shown {
+            roff.control("fi", []);
+        }
+        roff.control("SH", [heading.to_uppercase().as_str()]);
+        shown = rest.is_empty();
+        match shown {
+            true => roff.control("nf", []),
+            false => roff.text([roman(rest.trim_start())]),
+        };
+    }
+    if shown {
+        roff.control("fi", []);
+    }
+    // As they are in a shell, not as a printer would set them.
+    let plain = [('\'', r"\*(Aq"), ('`', r"\(ga"), ('^', r"\(ha"), ('~', r"\(ti")];
+    plain.into_iter().fold(roff.to_roff(), |text, (c, escape)| text.replace(c, escape))
 }
 
 /// With synopses that say what each option takes, all the way down.
@@ -61,8 +116,27 @@ fn synopsis(command: &clap::Command) -> String {
 /// A shell's completions.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "portiere", &mut script);
+    let mut program = without_hidden(&Cli::command());
+    clap_complete::generate(shell, &mut program, "portiere", &mut script);
+    if shell == clap_complete::Shell::Fish {
+        script.extend(choices_for_fish(&program).into_bytes());
+    }
     script
+}
+
+/// What fish may offer where a word stands without a flag: its generator leaves that out, so that it would offer files.
+fn choices_for_fish(program: &clap::Command) -> String {
+    let mut lines = String::new();
+    for command in program.get_subcommands() {
+        let values = command.get_positionals().flat_map(clap::Arg::get_possible_values);
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        if !names.is_empty() {
+            let (name, names) = (command.get_name(), names.join(" "));
+            lines +=
+                &format!("complete -c portiere -n \"__fish_portiere_using_subcommand {name}\" -f -a \"{names}\"\n");
+        }
+    }
+    lines
 }
 
 /// The table as completions want it, which offer what is hidden, too. Names have to live as long as the program: it makes one

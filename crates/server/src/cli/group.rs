@@ -6,7 +6,8 @@ use super::user;
 use app::App;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
+use store::tables::groups::Group;
 
 /// What can be done about groups.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -81,14 +82,14 @@ impl Command {
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Add(NewGroup { name }) => {
-                app.add_group(&name).await??;
-                Ok(Outcome::new(format!("group {name} added"), json!({ "name": name })))
+                let group = app.add_group(&name).await??;
+                Ok(Outcome::new(format!("group {} added", group.name), told(&group)))
             }
             Command::List => list(app).await,
             Command::Show(show) => show.execute(app).await,
             Command::Remove(Named { name }) => {
-                app.remove_group(&name).await??;
-                Ok(Outcome::new(format!("group {name} removed"), json!({ "name": name, "removed": true })))
+                let Group { id, name } = app.remove_group(&name).await??;
+                Ok(Outcome::new(format!("group {name} removed"), json!({ "id": id, "name": name, "removed": true })))
             }
             Command::Member(member) => member.execute(app).await,
         }
@@ -102,8 +103,12 @@ async fn list(app: &App) -> Reply {
     }
     let mut table = Table::new(["NAME", "ID"], true);
     groups.iter().for_each(|group| table.row([group.name.clone(), group.id.0.clone()]));
-    let json = groups.iter().map(|group| json!({ "id": group.id, "name": group.name })).collect();
-    Ok(Outcome::new(table.render(), json))
+    Ok(Outcome::new(table.render(), groups.iter().map(told).collect()))
+}
+
+/// A group for programs.
+fn told(group: &Group) -> Value {
+    json!({ "id": group.id, "name": group.name })
 }
 
 impl Show {

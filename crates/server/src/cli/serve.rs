@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::logs::Logs;
 use crate::net::hear_hangups;
 use crate::private::is_empty;
+use crate::profile::RUNTIME;
 use clap::Args;
 use rustix::process::{self, Resource, Rlimit, setrlimit};
 use std::io::{self, Write as _};
@@ -66,7 +67,7 @@ fn runtime() -> io::Result<Runtime> {
         drop(writeln!(io::stderr(), "portiere: {NO_THREADS}"));
         std::process::exit(1);
     }));
-    let made = Builder::new_multi_thread().worker_threads(threads).thread_name("portiere").enable_all().build();
+    let made = Builder::new_multi_thread().worker_threads(threads).thread_name(RUNTIME).enable_all().build();
     std::panic::set_hook(hook);
     made
 }

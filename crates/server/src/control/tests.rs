@@ -1,7 +1,6 @@
 //! The socket itself: who is heard, and what is understood.
 
 use super::*;
-use crate::cli::Outcome;
 use crate::config::{Config, Sources};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -49,7 +48,8 @@ async fn a_request_is_carried_out() {
     beside(None, async |data| {
         let add: Request = serde_json::from_value(json!({ "Group": { "Add": { "name": "staff" } } })).unwrap();
         let reply = ask(data, &add).await.unwrap().unwrap();
-        assert_eq!(reply, Ok(Outcome::new("group staff added", json!({ "name": "staff" }))));
+        let done = reply.unwrap();
+        assert_eq!((&*done.text, &done.json["name"]), ("group staff added", &json!("staff")));
         assert_eq!(ask(data, &add).await.unwrap().unwrap().unwrap_err().exit_code(), 1);
     })
     .await;

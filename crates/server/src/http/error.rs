@@ -408,11 +408,12 @@ fn wrong_method_page(door: &Door) -> Response {
     // What is below the issuer's path has lost it by now, but for what stands outside of that.
     let path = path.strip_prefix(base).unwrap_or(path);
     let below = |part: &str| path.starts_with(part);
+    let is_form = !below("/oauth2") || path == "/oauth2/logout/confirm";
     let first = ["/account", "/device", "/setup"].into_iter().find(|part| below(part)).unwrap_or("/");
     let anew = format!("{base}{first}");
     let page = ErrorPage {
         status: 405,
-        reason: if is_asked_for && !below("/oauth2") { Reason::FormAnswer } else { Reason::WrongMethod },
+        reason: if is_asked_for && is_form { Reason::FormAnswer } else { Reason::WrongMethod },
         code: "",
         detail: None,
         request_id: &visit.request_id,

@@ -52,7 +52,7 @@ impl Visit {
             flow: site.cookie(headers, Name::Flow).filter(|flow| flow.reveal().len() == 43),
             device: site.cookie(headers, Name::Device),
             unproved: Unproved::default(),
-            origin: Origin { agent: agent.chars().take(300).collect(), address: self.address() },
+            origin: Origin { agent: agent.chars().take(300).collect(), address: self.address(), client: None },
             counted: self.client.counted().filter(|_| !site.admission.lists(&self.client)),
         }
     }

@@ -150,6 +150,12 @@ impl Notice {
             Notice::AccessRemoved => "notice.access_removed",
         })
     }
+
+    /// What fits into the title of a page, which is read out first: its first sentence.
+    fn title(self, t: &Messages) -> &'static str {
+        let text = self.text(t);
+        text.split_inclusive(". ").next().unwrap_or(text).trim_end()
+    }
 }
 
 impl AccountPage<'_> {
@@ -186,6 +192,7 @@ super::page!(AccountPage<'_>, "account.html");
 
 #[cfg(test)]
 mod tests {
+    use super::super::Language;
     use super::*;
 
     #[test]
@@ -194,5 +201,18 @@ mod tests {
             assert_eq!(Notice::of_code(notice.code()), Some(notice));
         }
         assert_eq!(Notice::of_code("<script>"), None);
+    }
+
+    /// Red where it is the whole notice: one is three sentences, and stands in bookmarks.
+    #[test]
+    fn a_title_is_one_sentence_of_a_notice() {
+        for language in [Language::English, Language::German, Language::Italian] {
+            let t = Messages::of(language);
+            for notice in Notice::ALL {
+                let title = notice.title(t);
+                assert!(!title.is_empty() && notice.text(t).starts_with(title) && !title.contains(". "), "{title}");
+                assert!(title.chars().count() <= 70, "{title}");
+            }
+        }
     }
 }

@@ -13,6 +13,7 @@ mod tree;
 mod waits;
 
 pub use draw::picture;
+pub use threads::RUNTIME;
 pub use tree::Node;
 pub use waits::{Queue, Route};
 
@@ -21,7 +22,8 @@ use crate::metrics::Process;
 use sampler::{Sampler, Seen};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
-use symbols::Loaded;
+use symbols::{Loaded, UNKNOWN};
+use threads::Threads;
 use tokio::sync::{Mutex, MutexGuard};
 use tree::Stack;
 use waits::Queues;
@@ -136,10 +138,40 @@ impl Running {
         for address in seen.iter().flat_map(Seen::looked_up) {
             loaded.learn(address);
         }
+        let named = |stack: &Seen| stack.looked_up().map(|address| loaded.name(address)).collect::<Vec<_>>();
+        let mut threads = Threads::now();
+        seen.iter().for_each(|stack| threads.learn(stack.id, &named(stack)));
         Ok(tree::merge(seen.iter().map(|stack| {
-            let functions: Vec<&str> = stack.looked_up().map(|address| loaded.name(address)).collect();
-            let thread = threads::kind(&stack.thread, &functions);
-            Stack { thread, functions, times: stack.times, cut: stack.cut }
+            let (outside, functions) = outside(stack.cut, named(stack));
+            Stack { thread: threads.kind(&stack.thread, stack.id), functions, times: stack.times, outside }
         })))
+    }
+}
+
+/// What stands for the outermost functions where they are missing, and those that are there. Where a stack breaks off, the walk
+/// has often taken something else for an address first.
+fn outside(cut: bool, mut functions: Vec<&str>) -> (Option<&'static str>, Vec<&str>) {
+    if cut {
+        return (Some(tree::DEEPER), functions);
+    }
+    if threads::is_whole(&functions) {
+        return (None, functions);
+    }
+    functions.drain(..functions.iter().take_while(|name| **name == UNKNOWN).count());
+    (Some(tree::LOST), functions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_that_breaks_off_says_so() {
+        let whole = ["std::sys::thread::unix::Thread::new::thread_start", "a", UNKNOWN];
+        assert_eq!(outside(false, whole.to_vec()), (None, whole.to_vec()));
+        assert_eq!(outside(true, whole[1..].to_vec()), (Some(tree::DEEPER), whole[1..].to_vec()));
+        let lost = outside(false, vec![UNKNOWN, UNKNOWN, "bn_powerx5", "mulx4x_internal"]);
+        assert_eq!(lost, (Some(tree::LOST), vec!["bn_powerx5", "mulx4x_internal"]));
+        assert_eq!(outside(false, vec!["bn_powerx5"]), (Some(tree::LOST), vec!["bn_powerx5"]), "both are one box");
     }
 }

@@ -11,6 +11,8 @@ pub const HERE: bool = cfg!(all(target_os = "linux", any(target_arch = "x86_64",
 pub struct Seen {
     /// What the thread is called.
     pub thread: String,
+    /// Which thread it is.
+    pub id: u64,
     /// Addresses, the innermost first: of the instruction, and then those to which calls return.
     pub addresses: Vec<u64>,
     /// How often.
@@ -75,6 +77,7 @@ mod signals {
             let report = report.map_err(|error| format!("the samples cannot be read: {error}"))?;
             let seen = report.data.into_iter().map(|(stack, times)| Seen {
                 thread: String::from_utf8_lossy(&stack.thread_name[..stack.thread_name_length]).into_owned(),
+                id: stack.thread_id,
                 addresses: stack.frames.iter().map(|frame| frame.ip as u64).collect(),
                 times: u64::try_from(times).unwrap_or(0),
                 cut: stack.frames.len() >= MAX_DEPTH,

@@ -9,7 +9,7 @@ use std::path::Path;
 /// This program's own file, also after it was replaced by a newer one.
 const OWN: &str = "/proc/self/exe";
 /// What is no function of a file: made while running, or no address of code.
-const UNKNOWN: &str = "[unknown]";
+pub const UNKNOWN: &str = "[unknown]";
 
 /// Code in memory, and the files that it was loaded from.
 pub struct Loaded {

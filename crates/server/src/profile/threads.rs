@@ -1,5 +1,12 @@
 //! Kinds of threads: the first level of the flame graph.
 
+use std::collections::HashMap;
+use std::fs;
+
+/// What the runtime's threads are called: those of the network, and those on which it puts what would keep the others waiting. It
+/// has one name for both.
+pub const RUNTIME: &str = "network";
+
 /// What threads do: how the name begins that each was given when it was made, and what all of them run. The second is for C
 /// libraries that do not tell names.
 const KINDS: [(&str, &str, &str); 5] = [
@@ -10,50 +17,124 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("journal", "journal::writer::", "journal"),
 ];
 
-/// What threads of the network run, and those on which the runtime puts what would keep the others waiting.
+/// What threads of the network run, and the runtime's other ones. A thread of the network was one of those before.
 const NETWORK: &str = "scheduler::multi_thread::worker::";
 const APART: &str = "runtime::blocking::pool::";
+/// What the main thread begins with, and every other one.
+const MAIN: &str = "rt::lang_start";
+const BEGIN: &str = "::thread_start";
 
-/// Of which kind a thread is, by its name and by what is on its stack.
-pub fn kind<'a>(thread: &'a str, functions: &[&str]) -> &'a str {
-    let runs = |part: &str| functions.iter().any(|function| function.contains(part));
-    if let Some((.., kind)) = KINDS.iter().find(|(name, ..)| thread.starts_with(name)) {
-        return kind;
+const OF_NETWORK: &str = "network threads";
+const OF_APART: &str = "long reads and files";
+const OF_MAIN: &str = "main thread";
+
+/// What is known of this process's threads: first their names. Stacks tell the rest, and as some of them break off, what one of a
+/// thread's tells goes for all of them.
+pub struct Threads {
+    /// What the main thread is called, as the program is.
+    main: String,
+    /// By the thread: how sure it is, and the kind.
+    seen: HashMap<u64, (usize, &'static str)>,
+}
+
+impl Threads {
+    /// Nothing but the main thread's name.
+    pub fn now() -> Self {
+        // The process's is that of its first thread (proc_pid_comm(5)).
+        let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+        Threads { main: name.trim_end_matches('\n').to_owned(), seen: HashMap::new() }
     }
-    // Threads of the runtime are called as the program is.
-    let unnamed = thread.is_empty() || thread.starts_with(|letter: char| letter.is_ascii_digit());
-    if !unnamed && !thread.starts_with("portiere") {
-        return thread;
+
+    /// Learns from a stack of a thread what the thread is.
+    pub fn learn(&mut self, id: u64, functions: &[&str]) {
+        let runs = |part: &str| functions.iter().any(|function| function.contains(part));
+        // Those that may call what others run come first.
+        let runtimes = [(MAIN, OF_MAIN), (NETWORK, OF_NETWORK), (APART, OF_APART)];
+        let kinds = runtimes.into_iter().chain(KINDS.map(|(_, part, kind)| (part, kind)));
+        let Some((rank, (_, kind))) = kinds.enumerate().find(|(_, (part, _))| runs(part)) else { return };
+        let best = self.seen.entry(id).or_insert((rank, kind));
+        *best = (*best).min((rank, kind));
     }
-    match KINDS.iter().find(|(_, part, _)| unnamed && runs(part)) {
-        Some((.., kind)) => kind,
-        None if runs(NETWORK) => "network threads",
-        None if runs(APART) => "long reads and files",
-        None => "main thread",
+
+    /// Of which kind a thread is.
+    pub fn kind<'a>(&self, name: &'a str, id: u64) -> &'a str {
+        if let Some((.., kind)) = KINDS.iter().find(|(begin, ..)| name.starts_with(begin)) {
+            return kind;
+        }
+        let seen = self.seen.get(&id).map(|(_, kind)| *kind);
+        match name {
+            RUNTIME => seen.filter(|kind| *kind == OF_APART).unwrap_or(OF_NETWORK),
+            // In place of a name that is not told there is a number.
+            _ if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) => {
+                seen.unwrap_or("threads without names")
+            }
+            _ if name == self.main => OF_MAIN,
+            _ => name,
+        }
     }
+}
+
+/// Whether a stack goes down to where its thread began. Assembler often does not say where it puts the address to return to, and
+/// then its callers are not found.
+pub fn is_whole(functions: &[&str]) -> bool {
+    functions.iter().any(|function| function.contains(BEGIN) || function.contains(MAIN))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const WORKER: [&str; 3] = [
+        "<std::sys::thread::unix::Thread>::new::thread_start",
+        "tokio::runtime::blocking::pool::Inner::run",
+        "tokio::runtime::scheduler::multi_thread::worker::run",
+    ];
+
+    /// The kind of a thread of which these stacks were seen.
+    fn kind<'a>(name: &'a str, stacks: &[&[&str]]) -> &'a str {
+        let mut threads = Threads { main: "portiere".into(), seen: HashMap::new() };
+        stacks.iter().for_each(|functions| threads.learn(7, functions));
+        threads.learn(8, &["journal::writer::run"]);
+        threads.kind(name, 7)
+    }
+
     #[test]
     fn threads_are_told_apart_by_name_or_by_what_they_run() {
-        let worker =
-            ["tokio::runtime::blocking::pool::Inner::run", "tokio::runtime::scheduler::multi_thread::worker::run"];
-        let cases: [(&str, &[&str], &str); 9] = [
+        let cases: [(&str, &[&str], &str); 12] = [
             ("hasher-0", &[], "hashing threads"),
             ("hasher-17", &["hasher::pool::survive"], "hashing threads"),
             ("sqlite-writer", &[], "database writer"),
-            ("portiere", &worker, "network threads"),
-            ("portiere", &worker[..1], "long reads and files"),
-            ("portiere", &["portiere::main"], "main thread"),
+            (RUNTIME, &WORKER, "network threads"),
+            (RUNTIME, &WORKER[..2], "long reads and files"),
+            ("portiere", &["main"], "main thread"),
+            ("portiere", &WORKER, "main thread"),
             ("140234", &["hasher::pool::survive"], "hashing threads"),
-            ("140234", &worker, "network threads"),
+            ("140234", &WORKER, "network threads"),
+            ("140234", &["std::rt::lang_start", "portiere::main"], "main thread"),
+            ("140234", &["bn_powerx5"], "threads without names"),
             ("tracing-appender", &["hasher::pool::survive"], "tracing-appender"),
         ];
         for (thread, functions, expected) in cases {
-            assert_eq!(kind(thread, functions), expected, "{thread} {functions:?}");
+            assert_eq!(kind(thread, &[functions]), expected, "{thread} {functions:?}");
         }
+    }
+
+    /// Red where each stack was looked at alone: RSA's broken ones were the main thread's.
+    #[test]
+    fn a_stack_that_breaks_off_is_of_the_thread_that_it_was_seen_on() {
+        let rsa: &[&str] = &["[unknown]", "bn_powerx5", "mulx4x_internal"];
+        assert_eq!(kind(RUNTIME, &[rsa]), "network threads");
+        assert_eq!(kind("140234", &[rsa, &WORKER]), "network threads");
+        assert_eq!(kind(RUNTIME, &[rsa, &WORKER[..2]]), "long reads and files");
+        assert_eq!(kind(RUNTIME, &[&["sqlite::writer::Writer::wake"]]), "network threads", "it only calls it");
+        assert_eq!(kind(RUNTIME, &[&WORKER[1..2], &WORKER]), "network threads", "one that was too deep");
+        assert!(!is_whole(rsa) && is_whole(&WORKER) && is_whole(&["main", "std::rt::lang_start"]));
+    }
+
+    #[test]
+    fn names_are_short_enough_to_be_kept_whole() {
+        // Linux cuts off what is longer (pthread_setname_np(3)).
+        assert!(RUNTIME.len() <= 15 && KINDS.iter().all(|(name, ..)| name.len() <= 15 && !RUNTIME.starts_with(name)));
+        assert!(!Threads::now().main.is_empty());
     }
 }

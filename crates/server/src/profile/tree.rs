@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// What stands for the outermost functions where there were too many.
-const DEEPER: &str = "[deeper than is kept]";
+pub const DEEPER: &str = "[deeper than is kept]";
+/// What stands for the callers where the stack could not be walked to its end.
+pub const LOST: &str = "[callers lost]";
 
 /// A function, below the functions that called it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +29,8 @@ pub struct Stack<'a> {
     pub functions: Vec<&'a str>,
     /// How often it was seen.
     pub times: u64,
-    /// There was no room for the outermost functions.
-    pub cut: bool,
+    /// What stands for the outermost functions where they are not there.
+    pub outside: Option<&'static str>,
 }
 
 /// Merges stacks. Children follow their parents, the most frequent first.
@@ -36,9 +38,8 @@ pub fn merge<'a>(stacks: impl IntoIterator<Item = Stack<'a>>) -> Vec<Node> {
     let mut grown: Vec<Node> = Vec::new();
     let mut places: HashMap<(Option<usize>, &'a str), usize> = HashMap::new();
     for stack in stacks.into_iter().filter(|stack| stack.times > 0) {
-        let deeper = stack.cut.then_some(DEEPER);
         let mut parent = None;
-        for name in [stack.thread].into_iter().chain(deeper).chain(stack.functions) {
+        for name in [stack.thread].into_iter().chain(stack.outside).chain(stack.functions) {
             let at = *places.entry((parent, name)).or_insert_with(|| {
                 grown.push(Node { name: name.to_owned(), parent, total: 0, own: 0 });
                 grown.len() - 1
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     fn stack<'a>(thread: &'a str, functions: &[&'a str], times: u64) -> Stack<'a> {
-        Stack { thread, functions: functions.to_vec(), times, cut: false }
+        Stack { thread, functions: functions.to_vec(), times, outside: None }
     }
 
     fn shown(nodes: &[Node]) -> Vec<(&str, Option<usize>, u64, u64)> {
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_was_too_deep_is_not_mixed_with_whole_ones() {
-        let nodes = merge([Stack { cut: true, ..stack("a", &["f"], 1) }, stack("a", &["f"], 1)]);
+        let nodes = merge([Stack { outside: Some(DEEPER), ..stack("a", &["f"], 1) }, stack("a", &["f"], 1)]);
         let expected = [("a", None, 2, 0), (DEEPER, Some(0), 1, 0), ("f", Some(1), 1, 1), ("f", Some(0), 1, 1)];
         assert_eq!(shown(&nodes), expected);
     }

@@ -39,6 +39,25 @@ fn way<'a>(profile: &'a Value, node: &'a Value) -> impl Iterator<Item = &'a str>
     std::iter::successors(Some(node), above).map(|node| node["name"].as_str().unwrap())
 }
 
+/// Red without the name that the server gives to the runtime's threads: those that are called as the program is are one with the
+/// main thread where stacks break off.
+#[test]
+fn threads_of_the_network_are_called_so() {
+    let server = Server::leaked(&[]);
+    let cores = thread::available_parallelism().unwrap().get();
+    for pid in server.pids() {
+        let main = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+        // A thread has the name of who began it until it runs.
+        until("all threads have their names", || {
+            let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().map(|task| task.unwrap().path());
+            // One that ended meanwhile tells nothing.
+            let names: Vec<_> = tasks.filter_map(|task| std::fs::read_to_string(task.join("comm")).ok()).collect();
+            let called = |name: &str| names.iter().filter(|other| *other == name).count();
+            called("network\n") >= cores && called(&main) == 1
+        });
+    }
+}
+
 /// A profile by somebody who can be sent away.
 fn long_profile(server: &Server, output: &Path) -> Child {
     let data = server.data();

@@ -6,7 +6,7 @@
 //! | any other `text` | `LONGTEXT` |
 //! | `blob` | `VARBINARY(255)` in a key, else `LONGBLOB` |
 //! | `REFERENCES` beside a column | a foreign key of the table: MySQL reads the other form and forgets it |
-//! | `WITHOUT ROWID` | `ENGINE=InnoDB`: rows lie in the order of their primary key there |
+//! | `WITHOUT ROWID` | `ENGINE=InnoDB`: rows lie in the order of their primary key there. `ROW_FORMAT=DYNAMIC`: an index of another format holds 767 bytes |
 //! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which [says so](TOUCHED_NOTHING) |
 //! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, and the form of DELETE that is optimised as a join |
 
@@ -222,7 +222,7 @@ pub(crate) fn step(sql: &str, keyed: &Keyed, flavor: Flavor) -> Result<String, N
     }
     lines.extend(foreign);
     let (head, lines, collation) = (created.head, lines.join(", "), flavor.collation());
-    Ok(format!("{head}({lines}) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}"))
+    Ok(format!("{head}({lines}) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation} ROW_FORMAT=DYNAMIC"))
 }
 
 /// A new column of a table that is there.

@@ -5,7 +5,7 @@ use super::catalogue::{Kind, Table};
 use crate::engine::{Engine, Read, Row, Sql, Value};
 
 /// What a page should weigh about, in bytes.
-const WEIGHT: usize = 1 << 20;
+const WEIGHT: usize = 1 << 19;
 
 /// The fewest rows of a page.
 const FEWEST: usize = 16;

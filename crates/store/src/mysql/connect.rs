@@ -7,6 +7,7 @@ use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, State
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
+use super::caught::caught;
 use super::fault::{hung_up, is_crowded, sentence};
 use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
@@ -142,13 +143,14 @@ impl Node {
     /// A connection that is set up, to a server that is fit.
     pub(super) async fn connect(&self, era: u64) -> Result<(Link, Fitness), Refused> {
         let limit = self.patience();
-        match timeout(limit, self.ready()).await {
-            Ok(Ok((conn, fitness, round_trip))) => {
+        match timeout(limit, caught(self.ready())).await {
+            Ok(Ok(Ok((conn, fitness, round_trip)))) => {
                 let statements = Vec::new();
                 let link = Link { conn, era, used: false, round_trip, statements };
                 Ok((link, fitness))
             }
-            Ok(Err(refused)) => Err(refused),
+            Ok(Ok(Err(refused))) => Err(refused),
+            Ok(Err(why)) => Err(Refused::Unreachable(format!("{}: {why}", self.host))),
             Err(_) => Err(Refused::Unreachable(format!("{}: no answer within {limit:?}", self.host))),
         }
     }

@@ -6,6 +6,7 @@
 
 mod address;
 mod batch;
+mod caught;
 mod connect;
 mod fault;
 mod fetch;
@@ -13,6 +14,7 @@ mod fitness;
 mod migrate;
 mod pool;
 mod say;
+mod standstill;
 mod value;
 
 use std::path::Path;
@@ -35,6 +37,7 @@ use batch::Batch;
 use connect::Node;
 use pool::{Active, Pool, identity};
 use say::Phrasebook;
+use standstill::Standstill;
 
 /// The longest that a change of the schema may take.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,6 +55,7 @@ struct Shared {
     book: Phrasebook,
     flavor: Flavor,
     timeout: Duration,
+    standstill: Standstill,
     commits: AtomicU64,
     commit_ms: AtomicU64,
     commit_times: Histogram,
@@ -103,6 +107,7 @@ impl Mysql {
             pool: Arc::new(pool),
             book: Phrasebook::default(),
             timeout: settings.timeout,
+            standstill: Standstill::default(),
             commits: AtomicU64::new(0),
             commit_ms: AtomicU64::new(0f64.to_bits()),
             commit_times: Histogram::new(&TIMES),
@@ -160,7 +165,14 @@ impl Mysql {
         Box::pin(async move {
             let batch = Batch::new(&self.shared.book, self.shared.flavor, writes).map_err(CommitError::Unavailable)?;
             let shared = Arc::clone(&self.shared);
-            let running = Handle::current().spawn(async move { turn::waiting(batch.run(&shared, within)).await });
+            let running = Handle::current().spawn(async move {
+                let (began, changes) = (Instant::now(), batch.changes());
+                let done = turn::waiting(batch.run(&shared, within)).await;
+                if changes {
+                    shared.standstill.note(&done.0, (began, Instant::now()), shared.timeout);
+                }
+                done
+            });
             let stopped = |_| (Err(CommitError::Unknown("a batch was stopped half-way".to_owned())), Duration::ZERO);
             let (outcome, waited) = running.await.unwrap_or_else(stopped);
             turn::waited(waited);
@@ -224,9 +236,14 @@ impl Engine for Mysql {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
             let writable = writable.and_then(|()| self.shared.pool.is_free_for_batches());
+            let writable = writable.and_then(|()| self.shared.standstill.is_over(Instant::now()));
             let writable = writable.and_then(|()| self.room.is_there());
             Ok(Health { durability: self.shared.pool.durability(), writable, commit_ms: self.shared.commit_ms() })
         })
+    }
+
+    fn warning(&self) -> Option<String> {
+        self.shared.pool.shortage()
     }
 
     fn answering(&self) -> Option<Answering> {

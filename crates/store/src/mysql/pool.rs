@@ -4,6 +4,7 @@
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that, or for one
 //! before it in the URL that is a member of the same cluster again.
 
+mod crowd;
 mod home;
 mod search;
 mod writers;
@@ -12,13 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::caught::caught;
 use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
 use crate::engine::Durability;
 use crate::remote::Usage;
+use crowd::Crowd;
 use home::Home;
 use search::Search;
 use writers::Turn;
@@ -53,6 +56,10 @@ pub(super) struct Pool {
     waiting: AtomicUsize,
     /// Connections in use: a place is taken as well by who only tries to connect.
     used: AtomicUsize,
+    /// Connections that are being made, at a request.
+    making: AtomicUsize,
+    /// Rung when one was given back.
+    freed: Notify,
     state: Mutex<State>,
     /// Nobody waits any more for an answer over a connection of an era before this one.
     given_up: watch::Sender<u64>,
@@ -67,6 +74,7 @@ struct State {
     /// Grows when another server answers than before, or another state of its cluster.
     generation: u64,
     refused: Option<(Instant, String)>,
+    crowd: Crowd,
     /// When the server last had answered all that a connection asked.
     heard: Instant,
     /// Whether somebody makes sure that it is there.
@@ -90,6 +98,7 @@ impl State {
             moves: 0,
             generation: 0,
             refused: None,
+            crowd: Crowd::default(),
             heard,
             doubted: false,
             search: None,
@@ -108,11 +117,13 @@ impl State {
 }
 
 /// How somebody comes to a connection.
-enum Next {
-    /// By taking one that waits.
-    Take(Link),
-    /// By making one, to the server of this number, in this era.
-    Make(usize, u64),
+enum Next<'a> {
+    /// By taking one that waits, which is in use from here on.
+    Take(Link, One<'a>),
+    /// By making one, to the server of this number, in this era; others know that it is being made.
+    Make(usize, u64, One<'a>),
+    /// By waiting for one of another's: the server has no room, as it said.
+    Share(String),
     /// By waiting until it is known to which server.
     Wait(Search),
 }
@@ -164,6 +175,7 @@ impl Lease<'_> {
             if pool.places.is_closed() { Some(link) } else { state.idle.keep(link.era, link) }
         };
         drop(ended);
+        pool.freed.notify_one();
         Turn::is_over(turn);
     }
 
@@ -178,7 +190,7 @@ impl Lease<'_> {
         let Lease { link, _place, _used, turn, .. } = self;
         Turn::is_over(turn);
         // It is going either way.
-        drop(timeout_at(deadline, link.conn.disconnect()).await);
+        drop(timeout_at(deadline, caught(link.conn.disconnect())).await);
     }
 }
 
@@ -233,9 +245,9 @@ impl Pool {
         let alone = nodes.len() == 1;
         let places = Arc::new(Semaphore::new(size as usize));
         let writers = Arc::new(Semaphore::new(writers::of(size)));
-        let [waiting, used, hanging] = [const { AtomicUsize::new(0) }; 3];
-        let (state, given_up) = (Mutex::new(state), watch::Sender::new(0));
-        Pool { nodes, alone, size, patience, places, writers, hanging, waiting, used, state, given_up }
+        let [waiting, used, making, hanging] = [const { AtomicUsize::new(0) }; 4];
+        let (freed, state, given_up) = (Notify::new(), Mutex::new(state), watch::Sender::new(0));
+        Pool { nodes, alone, size, patience, places, writers, hanging, waiting, used, making, freed, state, given_up }
     }
 
     /// The server that is used.
@@ -280,9 +292,13 @@ impl Pool {
     /// A connection in a place.
     pub(super) async fn lease_at(self: &Arc<Self>, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
         loop {
-            let (node, era) = match self.next() {
-                Next::Take(link) => return Ok(self.let_in(link, place)),
-                Next::Make(node, era) => (node, era),
+            let (node, era, making) = match self.next() {
+                Next::Take(link, used) => return Ok(self.let_in(link, used, place)),
+                Next::Make(node, era, making) => (node, era, making),
+                Next::Share(why) => {
+                    self.until_free(why, deadline).await?;
+                    continue;
+                }
                 Next::Wait(search) => {
                     // Whoever searches waits for all places.
                     drop(place);
@@ -298,9 +314,9 @@ impl Pool {
                     // Where the server failed meanwhile, nobody knows to which one this leads.
                     let Some(era) = self.note(era, fitness) else { continue };
                     link.era = era;
-                    return Ok(self.let_in(link, place));
+                    return Ok(self.let_in(link, One::of(&self.used), place));
                 }
-                Ok(Some(Err(Refused::Crowded(why)))) => return Err(why),
+                Ok(Some(Err(Refused::Crowded(why)))) => self.note_crowd(why, making)?,
                 Ok(Some(Err(refused))) => self.search(era, refused, asked)?,
                 Ok(None) => {}
                 Err(_) => {
@@ -312,8 +328,8 @@ impl Pool {
         }
     }
 
-    fn let_in(self: &Arc<Self>, link: Link, place: Place) -> Lease<'_> {
-        Lease { link, pool: self, _used: One::of(&self.used), _place: place, turn: None }
+    fn let_in<'a>(self: &'a Arc<Self>, link: Link, used: One<'a>, place: Place) -> Lease<'a> {
+        Lease { link, pool: self, _used: used, _place: place, turn: None }
     }
 
     /// Takes it that the server may have failed: the next to ask connects anew, which tells.
@@ -374,14 +390,17 @@ impl Pool {
         }
     }
 
-    fn next(&self) -> Next {
+    fn next(&self) -> Next<'_> {
         let mut state = self.state();
         if let Some(search) = &state.search {
             return Next::Wait(search.clone());
         }
         match state.idle.links.pop() {
-            Some(link) => Next::Take(link),
-            None => Next::Make(state.active, state.idle.era),
+            Some(link) => Next::Take(link, One::of(&self.used)),
+            None => match state.crowd.sharing(self.used.load(Relaxed), self.making.load(Relaxed)) {
+                Some(why) => Next::Share(why.to_owned()),
+                None => Next::Make(state.active, state.idle.era, One::of(&self.making)),
+            },
         }
     }
 
@@ -396,6 +415,7 @@ impl Pool {
             tracing::warn!(was = state.fitness.identity, now = fitness.identity, "another database server answers");
             // Whatever was connected before does not lead there.
             state.generation += 1;
+            state.crowd = Crowd::default();
             state.idle.end();
             state.came_from = None;
         }

@@ -1,6 +1,6 @@
 //! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream is.
 
-use super::events::{about, line, select};
+use super::events::{about, line};
 use super::row::{ALIEN, Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Sql, Value, Write};
@@ -18,6 +18,26 @@ macro_rules! blocks {
     };
 }
 
+/// What [`line`] takes apart, with -1 for a time or a block that is no whole number: SQLite keeps a value of any type in any
+/// column, and one with a fraction would keep all rows beside it from being read.
+macro_rules! whole {
+    () => {
+        "SELECT id, CASE WHEN at = (at | 0) THEN at ELSE -1 END, kind, user_id, client_id, session_id, address, request, \
+         detail, CASE WHEN block = (block | 0) THEN block ELSE -1 END FROM "
+    };
+}
+
+/// So, of the lines of a realm.
+macro_rules! lines {
+    ($rest:literal) => {
+        concat!(whole!(), "events WHERE realm = ? ", $rest)
+    };
+}
+
+mod strays;
+
+pub use strays::{Astray, Naming, Readable, Strays};
+
 /// Lines that were committed and not sealed, the oldest first. Whatever is committed late is among them.
 pub struct Unsealed {
     /// How many.
@@ -29,8 +49,10 @@ impl Question for Unsealed {
     fn read(&self, realm: &RealmId) -> Read {
         // By the index of blocks. With `block = 0 ORDER BY id` planners go through the whole log from its beginning, by the
         // primary key, which has the order already, and a range from 0 to 0 is that to some. Not `<= 0` alone: a line that
-        // somebody gave a block of less than nothing would be found, could not be sealed, and keep all others from it.
-        read(select!("AND block > -1 AND block <= 0 ORDER BY block, id LIMIT ?"), values![realm, self.limit])
+        // somebody gave a block of less than nothing would be found, could not be sealed, and keep all others from it; so would
+        // one with a fraction.
+        let sql = lines!("AND block > -1 AND block <= 0 AND block = (block | 0) ORDER BY block, id LIMIT ?");
+        read(sql, values![realm, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, line)
@@ -198,7 +220,7 @@ impl Question for Within<'_> {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
         // See `Unsealed`.
-        let sql = select!("AND block BETWEEN ? AND ? AND id > ? ORDER BY block, id LIMIT ?");
+        let sql = lines!("AND block BETWEEN ? AND ? AND id > ? ORDER BY block, id LIMIT ?");
         read(sql, values![realm, self.block, self.block, self.after, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -206,7 +228,8 @@ impl Question for Within<'_> {
     }
 }
 
-/// The lines of the blocks between two, neither of them included, in the order in which they were sealed.
+/// The lines of the blocks between two, neither of them included, in the order in which they were sealed. What is no number of a
+/// block is not sealed, and not among them.
 pub struct Between {
     /// Only lines of later blocks.
     pub after: i64,
@@ -219,7 +242,7 @@ pub struct Between {
 impl Question for Between {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = select!("AND block > ? AND block < ? ORDER BY block, id LIMIT ?");
+        let sql = lines!("AND block > ? AND block < ? AND block = (block | 0) ORDER BY block, id LIMIT ?");
         read(sql, values![realm, self.after, self.before, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -239,8 +262,8 @@ impl Question for LeftOf<'_> {
     type Fact = (i64, Option<Time>);
     fn read(&self, realm: &RealmId) -> Read {
         // See `Unsealed`.
-        let sql = "SELECT COUNT(*), MIN(at) FROM (SELECT at FROM events WHERE realm = ? AND block BETWEEN ? AND ? \
-                   AND id > ? ORDER BY block, id LIMIT ?) AS rest";
+        let sql = "SELECT COUNT(*), MIN(CASE WHEN at = (at | 0) THEN at END) FROM (SELECT at FROM events WHERE realm = ? \
+                   AND block BETWEEN ? AND ? AND id > ? ORDER BY block, id LIMIT ?) AS rest";
         read(sql, values![realm, self.block, self.block, self.after, i64::MAX])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {

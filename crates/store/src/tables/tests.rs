@@ -4,7 +4,7 @@ use super::restore::OF_FILES;
 use crate::dialect::{self, postgres::Verb};
 use crate::postgres::holds;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The texts of a source file, without its tests and comments. `\` at the end of a line joins it with the next.
 fn texts(source: &str) -> Vec<String> {
@@ -35,11 +35,17 @@ fn is_sql(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| WORDS.contains(&word))
 }
 
+/// The files of a folder, and of those in it.
+fn within(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { within(&path) } else { vec![path] }).collect()
+}
+
 fn statements() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![folder.join("moving/marks.rs")];
-    files.extend(fs::read_dir(folder.join("tables")).unwrap().map(|file| file.unwrap().path()));
-    let of = |file: &std::path::PathBuf| {
+    files.extend(within(&folder.join("tables")));
+    let of = |file: &PathBuf| {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let texts = if name == "tests.rs" { Vec::new() } else { texts(&fs::read_to_string(file).unwrap()) };
         texts.into_iter().filter(|text| is_sql(text)).map(move |text| (name.clone(), text)).collect::<Vec<_>>()

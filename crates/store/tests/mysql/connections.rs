@@ -235,6 +235,26 @@ async fn where_no_server_is_left_the_answer_comes_at_once() {
     place.remove().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_server_has_no_room_for_more_those_that_are_there_are_shared() {
+    // red with an error in place of note_crowd in mysql/pool.rs, lease_at: whoever comes third is refused.
+    let Some(mut place) = Place::new().await else { return };
+    let settings = place.account("few", "NONE WITH MAX_USER_CONNECTIONS 2").await;
+    let engine = place.ready_with(Settings { timeout: Duration::from_secs(60), ..settings }).await;
+    let mut running = JoinSet::new();
+    for number in 0..40 {
+        let engine = Arc::clone(&engine);
+        running.spawn(async move { engine.commit(three_rows(number)).await });
+    }
+    for answer in running.join_all().await {
+        assert_eq!(answer, Ok(vec![1, 1, 1]));
+    }
+    assert_eq!(engine.health().await.unwrap().writable, Ok(()));
+    assert!(engine.warning().is_some_and(|why| why.contains("no room for another connection")));
+    engine.close().await;
+    place.remove().await;
+}
+
 /// Files of the server that the tests use, where it has TLS.
 async fn tls(place: &mut Place) -> Option<Tls> {
     let authorities: Option<Option<String>> = place.admin.query_first("SELECT @@ssl_ca").await.unwrap();

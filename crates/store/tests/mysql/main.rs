@@ -15,6 +15,8 @@ mod place;
 mod rivals;
 mod schema;
 mod silence;
+mod standstill;
+mod strangers;
 #[path = "../until/mod.rs"]
 mod until;
 

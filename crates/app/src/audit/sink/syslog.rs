@@ -2,8 +2,12 @@
 //!
 //! Syslog has no answers, so that nobody can know what a receiver has of an open connection. Each batch therefore has a
 //! connection of its own: once everything was sent, our side is closed, and the batch is done when the receiver has closed
-//! its side, too, which it does when it has read to the end. Over TLS it has to say so (close_notify): a connection that
-//! just ends may be that of a receiver that died, or was cut by somebody in between.
+//! its side, too, which it does when it has read to the end. One that is closed before our side is has not read to the end.
+//! Over TLS it has to say so (close_notify): a connection that just ends may be that of a receiver that died, or was cut by
+//! somebody in between.
+//!
+//! What comes to a socket that was closed is answered with a reset, and that may still be under way when the end is seen,
+//! which a read tells as the end all the same. So it is waited for, and looked for where a read does not show it.
 
 use super::Refused;
 use crate::audit::wire;
@@ -11,17 +15,23 @@ use crate::reach::{Link, Target, connect, tls};
 use rules::audit::Line;
 use rules::realm::Realm;
 use rustls::ClientConfig;
+use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 
 /// The ports of RFC 5425 and of plain TCP.
 const SEALED: u16 = 6514;
 const PLAIN: u16 = 514;
 /// How long a receiver may take to read to the end.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reset takes beyond the way there and back, and the longest that it is waited for.
+const RESET: Duration = Duration::from_millis(50);
+const RESET_AT_MOST: Duration = Duration::from_secs(1);
 
 /// A syslog server.
 pub struct Syslog {
@@ -71,14 +81,57 @@ impl Syslog {
 
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let port = if self.tls.is_some() { SEALED } else { PLAIN };
+        let asked = Instant::now();
         let mut link = connect(&self.target, port, self.tls.as_ref()).await.map_err(Refused::because)?;
+        // Connecting takes at least the way there and back.
+        let reset = (asked.elapsed() * 2 + RESET).min(RESET_AT_MOST);
         let broke = |error| Refused::in_the_midst(format!("the connection broke while it was written to: {error}"));
         link.write_all(&framed(realm, lines)).await.map_err(broke)?;
+        link.flush().await.map_err(broke)?;
+        if has_ended(&mut link).await.map_err(broke)? {
+            return Err(Refused::in_the_midst("the receiver closed the connection before the last line was sent"));
+        }
         link.shutdown().await.map_err(broke)?;
         match tokio::time::timeout(PATIENCE, self.closed(&mut link)).await {
-            Ok(closed) => closed,
-            Err(_) => Err(Refused::in_the_midst("the receiver did not close the connection after the last line")),
+            Ok(closed) => closed?,
+            Err(_) => {
+                return Err(Refused::in_the_midst("the receiver did not close the connection after the last line"));
+            }
         }
+        tokio::time::sleep(reset).await;
+        was_read(&link)
+    }
+}
+
+/// Whether the receiver's end has been seen already. Whatever else it says is passed over.
+async fn has_ended(link: &mut Link) -> std::io::Result<bool> {
+    // What has come meanwhile is known once the runtime has looked.
+    tokio::task::yield_now().await;
+    loop {
+        let mut nothing = [0; 512];
+        let mut into = ReadBuf::new(&mut nothing);
+        let read = poll_fn(|context| Poll::Ready(Pin::new(&mut *link).poll_read(context, &mut into))).await;
+        match read {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(read) => read?,
+        }
+        if into.filled().is_empty() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Whether nothing that was sent came to a socket that was closed. After the receiver's end, reads no longer tell.
+pub(super) fn was_read(link: &Link) -> Result<(), Refused> {
+    let socket = match link {
+        Link::Plain(socket) => socket,
+        Link::Sealed(tls) => tls.get_ref().0,
+    };
+    match socket.take_error() {
+        Ok(None) => Ok(()),
+        Ok(Some(error)) | Err(error) => Err(Refused::in_the_midst(format!(
+            "the receiver closed the connection before it had read to the end: {error}"
+        ))),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Receivers that take everything, and receivers that do not.
 
+use super::syslog::was_read;
 use super::*;
+use crate::reach::Link;
 use rules::Time;
 use rules::realm::Settings;
 use std::sync::{Arc, Mutex};
@@ -192,6 +194,35 @@ async fn a_receiver_that_ends_before_it_has_read_has_nothing() {
     assert!(syslog(port).send(&realm(), &lines(200)).await.is_err());
 }
 
+#[tokio::test]
+async fn a_receiver_that_closes_at_once_has_nothing() {
+    // red without `has_ended` and `was_read`: its end was seen before the reset, and all counted as delivered.
+    let (port, _, _running) = receiver(|stream, _| async move { drop(stream) }).await;
+    let sink = syslog(port);
+    for turn in 0..60 {
+        // So few that they are sent at a stroke, and more than a socket takes at a stroke.
+        let many = if turn % 20 == 0 { 5000 } else { turn % 7 + 1 };
+        let sent = sink.send(&realm(), &lines(many)).await;
+        assert!(sent.as_ref().is_err_and(|refused| refused.doubtful), "{turn}: {sent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reset_that_comes_behind_the_end_is_seen() {
+    // red without `was_read`: a read tells the end, whatever came after it.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut link = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    drop(listener.accept().await.unwrap());
+    assert_eq!(link.read(&mut [0; 1]).await.unwrap(), 0, "the end");
+    link.write_all(b"line").await.unwrap();
+    // Once the reset has come, the socket is connected to nobody.
+    while link.peer_addr().is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(link.read(&mut [0; 1]).await.unwrap(), 0, "the end, still");
+    assert!(was_read(&Link::Plain(link)).is_err());
+}
+
 /// A certificate for `localhost`, its key, and the file of whoever vouches for it.
 fn certificate(folder: &std::path::Path) -> (rustls::ServerConfig, std::path::PathBuf) {
     certificate_over(folder, rustls::DEFAULT_VERSIONS)
@@ -248,6 +279,10 @@ enum End {
     Dies,
     /// It reads some and says goodbye.
     Leaves,
+    /// It reads nothing, and its connection just ends.
+    Vanishes,
+    /// It reads nothing and says goodbye.
+    Declines,
 }
 
 async fn ending(acceptor: tokio_rustls::TlsAcceptor, stream: TcpStream, end: End) {
@@ -255,8 +290,9 @@ async fn ending(acceptor: tokio_rustls::TlsAcceptor, stream: TcpStream, end: End
     match end {
         End::Goodbye | End::Abrupt => drop(stream.read_to_end(&mut Vec::new()).await.unwrap()),
         End::Dies | End::Leaves => drop(stream.read_exact(&mut [0; 64]).await.unwrap()),
+        End::Vanishes | End::Declines => {}
     }
-    if matches!(end, End::Goodbye | End::Leaves) {
+    if matches!(end, End::Goodbye | End::Leaves | End::Declines) {
         // The goodbye of TLS alone: the connection ends as its socket is closed, whatever is unread.
         stream.get_mut().1.send_close_notify();
         stream.flush().await.unwrap();
@@ -271,6 +307,8 @@ async fn over_tls_a_connection_that_just_ends_is_no_delivery() {
             (End::Abrupt, false, true),
             (End::Dies, false, false),
             (End::Leaves, false, false),
+            (End::Vanishes, false, false),
+            (End::Declines, false, false),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let (config, authority) = certificate_over(folder.path(), &[version]);

@@ -128,3 +128,31 @@ async fn whoever_follows_sees_each_line_once_however_late_it_was_committed() {
     assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), ids(app).await);
     assert_eq!(world.verify(None).await.1, vec![]);
 }
+
+#[tokio::test]
+async fn a_stream_that_cannot_read_what_is_next_says_so_until_it_can() {
+    // red without `note_halt` in audit/deliver.rs: it stood still and looked well, but for the log of the node.
+    let world = World::new(terms()).await;
+    world.sealed(3, 2).await;
+    let behind = Place { block: 2, line: String::new() };
+    begin(&world, behind).await;
+    let world = world.tamper("UPDATE events SET id = CAST(id AS blob) WHERE block = 3").await;
+    let deliver = async |world: &World| {
+        let (sink, got) = moody(&[]).await;
+        let mut going = super::super::deliver::Going::of("http");
+        let stream = Stream { name: "http".into(), sink };
+        let step = world.app.deliver_once(&stream, &mut going).await;
+        let trouble = world.app.audit_lag().await.unwrap().streams.remove(0).trouble;
+        (step.map(|step| step.is_ok()).map_err(|fault| fault.to_string()), trouble, got.lock().unwrap().len())
+    };
+    let (step, trouble, _) = deliver(&world).await;
+    assert!(step.is_err() && trouble.contains("block 2") && trouble.contains("in block 3"), "{trouble}");
+    let world = world.tamper("UPDATE events SET id = CAST(id AS text) WHERE block = 3").await;
+    world.clock.advance(Span::hours(1));
+    assert_eq!(deliver(&world).await, (Ok(true), String::new(), 4));
+    // Red without the same in `nothing_after`: there may be nothing left to deliver.
+    let halted = "UPDATE audit_streams SET trouble = 'what comes next cannot be read, from block 3: unavailable'";
+    let world = world.tamper(halted).await;
+    world.clock.advance(Span::hours(1));
+    assert_eq!(deliver(&world).await, (Ok(true), String::new(), 0));
+}

@@ -1,6 +1,7 @@
 //! Whatever is done to the file is named.
 
 use super::*;
+use rules::fresh::first_id;
 
 #[tokio::test]
 async fn whatever_is_done_to_the_file_is_named() {
@@ -94,4 +95,94 @@ async fn a_line_in_a_block_of_less_than_nothing_keeps_no_other_from_being_sealed
     assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
     let (_, findings) = world.verify(None).await;
     assert_eq!(whats(&findings), [("line.inserted", -1)]);
+}
+
+#[tokio::test]
+async fn no_line_escapes_whatever_it_has_in_place_of_a_block() {
+    // red with `Between` in place of `Strays` in audit/verify.rs: what is no whole number was between no two blocks that were
+    // looked at, and the log was "as it was sealed" although lists had a line that was never written.
+    for (block, told) in [
+        ("'zz'", -1),
+        ("''", -1),
+        ("x'00'", -1),
+        ("5.5", -1),
+        ("0.5", -1),
+        ("-0.5", -1),
+        ("12.5", -1),
+        ("1e300", -1),
+        ("-1e300", -1),
+        ("9223372036854775808.0", -1),
+        ("-1", -1),
+        ("-7", -7),
+        ("-9223372036854775807 - 1", i64::MIN),
+        ("13", 13),
+        ("9223372036854775807", i64::MAX),
+    ] {
+        let world = World::new(terms()).await;
+        world.sealed(12, 1).await;
+        let id = first_id(world.clock.now());
+        let sql = format!(
+            "INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', '{id}x', 1, 'user.added', '{{}}', {block})"
+        );
+        let world = world.tamper(&sql).await;
+        let (_, findings) = world.verify(None).await;
+        assert_eq!(whats(&findings), [("line.inserted", told)], "{block}: {findings:#?}");
+        assert!(findings[0].line.as_ref().is_some_and(|line| *line == format!("{id}x")), "{findings:#?}");
+        // Red without `Readable` in audit/read.rs, and without `block = (block | 0)` in Between.
+        assert_eq!(ids(&world.app).await.len(), 13, "{block}: lists go on");
+        let sealed = world.app.sealed_after(&Place::default(), 100).await.unwrap();
+        assert!(sealed.iter().filter(|line| line.block < 13).count() == 12, "{block}: streams go on");
+        world.write(1).await;
+        assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1), "{block}: sealing goes on");
+    }
+}
+
+#[tokio::test]
+async fn what_is_sealed_meanwhile_hides_no_line_of_no_block() {
+    // red without `NOT EXISTS` in store/tables/audit.rs, Strays: the first hundred lines after the end were all that was looked at.
+    let world = World::new(terms()).await;
+    world.sealed(2, 2).await;
+    let sql =
+        "INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', 'x', 1, 'user.added', '{}', 'zz')";
+    let world = world.tamper(sql).await;
+    world.write(120).await;
+    world.app.seal_once().await.unwrap();
+    let of = store::tables::audit::Astray::Beyond { after: 2 };
+    let strays = world.app.ask(store::tables::audit::Strays { of, limit: 100 }).await.unwrap();
+    assert_eq!(strays.into_iter().map(|line| line.id).collect::<Vec<_>>(), ["x"]);
+}
+
+#[tokio::test]
+async fn a_block_of_null_is_named_where_somebody_lets_the_column_have_it() {
+    // red without `First` in audit/verify.rs, start.
+    let world = World::new(terms()).await;
+    world.sealed(2, 2).await;
+    let sql = "PRAGMA writable_schema = ON; \
+               UPDATE sqlite_schema SET sql = replace(sql, 'block bigint NOT NULL DEFAULT 0', 'block bigint') WHERE name = 'events'; \
+               PRAGMA writable_schema = RESET; \
+               INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', 'x', 1, 'user.added', '{}', NULL)";
+    let world = world.tamper(sql).await;
+    let (_, findings) = world.verify(None).await;
+    assert_eq!(whats(&findings), [("line.inserted", -1)], "{findings:#?}");
+}
+
+#[tokio::test]
+async fn a_line_of_a_block_is_compared_whatever_its_id_and_its_time_are() {
+    // red with `Within` in audit/verify.rs, with_lines, and without CASE in store/tables/audit.rs.
+    let world = World::new(terms()).await;
+    world.sealed(3, 2).await;
+    let first = "id = (SELECT MIN(id) FROM events WHERE block = 2)";
+    let sql = format!(
+        "UPDATE events SET at = 1.5 WHERE {first}; \
+         INSERT INTO events (realm, id, at, kind, detail, block) VALUES ('main', '', 1, 'user.added', '{{}}', 1)"
+    );
+    let world = world.tamper(&sql).await;
+    let (_, findings) = world.verify(None).await;
+    assert_eq!(whats(&findings), [("line.inserted", 1), ("line.edited", 2)], "{findings:#?}");
+    world.write(2).await;
+    let world = world.tamper("UPDATE events SET at = 1.5 WHERE id = (SELECT MAX(id) FROM events)").await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(2));
+    assert_eq!(world.app.sealed_after(&Place::default(), 100).await.unwrap().len(), 8);
+    begin(&world, Place { block: 1, line: String::new() }).await;
+    assert_eq!(world.app.audit_lag().await.unwrap().streams[0].lines, 8);
 }

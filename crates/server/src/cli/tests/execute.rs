@@ -181,7 +181,6 @@ async fn changes(operator: &mut Operator<'_>) {
 
 async fn no_changes(operator: &mut Operator<'_>) {
     for (line, why) in [
-        ("client set shop --remove-redirect-uri https://shop.test/a", "no redirect URI https://shop.test/a"),
         (
             "client set shop --remove-redirect-uri https://shop.test/b https://shop.test/c",
             "needs at least one redirect URI",
@@ -189,7 +188,6 @@ async fn no_changes(operator: &mut Operator<'_>) {
         ("client set shop --add-redirect-uri http://shop.test/cb", "http is for"),
         ("client set shop --auth-method none", "a public client must use PKCE"),
         ("client set shop --auth-method private_key_jwt", "needs a key set"),
-        ("client set shop --remove-scope groups", "no scope groups"),
         ("client set none --trusted", "no client has the id none"),
     ] {
         assert!(operator.cannot(line).await.contains(why), "{line}");
@@ -441,7 +439,7 @@ async fn a_command_waits_for_another_one_to_end() {
         other.close().await;
     };
     let (outcome, ()) = tokio::join!(operator.does("group add staff"), ends);
-    assert_eq!(outcome.json, json!({ "name": "staff" }));
+    assert_eq!(outcome.json["name"], json!("staff"));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod chain;
 mod execute;
+mod lines;
 mod parse;
 mod restore;
 

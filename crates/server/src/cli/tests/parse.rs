@@ -125,6 +125,51 @@ fn a_manual_page_says_what_options_take() {
 }
 
 #[test]
+fn a_manual_page_shows_examples_as_they_are_typed() {
+    // Red without `page` in cli/docs.rs: examples are stretched, words broken, and the footer says "add".
+    let page = |line: &str| {
+        let command = line.split_whitespace().map(str::to_owned).collect();
+        String::from_utf8(docs::Man { command, dir: None }.page().unwrap()).unwrap()
+    };
+    let client = page("client add");
+    let title: Vec<&str> = client.lines().skip_while(|line| !line.starts_with(".TH")).take(3).collect();
+    assert!(title[0].contains(&format!("1 \"\" \"portiere {}\"", env!("CARGO_PKG_VERSION"))), "{title:?}");
+    assert_eq!(title[1..], [".nh", ".ad l"]);
+    assert!(
+        client.contains("\n.SH EXAMPLES\n.nf\nA web application:\n  portiere client add ")
+            && client.ends_with("\n.fi\n")
+    );
+    assert!(!client.contains("EXTRA") && !client.contains("Examples:"));
+    assert!(page("user set").contains(r"name=\*(Aq"), "quotes stay straight");
+    let whole = page("");
+    assert!(whole.contains("\n.fi\n.SH \"EXIT CODES\"\n0 done, 1 failed"), "{whole}");
+    assert!(!page("group list").contains("EXAMPLES"));
+}
+
+#[test]
+fn shells_offer_what_an_option_takes() {
+    // Red with a bare function for yes_or_no in cli/change.rs, or without choices_for_fish in cli/docs.rs: files are offered.
+    let script = |shell| String::from_utf8(docs::completions(shell)).unwrap();
+    let zsh = script(clap_complete::Shell::Zsh);
+    assert!(zsh.contains("--trusted=[Whether to skip the consent page]::yes|no:(yes no)"), "{zsh}");
+    let fish = script(clap_complete::Shell::Fish);
+    let trusted = fish.lines().find(|line| line.contains("-l trusted -d 'Whether")).unwrap();
+    assert!(trusted.contains(" -f -a \"yes"), "{trusted}");
+    let shells = "__fish_portiere_using_subcommand completions\" -f -a \"bash elvish fish powershell zsh\"";
+    assert!(fish.contains(shells), "{fish}");
+}
+
+#[test]
+fn an_id_may_begin_with_a_hyphen() {
+    // After a sign of equality: a word of its own may be the next option, where the id was forgotten.
+    assert!(wrong("client add --id --public --redirect-uri https://app.test/cb").contains("--id"));
+    match request("client add --id=-x --public --redirect-uri https://app.test/cb", "").unwrap() {
+        Request::Client(client::Command::Add(add)) => assert_eq!(add.id, "-x"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn what_contradicts_itself_is_wrong_use() {
     for line in [
         "client add --id app --public --secret-stdin",

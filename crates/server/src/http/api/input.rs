@@ -95,7 +95,7 @@ impl Input {
 fn measure(members: &Map<String, Value>) -> Result<(), &'static str> {
     let limits = [
         (members.len() > MOST_MEMBERS, "the body has more than 32 members"),
-        (members.keys().any(|name| longer(name, LONGEST_NAME)), "the name of a member has more than 64 characters"),
+        (is_long_named(members), "the name of a member has more than 64 characters"),
         (members.values().map(values).sum::<usize>() > MOST_VALUES, "the body has more than 64 values, all in all"),
         (members.values().any(holds_long), "a text in the body has more than 16,384 characters"),
     ];
@@ -111,12 +111,25 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Whether there is a text in it, or the name of one, that is too long.
+/// Whether a member, at any depth, has a name that is too long.
+fn is_long_named(members: &Map<String, Value>) -> bool {
+    members.iter().any(|(name, value)| longer(name, LONGEST_NAME) || holds_long_named(value))
+}
+
+fn holds_long_named(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_long_named),
+        Value::Object(members) => is_long_named(members),
+        _ => false,
+    }
+}
+
+/// Whether there is a text in it that is too long.
 fn holds_long(value: &Value) -> bool {
     match value {
         Value::String(text) => longer(text, LONGEST_TEXT),
         Value::Array(items) => items.iter().any(holds_long),
-        Value::Object(members) => members.iter().any(|(name, value)| longer(name, LONGEST_NAME) || holds_long(value)),
+        Value::Object(members) => members.values().any(holds_long),
         _ => false,
     }
 }

@@ -83,13 +83,34 @@ fn failures(one: &Operation) -> Vec<(String, Value)> {
             let mut response = problem_response();
             response["description"] = json!(names.join(" "));
             let status = kinds[0].status();
-            if matches!(status, 429 | 503) {
-                let wait = json!({ "description": "Seconds to wait.", "schema": { "type": "integer" } });
-                response["headers"] = json!({ "Retry-After": wait });
+            if let Some(headers) = headers(status) {
+                response["headers"] = headers;
             }
             (status.to_string(), response)
         })
         .collect()
+}
+
+/// What the headers of a refusal say.
+fn headers(status: u16) -> Option<Value> {
+    let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
+    let number = |about: &str| json!({ "description": about, "schema": { "type": "integer" } });
+    let wait = || number("Seconds to wait.");
+    match status {
+        401 => Some(json!({ "WWW-Authenticate": text(
+            "How to authenticate (RFC 9110 §11.6.1): `Basic` for a client, `Bearer` for an account (RFC 6750 §3), with \
+             `error=\"invalid_token\"` where a token came. Not for a page whose client was refused.",
+        ) })),
+        429 => Some(json!({
+            "Retry-After": wait(),
+            "RateLimit-Limit": number("How many requests may be made in one go. The three are there where requests are counted, \
+                                       not where attempts failed."),
+            "RateLimit-Remaining": number("How many may be made now."),
+            "RateLimit-Reset": number("Seconds until all of them may be made."),
+        })),
+        503 => Some(json!({ "Retry-After": wait() })),
+        _ => None,
+    }
 }
 
 fn answer(shape: Shape) -> Value {
@@ -120,7 +141,8 @@ fn object(fields: &[Field]) -> Value {
     let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
     let limits = format!(
         "There are at most {MOST_VALUES} values, those inside of lists and objects included. Members that are not among \
-         these are ignored; a text in one has at most {LONGEST_TEXT} characters, a name at most {LONGEST_NAME}."
+         these are ignored; a text in one has at most {LONGEST_TEXT} characters. The name of a member has at most \
+         {LONGEST_NAME} characters, at every depth."
     );
     let mut object = json!({
         "type": "object",

@@ -236,8 +236,8 @@ impl Operation {
             Caller::Client => vec![Kind::ClientRefused, Kind::OriginRefused],
             Caller::Account => vec![Kind::TokenRefused, Kind::OriginRefused],
         };
-        // A body is read whether or not the operation has one.
-        all.extend([Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge]);
+        // The host is looked at first, and a body is read whether or not the operation has one.
+        all.extend([Kind::Misdirected, Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge]);
         if self.method != "GET" {
             all.push(Kind::UnsupportedMediaType);
             all.extend((self.caller == Caller::Account).then_some(Kind::CsrfRefused));

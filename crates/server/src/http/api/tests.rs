@@ -436,6 +436,39 @@ async fn a_client_that_is_disabled_is_out_at_once() {
 }
 
 #[tokio::test]
+async fn what_a_client_was_given_stays_dead_when_it_is_first_party_again() {
+    // red without first_party in app/admin/clients.rs, edit_client.
+    let server = Server::start(&[]).await;
+    let signed_in = server.sign_in().await;
+    for first_party in [false, true] {
+        let edit = |client: &mut Client| {
+            client.first_party = first_party;
+            Ok(())
+        };
+        server.instance.app.edit_client(&"shop".into(), edit).await.unwrap().unwrap();
+        server.me(signed_in.text("access_token")).await.is(Kind::TokenRefused);
+    }
+    let body = json!({ "client_id": "shop", "refresh_token": signed_in.text("refresh_token") });
+    ask("POST", "/refresh").from(SHOP).json(&body).at(&server).await.is(Kind::TokenRefused);
+    assert_eq!(server.me(server.sign_in().await.text("access_token")).await.status, StatusCode::OK);
+}
+
+#[test]
+fn the_document_says_what_refusals_carry() {
+    // red without Misdirected in table.rs, all_problems, or without `headers` in openapi.rs.
+    let document: Value = serde_json::from_str(&openapi::document(ISSUER)).unwrap();
+    for one in OPERATIONS {
+        let answers = &document["paths"][one.path][one.method.to_ascii_lowercase()]["responses"];
+        assert!(answers["421"]["description"].as_str().unwrap().contains("misdirected"), "{}", one.path);
+        for (status, header) in
+            [("401", "WWW-Authenticate"), ("429", "RateLimit-Reset"), ("429", "Retry-After"), ("503", "Retry-After")]
+        {
+            assert!(answers[status]["headers"][header].is_object(), "{} {status} {header}", one.path);
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_document_is_served_and_every_type_leads_somewhere() {
     let server = Server::start(&[]).await;
     let served = ask("GET", "/openapi.json").from(OTHER).at(&server).await;

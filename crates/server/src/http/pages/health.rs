@@ -209,6 +209,7 @@ async fn look(site: &Site) -> Found {
         Ok(health) => {
             problems.extend(health.writable.err());
             warnings.extend(site.database.contradiction(health.durability).map(str::to_owned));
+            warnings.extend(site.app.engine.warning());
             site.database.promise(health.durability)
         }
     };

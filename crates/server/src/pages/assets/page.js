@@ -46,8 +46,9 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   form.addEventListener("submit", (event) => {
     if (sent) event.preventDefault();
     else mark(true);
-    // Stopped on the way, or led to a native application: it may be sent again.
-    setTimeout(() => mark(false), 8000);
+    // Stopped on the way, or led to a native application: it may be sent again. A password is changed, and an account made, by the
+    // first of two: the second would be told that it came to nothing. So it waits for longer than the server takes in any case.
+    setTimeout(() => mark(false), form.querySelector("[autocomplete=new-password]") ? 60_000 : 8000);
   });
   // So it may when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));

@@ -1,7 +1,7 @@
 //! The flame graph: thread kinds on top, below each function what it called, as wide as it was seen.
 
 use super::{LINE, Sheet, text};
-use crate::profile::tree::children;
+use crate::profile::tree::{DEEPER, LOST, children};
 use crate::profile::{Node, Profile, names};
 
 /// Height of a box, with the gap below it.
@@ -44,6 +44,28 @@ const CRATES: [(&str, &[&str]); 3] = [
             "mio",
         ],
     ),
+];
+
+/// How names begin, after underscores, that AWS-LC gives to its assembler and keeps to itself. Such code often does not say who
+/// called it.
+const ASSEMBLER: [&str; 17] = [
+    "aes",
+    "bignum_",
+    "bn_",
+    "chacha20_",
+    "ecp_nistz",
+    "extract_multiplier_",
+    "gcm_",
+    "keccak",
+    "md5_block",
+    "mul4x_internal",
+    "mulx4x_internal",
+    "poly_hash_ad_internal",
+    "rsaz_",
+    "sha1_block",
+    "sha256_block",
+    "sha512_block",
+    "vpaes_",
 ];
 
 /// A box to be drawn.
@@ -128,7 +150,9 @@ fn areas(taken: &Profile, least: u64) -> Vec<Area<'_>> {
         let class = if first.parent.is_none() { "thr" } else { owner(&first.name, above) };
         let mut nodes = vec![first];
         let plain = |class: &str| class == "run" || (class == "sys" && above == "thr");
-        while plain(class) && taken.nodes[at].own == 0 {
+        // What says that something is missing is not to be missed.
+        let missing = [DEEPER, LOST].contains(&&*first.name);
+        while !missing && plain(class) && taken.nodes[at].own == 0 {
             let mut callees = shown(at);
             let (Some(only), None) = (callees.next(), callees.next()) else { break };
             if !plain(owner(&taken.nodes[only].name, "run")) || taken.nodes[only].total < taken.nodes[at].total {
@@ -156,8 +180,14 @@ fn owner(name: &str, above: &'static str) -> &'static str {
     match path.split_once("::") {
         Some((krate, _)) => CRATES.iter().find(|(_, crates)| crates.contains(&krate)).map_or("lib", |(class, _)| class),
         None if matches!(above, "sql" | "tls") => above,
+        None if is_assembler(name) => "tls",
         None => "lib",
     }
+}
+
+fn is_assembler(name: &str) -> bool {
+    let name = name.trim_start_matches('_').to_ascii_lowercase();
+    ASSEMBLER.iter().any(|begin| name.starts_with(begin))
 }
 
 impl Area<'_> {

@@ -58,7 +58,11 @@
     text.setAttribute('role', 'button');
     text.setAttribute('tabindex', '0');
     text.addEventListener('click', does);
-    text.addEventListener('keydown', (key) => { if (key.key === 'Enter') does(); });
+    text.addEventListener('keydown', (key) => {
+      if (key.key !== 'Enter' && key.key !== ' ') return;
+      key.preventDefault();
+      does();
+    });
     document.documentElement.append(text);
     return text;
   };
@@ -75,10 +79,12 @@
     find.textContent = wanted ? `${wanted}: ${sum.toFixed(1)} %` : 'Search';
   };
   const find = tool('98%', 'Search', search);
-  addEventListener('keydown', (key) => {
-    if (key.key === 'Escape') zoom(all);
-    if (key.key === '/') { key.preventDefault(); search(); }
-  });
+  const whole = tool('98%', 'Show all', () => zoom(all));
+  // Below what is searched for, which may be long.
+  whole.setAttribute('y', +whole.getAttribute('y') + 20);
+  addEventListener('keydown', (key) => { if (key.key === 'Escape') zoom(all); });
+  // Not everywhere: a key without others belongs to whoever reads by speech.
+  flame.addEventListener('keydown', (key) => { if (key.key === '/') { key.preventDefault(); search(); } });
   flame.addEventListener('dblclick', () => zoom(all));
 })();
 //]]>

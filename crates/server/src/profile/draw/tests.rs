@@ -9,7 +9,7 @@ fn taken(stacks: &[(&str, &[&str], u64)]) -> Profile {
         thread,
         functions: functions.to_vec(),
         times: *times,
-        cut: false,
+        outside: None,
     });
     Profile {
         version: "1.2.3".into(),
@@ -89,6 +89,31 @@ fn functions_of_the_runtime_that_only_call_on_are_one_box() {
     assert!(drawn.contains(">tokio::poll  (+2)</text>"), "{drawn}");
     assert!(drawn.contains("<title>std::start\ntokio::run\ntokio::poll\n"), "none of them is lost");
     assert!(drawn.contains(">app::token</text>") && drawn.contains(">tokio::wake</text>"));
+}
+
+/// Red without `ASSEMBLER`: what lost its callers was of the libraries.
+#[test]
+fn assembler_of_the_cryptography_has_its_colour_and_its_callers_are_told_to_be_lost() {
+    let named =
+        ["bn_powerx5", "__bn_sqrx8x_reduction", "mulx4x_internal", "_aesni_encrypt4", "sha256_block_data_order"];
+    for (name, class) in named.map(|name| (name, "tls")).into_iter().chain([("_mi_page_free", "lib"), ("main", "lib")])
+    {
+        let drawn = picture(&taken(&[("network threads", &["[callers lost]", name], 1)]));
+        assert!(
+            drawn.contains(&format!(
+                "<title>{name}\n100 % of all samples, 100 % in itself</title><rect class=\"{class}\"/>"
+            )),
+            "{drawn}"
+        );
+        assert!(drawn.contains(">[callers lost]</text>"), "{drawn}");
+    }
+    let drawn = picture(&taken(&[("network threads", &["[callers lost]", "tokio::run"], 1)]));
+    assert!(drawn.contains(">[callers lost]</text>") && drawn.contains(">tokio::run</text>"), "two boxes: {drawn}");
+    let drawn = picture(&taken(&[("network threads", &["app::read", "sqlite3_step", "md5_block"], 1)]));
+    assert!(
+        drawn.contains("<title>md5_block\n100 % of all samples, 100 % in itself</title><rect class=\"sql\"/>"),
+        "{drawn}"
+    );
 }
 
 #[test]

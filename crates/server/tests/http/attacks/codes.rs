@@ -1,5 +1,6 @@
 //! CO, PK: authorization codes and their proof keys.
 
+use super::written_down::{sid, told};
 use crate::scale::{SAMPLED_SECRETS, scaled};
 use crate::support::*;
 use std::collections::HashSet;
@@ -76,6 +77,9 @@ fn co_04_a_second_use_revokes_all_that_the_first_gave() {
     }
     app.server.send(&Call::get("/oauth2/userinfo").bearer(&first.access)).must_fail(401, "invalid_token");
     app.refresh(&second.refresh).must_fail(400, "invalid_grant");
+    // red without the session in rules/oauth/code.rs, misuse.
+    let lines = told(app.server, "code.misused", ["--client", &app.id]);
+    assert!(!lines.is_empty() && lines.iter().all(|line| line["session"] == sid(&browser)), "{lines:?}");
 }
 
 #[test]

@@ -25,3 +25,4 @@ mod secrets;
 mod sessions;
 mod sign_up;
 mod spraying;
+mod written_down;

@@ -1,5 +1,6 @@
 //! RT: refresh tokens.
 
+use super::written_down::sid;
 use crate::support::*;
 use serde_json::Value;
 
@@ -76,14 +77,15 @@ fn rt_05_a_scope_only_narrows_and_the_grant_stays() {
 
 #[test]
 fn rt_07_a_replay_is_written_down_and_ends_the_family() {
-    // red without Kind::RefreshReused in rules/oauth/refresh.rs, renew.
-    let (app, person, _, first) = setting(strict_server());
+    // red without Kind::RefreshReused in rules/oauth/refresh.rs, renew; or without `about` there.
+    let (app, person, browser, first) = setting(strict_server());
     let second = Tokens::of(&app.refresh(&first.refresh));
     app.refresh(&first.refresh).must_fail(400, "invalid_grant");
     assert!(!app.is_active(&second.refresh));
     let line = ["audit", "list", "--kind", "refresh.reused", "--client", &app.id, "--user", &person.name, "--json"];
     let lines: Vec<Value> = serde_json::from_str(&app.server.must(&line, "")).unwrap();
     assert_eq!((lines.len(), &lines[0]["user"]), (1, &jwt(&first.id).claims["sub"]), "{lines:?}");
+    assert_eq!(lines[0]["session"], sid(&browser), "{lines:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! DS: whoever holds one token of a public client, a dead one too, fills no audit log with it.
 
+use super::written_down::{sid, told};
 use crate::support::*;
 use serde_json::Value;
 
@@ -29,6 +30,10 @@ fn ds_05_what_is_revoked_again_and_again_is_written_down_once() {
             (0..AGAIN).for_each(|_| drop(app.revoke(token).must_be(200)));
             assert_eq!(lines(&app, "tokens.revoked"), count, "{format}");
         }
+        // red without `about` in rules/oauth/revoke.rs, or without it for an access token.
+        let written = told(server, "tokens.revoked", ["--client", &app.id]);
+        let whole = |line: &Value| line["session"] == sid(&browser) && line["user"].is_string();
+        assert!(written.iter().all(whole), "{format}: {written:?}");
         for token in [&first.access, &second.access] {
             server.send(&Call::get("/oauth2/userinfo").bearer(token)).must_fail(401, "invalid_token");
         }

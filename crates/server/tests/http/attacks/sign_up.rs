@@ -1,5 +1,6 @@
 //! Self sign-up: how fast, for whom, and in whose browser.
 
+use super::written_down::told_once;
 use crate::support::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -172,6 +173,26 @@ fn oidc_prompt_create_leads_to_an_account_whoever_is_signed_in() {
             let landed = browser.follow(answer).landed();
             let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&landed["code"])).access);
             assert_eq!(server.send(&told).json()["preferred_username"], name);
+        }
+    }
+}
+
+#[test]
+fn an_account_is_told_of_with_the_application_that_it_was_made_through() {
+    // red without `origin_of` in app/sign_up.rs, enrolled, or `on_screen_of` in app/api.rs, enrol.
+    let server = sign_up_server();
+    let (app, screens) = (App::trusted(server), Screens::of(server));
+    let [plain, on_page, on_screen] = [(); 3].map(|()| unique("new"));
+    for (target, name) in [("/signup", &plain), (&app.ask().with("prompt", "create").target(), &on_page)] {
+        let mut browser = Browser::new(server);
+        let page = filled(form(&mut browser, target), name);
+        browser.submit(&page).must_be(303);
+    }
+    let body = serde_json::json!({ "client_id": screens.app.id, "username": on_screen, "password": PASSWORD });
+    server.send(&screens.call("POST", "signup", &body)).must_be(201);
+    for (name, client) in [(plain, None), (on_page, Some(&app.id)), (on_screen, Some(&screens.app.id))] {
+        for kind in ["user.added", "session.started"] {
+            assert_eq!(told_once(server, kind, &name)["client"].as_str(), client.map(String::as_str), "{kind}");
         }
     }
 }

@@ -96,7 +96,7 @@ fn text_of_a_key_has_a_longest_length_and_any_other_none() {
         steps[0],
         "CREATE TABLE t (realm VARCHAR(255) NOT NULL, id VARCHAR(255), body LONGTEXT NOT NULL, at bigint, \
          mark VARBINARY(255), seal LONGBLOB, PRIMARY KEY (realm, mark), UNIQUE (at)) \
-         ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
+         ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin ROW_FORMAT=DYNAMIC"
     );
     assert_eq!(steps[1], "CREATE UNIQUE INDEX t_id ON t (realm, id)");
 }
@@ -139,7 +139,7 @@ fn later_steps_are_said_too() {
 #[test]
 fn mysql_has_another_name_for_the_order_of_bytes() {
     let of = |flavor| step(MARKERS, &Keyed::default(), flavor).unwrap();
-    assert!(of(Flavor::MySql).ends_with("COLLATE utf8mb4_0900_bin"));
+    assert!(of(Flavor::MySql).contains("COLLATE utf8mb4_0900_bin "));
     assert!(of(Flavor::MariaDb).starts_with("CREATE TABLE IF NOT EXISTS schema_steps (version bigint NOT NULL, "));
 }
 

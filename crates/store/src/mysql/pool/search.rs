@@ -11,8 +11,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::crowd::Crowd;
 use super::home::Home;
 use super::{CLOSED, LATE, Place, Pool, State, together};
+use crate::mysql::caught::caught;
 use crate::mysql::connect::{Link, Refused};
 use crate::mysql::fitness::Fitness;
 
@@ -41,7 +43,8 @@ impl Drop for Searching {
 }
 
 impl Pool {
-    /// What comes over a connection of `era`: nothing where it has not come by `deadline`, or the server was given up before.
+    /// What comes over a connection of `era`: nothing where it has not come by `deadline`, the server was given up before, or the
+    /// driver broke down over it.
     /// Whoever waits for long has it made sure that the server is there.
     pub(in crate::mysql) async fn hear<T>(
         self: &Arc<Self>,
@@ -49,11 +52,15 @@ impl Pool {
         deadline: Instant,
         answer: impl Future<Output = T>,
     ) -> Option<T> {
-        let mut answer = pin!(self.unless_given_up(era, answer));
+        let mut answer = pin!(self.unless_given_up(era, caught(answer)));
         loop {
             let long = Instant::now() + self.patience;
             match timeout_at(long.min(deadline), answer.as_mut()).await {
-                Ok(answer) => return answer,
+                Ok(answer) => {
+                    return answer?
+                        .inspect_err(|why| tracing::error!(why, "a connection to the database is closed"))
+                        .ok();
+                }
                 Err(_) if deadline <= long => return None,
                 Err(_) => self.doubt(era),
             }
@@ -217,6 +224,7 @@ impl Pool {
             state.moves += 1;
             let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);
             tracing::warn!(%from, %to, "another database server is used from now on");
+            state.crowd = Crowd::default();
         }
         (state.active, state.fitness, state.refused) = (at, fitness, None);
         (state.home, state.came_from) = (Home::default(), came_from);

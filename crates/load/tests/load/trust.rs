@@ -1,0 +1,87 @@
+//! Providers that say what is not so: nothing is sent to whom they name, and their tokens are no success.
+
+use crate::provider::{Manner, Provider};
+use crate::{is_clean, measured, plan, refused};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use load::plan::{Plan, Workload};
+use load::run::run;
+
+/// What is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Another issuer is named in the metadata.
+    Issuer,
+    /// There is no ID token.
+    Nothing,
+    /// The ID token is of another issuer.
+    Of,
+    /// It is for another client.
+    For,
+    /// It is an older one.
+    Old,
+    /// It is none.
+    Garbled,
+}
+
+impl Lie {
+    /// How a token answer begins: with an ID token, which is right where nobody lies.
+    pub fn member(lie: Option<Lie>, url: &str, nonce: &str) -> String {
+        let right = [url, "app", nonce];
+        let [iss, aud, nonce] = match lie {
+            Some(Lie::Nothing) => return "{".to_owned(),
+            Some(Lie::Garbled) => return r#"{"id_token":"e30.e30.x","#.to_owned(),
+            Some(Lie::Of) => ["http://127.0.0.1:1", "app", nonce],
+            Some(Lie::For) => [url, "another", nonce],
+            Some(Lie::Old) => [url, "app", "old"],
+            Some(Lie::Issuer) | None => right,
+        };
+        let claims = format!(r#"{{"iss":"{iss}","sub":"1","aud":["{aud}"],"nonce":"{nonce}","exp":1}}"#);
+        format!(r#"{{"id_token":"e30.{}.x","#, URL_SAFE_NO_PAD.encode(claims))
+    }
+}
+
+/// Red without `is_issuer` in `read`: the password and the client's secret go to whoever is named.
+#[test]
+fn nothing_is_sent_to_an_issuer_that_was_not_asked() {
+    for workload in
+        [Workload::Profile, Workload::Day, Workload::SignIn, Workload::SignUp, Workload::Flow, Workload::Jwks]
+    {
+        let provider = Provider::start(Manner::Lying(Lie::Issuer));
+        let line = refused(&plan(&provider.url, workload));
+        let expected = format!("{} names the issuer \"http://127.0.0.1:1\", which has to be the URL", provider.url);
+        assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
+        assert_eq!([provider.seen("/api/v1/signin"), provider.seen("/authorize")], [0, 0]);
+    }
+    let provider = Provider::start(Manner::Good);
+    is_clean(&run(&plan(&format!("{}/", provider.url), Workload::Flow), None).unwrap(), 4);
+}
+
+/// Red without `in_token` in `redeem`.
+#[test]
+fn an_id_token_that_is_not_for_this_request_is_a_failure_of_its_step() {
+    for (lie, expected) in [
+        (Lie::Nothing, "200, but without an ID token"),
+        (Lie::Of, "200, but the ID token is of another issuer"),
+        (Lie::For, "200, but the ID token is for another client"),
+        (Lie::Old, "200, but the ID token has not the nonce of the request"),
+        (Lie::Garbled, "200, but the ID token cannot be read"),
+    ] {
+        let provider = Provider::start(Manner::Lying(lie));
+        let asks = plan(&provider.url, Workload::Flow);
+        assert_eq!(refused(&asks), format!("the first iteration failed: token: {expected}"));
+        let mut client = asks.client.clone();
+        client.scope = "profile".to_owned();
+        // Who asks for no ID token may get any, or none.
+        is_clean(&run(&Plan { client, ..asks }, None).unwrap(), 4);
+    }
+}
+
+/// Red where whoever was hung up on pauses: a hundred milliseconds after every second request.
+#[test]
+fn who_is_hung_up_on_comes_back_at_once() {
+    let (report, _) = measured(Manner::HangingUp, Workload::Jwks);
+    assert_eq!(report.failures[0].reason, "the connection was closed early", "{report}");
+    assert_eq!(report.rested, 0, "{report}");
+    let (good, _) = measured(Manner::Good, Workload::Jwks);
+    assert!(good.rested == 0 && !good.to_string().contains("paused for"), "{good}");
+}

@@ -1,0 +1,159 @@
+//! What commands that change something leave in the audit log, and that those leave nothing which change nothing.
+
+use super::*;
+use serde_json::{Value, json};
+
+/// The details of all lines of that kind, the oldest first, without who gave the command.
+async fn details(operator: &mut Operator<'_>, kind: &str) -> Vec<Value> {
+    let lines = operator.does(&format!("audit list --kind {kind}")).await.json;
+    let mut details: Vec<Value> = lines.as_array().unwrap().iter().rev().map(|line| line["detail"].clone()).collect();
+    for detail in &mut details {
+        let [by, _] = ["by", "uid"].map(|who| detail.as_object_mut().unwrap().remove(who));
+        assert_eq!(by, Some(json!("operator")));
+    }
+    details
+}
+
+async fn folder() -> (tempfile::TempDir, Config) {
+    let folder = tempfile::tempdir().unwrap();
+    instance(folder.path()).await.close().await;
+    let config = config(folder.path());
+    (folder, config)
+}
+
+#[tokio::test]
+async fn an_account_that_is_set_to_what_it_is_leaves_no_line() {
+    // red without `changed` in app/admin/users.rs, set_claims.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --email ada@example.test --password-stdin", PASSWORD).await.unwrap();
+    let set = "user set ada locale=en email=ada@work.test name=Ada";
+    let first = operator.does(set).await.json;
+    assert_eq!(operator.does(set).await.json, first);
+    assert_eq!(operator.does("user set ada@work.test email=ada@work.test phone_number=").await.json, first);
+    assert_eq!(details(&mut operator, "user.changed").await, [json!({ "changed": "locale email name" })]);
+    // Within a millisecond they have no order.
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    let last = operator.does("user set ada name=Ada locale= email=").await.json;
+    assert_eq!((&last["claims"], &last["email"]), (&json!({ "name": "Ada" }), &Value::Null));
+    assert_eq!(details(&mut operator, "user.changed").await[1..], [json!({ "changed": "locale email" })]);
+
+    operator.types("user add bob --email bob@example.test --password-stdin", PASSWORD).await.unwrap();
+    assert!(operator.cannot("user set ada email=bob@example.test name=Eve").await.contains("signs in with that"));
+    assert!(operator.cannot("user set ada name=Eve email=nobody").await.contains("not an e-mail address"));
+    assert_eq!(operator.does("user show ada").await.json["claims"], json!({ "name": "Ada" }), "all of it or nothing");
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn who_was_given_a_role_is_told_and_who_was_removed_is_not_named() {
+    // red without the role in app/admin/users.rs, add; with the username in the detail of remove_user.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    for line in ["user add ada --role owner --password-stdin", "user add bob --password-stdin"] {
+        operator.types(line, PASSWORD).await.unwrap();
+        // Within a millisecond they have no order.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    operator.does("user remove bob").await;
+    assert_eq!(details(&mut operator, "user.added").await, [json!({ "role": "owner" }), json!({})]);
+    assert_eq!(details(&mut operator, "user.removed").await, [json!({})]);
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn what_a_new_application_may_do_is_told() {
+    // red without `granted` in app/admin/changed.rs.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    let add =
+        "client add --id shop --name Shop --redirect-uri https://shop.test/cb --scope openid --first-party --trusted";
+    let secret = operator.does(add).await.json["client_secret"].as_str().unwrap().to_owned();
+    let told = details(&mut operator, "client.added").await;
+    let added = |what: &[&str]| json!({ "added": what, "removed": [] });
+    let yes = json!({ "was": false, "is": true });
+    let expected = json!({
+        "redirect_uris": added(&["https://shop.test/cb"]),
+        "grants": added(&["authorization_code", "refresh_token"]),
+        "scope": added(&["openid"]),
+        "auth_methods": added(&["client_secret_basic", "client_secret_post"]),
+        "first_party": yes,
+        "trusted": yes,
+    });
+    assert_eq!(told, [expected]);
+    assert!(!serde_json::to_string(&told).unwrap().contains(&secret));
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn a_group_is_one_however_its_name_is_typed() {
+    // red without `spellings` in app/admin/groups.rs, group, or without `composed` in rules/people/labels.rs.
+    let (folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    let (composed, apart) = ("R\u{e9}daction", "Re\u{301}daction");
+    let group = operator.does(&format!("group add {apart}")).await.json;
+    assert_eq!(group["name"], json!(composed));
+    assert_eq!(operator.does("group list").await.json, json!([group]), "id and name, as the list has them");
+    for typed in [composed, apart] {
+        assert!(operator.cannot(&format!("group add {typed}")).await.contains("exists"));
+        operator.does(&format!("group member {typed} ada")).await;
+        assert_eq!(operator.does(&format!("group show {typed}")).await.json.as_array().unwrap().len(), 1);
+    }
+    assert_eq!(operator.does("user show ada").await.json["groups"], json!([composed]));
+    assert_eq!(details(&mut operator, "group.changed").await.len(), 2, "she joined once");
+    assert_eq!(operator.does(&format!("group remove {apart}")).await.json["name"], json!(composed));
+
+    // One that a program of before made.
+    operator.0.close().await;
+    let server = instance(folder.path()).await;
+    let add = [rules::Change::AddGroup { group: "g1".into(), name: apart.to_owned() }];
+    let fresh = app::entropy::fresh().unwrap();
+    let writes = store::tables::changes::batch(&server.app.realm.id, &add, server.app.clock.now(), &fresh);
+    server.app.engine.commit(writes).await.unwrap();
+    server.close().await;
+    let mut operator = Operator::new(&config);
+    for typed in [composed, apart] {
+        assert!(operator.cannot(&format!("group add {typed}")).await.contains("exists"), "they look alike");
+        assert_eq!(operator.does(&format!("group show {typed}")).await.json, json!([]));
+    }
+    assert!(operator.cannot("group add sta\u{200B}ff").await.contains("U+200B"));
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn an_application_hides_nothing_in_its_name() {
+    // red without `registers` in app/admin/clients.rs.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    let add = "client add --id shop --redirect-uri https://shop.test/cb";
+    assert!(operator.cannot(&format!("{add} --name Sh\u{AD}op")).await.contains("U+00AD"));
+    operator.does(&format!("{add} --name Sch\u{F6}n")).await;
+    assert!(operator.cannot("client set shop --name Shop\u{E0041}").await.contains("U+E0041"));
+    operator.does("client set shop --name \u{645}\u{6CC}\u{200C}\u{62E}").await;
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_has_gone_already() {
+    // red where List::apply in cli/change.rs refuses it: what is there already may be added again.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    operator.does("client add --id=-x --redirect-uri https://shop.test/a --resource https://api.test").await;
+    for gone in [
+        "--remove-scope nosuch",
+        "--remove-redirect-uri https://shop.test/b",
+        "--remove-post-logout-redirect-uri https://shop.test/b",
+        "--remove-grant client_credentials",
+        "--remove-resource https://other.test",
+    ] {
+        let told = operator.does(&format!("client set -x {gone}")).await;
+        assert_eq!(told.json["changed"], json!({}), "{gone}");
+        assert!(told.text.contains("nothing was changed"), "{}", told.text);
+    }
+    assert!(details(&mut operator, "client.changed").await.is_empty());
+    operator.0.close().await;
+}

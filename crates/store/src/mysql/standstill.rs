@@ -1,0 +1,94 @@
+//! Whether the server writes anything at all. It answers every question while a backup tool holds `FLUSH TABLES WITH READ LOCK`,
+//! and keeps each batch waiting.
+//!
+//! The rule: once a batch ran out of its time, and nothing else was committed since it began, nothing can be written until
+//! something is. Where others were committed meanwhile it only waited for a row that somebody held. Each node writes a
+//! heartbeat every five seconds, so that one where nobody asks for anything finds out as well, and finds the end of it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::engine::CommitError;
+
+/// A heartbeat and a bit: in this time something is committed where anything can be. A batch may have less than that.
+const QUIET: Duration = Duration::from_secs(6);
+
+/// What became of the last batches that write.
+#[derive(Debug, Default)]
+pub(super) struct Standstill(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    committed: Option<Instant>,
+    /// When the first one began that ran out of time, of those since then, and why it did.
+    held: Option<(Instant, String)>,
+}
+
+impl Standstill {
+    /// What came, at `now`, of a batch that began at `began` and had `limit`.
+    pub(super) fn note<T>(&self, outcome: &Result<T, CommitError>, (began, now): (Instant, Instant), limit: Duration) {
+        let mut seen = self.seen();
+        match outcome {
+            Ok(_) => *seen = Seen { committed: Some(now), held: None },
+            Err(CommitError::Unavailable(why) | CommitError::Unknown(why)) => {
+                let alone = seen.committed.is_none_or(|at| at < began);
+                if alone && now.duration_since(began) >= limit {
+                    seen.held.get_or_insert_with(|| (began, why.clone()));
+                }
+            }
+            Err(CommitError::Conflict { .. }) => {}
+        }
+    }
+
+    /// Why nothing can be written, as far as that shows at `now`.
+    pub(super) fn is_over(&self, now: Instant) -> Result<(), String> {
+        match &self.seen().held {
+            Some((began, why)) if now.duration_since(*began) >= QUIET => {
+                Err(format!("the database server has written nothing since a batch that ran out of time: {why}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_be_written_once_a_batch_ran_out_of_time_and_no_other_was_committed() {
+        // red without `held`: ready, under FLUSH TABLES WITH READ LOCK. And without `alone`: not ready, for one row that is held.
+        let (standstill, start) = (Standstill::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let given_up = || Err::<(), _>(CommitError::Unavailable("given up".to_owned()));
+        let note = |outcome, began, ended| standstill.note(&outcome, (at(began), at(ended)), Duration::from_secs(10));
+
+        note(Ok(()), 0, 1);
+        note(given_up(), 0, 10);
+        assert_eq!(standstill.is_over(at(20)), Ok(()), "another was committed while it waited for its row");
+        note(given_up(), 2, 3);
+        assert_eq!(standstill.is_over(at(20)), Ok(()), "refused, and not for want of time");
+        note(given_up(), 2, 12);
+        assert!(standstill.is_over(at(12)).is_err_and(|why| why.ends_with(": given up")));
+        note(given_up(), 3, 13);
+        note(Ok(()), 3, 14);
+        assert_eq!(standstill.is_over(at(14)), Ok(()));
+    }
+
+    #[test]
+    fn a_batch_that_has_less_time_than_a_heartbeat_takes_says_nothing_at_once() {
+        // red without QUIET: where nobody else writes, each row that is held for long would take a node out.
+        let (standstill, start) = (Standstill::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let outcome = Err::<(), _>(CommitError::Unknown("no answer".to_owned()));
+        standstill.note(&outcome, (at(0), at(2)), Duration::from_secs(2));
+        assert_eq!(standstill.is_over(at(5)), Ok(()));
+        assert!(standstill.is_over(at(6)).is_err());
+    }
+}
