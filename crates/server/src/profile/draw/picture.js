@@ -80,8 +80,8 @@
   };
   const find = tool('98%', 'Search', search);
   const whole = tool('98%', 'Show all', () => zoom(all));
-  // Below what is searched for, which may be long.
-  whole.setAttribute('y', +whole.getAttribute('y') + 20);
+  // One above the other: what is searched for may be long.
+  find.setAttribute('y', +find.getAttribute('y') - 20);
   addEventListener('keydown', (key) => { if (key.key === 'Escape') zoom(all); });
   // Not everywhere: a key without others belongs to whoever reads by speech.
   flame.addEventListener('keydown', (key) => { if (key.key === '/') { key.preventDefault(); search(); } });
