@@ -122,8 +122,9 @@ impl Stake {
         lanes.for_each(|lane| lane.ended.notify_one());
     }
 
-    /// Waits in its turn instead. Nothing ended; but under its other keys there is one less, and whoever woke it there woke nobody
-    /// else.
+    /// Waits in its turn instead. Under its other keys there is one less, and whoever woke it there woke nobody else. Under this one
+    /// nothing ended, and those who are left will wake somebody; but where nobody is left, whom it waits for has gone while it
+    /// looked, and with them whoever would wake it: others who looked saw it beside them, and stepped back as it did.
     fn into_turn(mut self, key: Handle) -> Turn {
         let keys = std::mem::take(&mut self.keys);
         let mut held = self.lanes.held();
@@ -133,7 +134,7 @@ impl Stake {
         for other in &keys {
             held.take_out(other, |lane| {
                 lane.under_way.remove(&self.number);
-                if *other != key {
+                if *other != key || lane.under_way.is_empty() {
                     lane.ended.notify_one();
                 }
             });
@@ -353,6 +354,29 @@ mod tests {
         assert!(behind.await.is_ok());
         drop((first, second, wide));
         assert!(stakes.0.held().lanes.is_empty());
+    }
+
+    #[tokio::test]
+    async fn of_those_who_step_back_from_each_other_one_looks_again() {
+        // red without `is_empty` in `into_turn`: all three would wait for one who has gone, until patience is over.
+        let stakes = Stakes::default();
+        let [mut first, mut second] = two(&stakes);
+        let [mut third, mut fourth] = two(&stakes);
+        let under_way = first.stake().await.unwrap();
+        let looks = [second.stake().await.unwrap(), third.stake().await.unwrap()];
+        let stake = fourth.stake().await.unwrap();
+        fourth.step_back(stake, ADDRESS);
+        drop(under_way);
+        let woken = fourth.stake().await.unwrap();
+        assert_eq!(woken.beside(), [2]);
+        let [one, other] = looks;
+        second.step_back(one, ADDRESS);
+        third.step_back(other, ADDRESS);
+        fourth.step_back(woken, ADDRESS);
+        for hopeful in [&mut second, &mut third, &mut fourth] {
+            let stake = tokio::time::timeout(PATIENCE / 2, hopeful.stake()).await.unwrap().unwrap();
+            assert_eq!(stake.beside(), [0]);
+        }
     }
 
     #[tokio::test]
