@@ -139,7 +139,7 @@ impl App {
                     return Ok(Ok(stake));
                 }
                 Err(Held::Wait(wait)) => return Ok(Err(wait)),
-                Err(Held::Crowded(key)) => hopeful.step_back(stake, key),
+                Err(Held::Crowded(key, left)) => hopeful.step_back(stake, key, left),
             }
         }
     }

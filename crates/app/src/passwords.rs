@@ -13,7 +13,7 @@ use rules::people::User;
 use rules::realm::is_believable;
 use rules::{Decision, Span};
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Write};
@@ -48,8 +48,10 @@ impl Evening {
 #[derive(Default)]
 pub(crate) struct Looked {
     found: Mutex<Option<(rules::Time, usize)>>,
-    /// Somebody came with such a one since the last look.
-    met: AtomicBool,
+    /// How many came with such a one.
+    met: AtomicU64,
+    /// How many of these had come when the last look began: it went by the rows of the others, or may have.
+    seen: AtomicU64,
 }
 
 impl Looked {
@@ -61,7 +63,7 @@ impl Looked {
     /// Somebody came whose hash cannot be verified: one that came since the last look, such as another node's with a key that is
     /// missing here.
     pub(crate) fn met(&self) {
-        self.met.store(true, Ordering::Relaxed);
+        self.met.fetch_add(1, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(rules::Time, usize)>> {
@@ -182,6 +184,7 @@ impl App {
     /// The kinds of all stored hashes that do not take the time of today's policy. There may be millions: requests go before.
     pub(crate) async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
         let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
+        let met = self.hashes.met.load(Ordering::Relaxed);
         // Of today's it is not asked: they are announced where they are made.
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
@@ -199,7 +202,7 @@ impl App {
             tokio::time::sleep(began.elapsed() * 4).await;
         }
         *self.hashes.lock() = Some((self.clock.now(), foreign));
-        self.hashes.met.store(false, Ordering::Relaxed);
+        self.hashes.seen.store(met, Ordering::Relaxed);
         if foreign > 0 {
             tracing::warn!(
                 accounts = foreign,
@@ -216,7 +219,7 @@ impl App {
 
     /// Whether somebody with such a one has come since.
     pub fn met_unverifiable(&self) -> bool {
-        self.hashes.met.load(Ordering::Relaxed)
+        self.hashes.met.load(Ordering::Relaxed) > self.hashes.seen.load(Ordering::Relaxed)
     }
 
     /// What a new hash asks for.

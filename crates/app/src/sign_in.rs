@@ -291,7 +291,7 @@ impl App {
                     return Ok(Ok((admitted, coming, Hold { _stake: stake, _pass: pass })));
                 }
                 Err(Held::Wait(wait)) => return Ok(Err(Refusal::Wait(wait))),
-                Err(Held::Crowded(key)) => hopeful.step_back(stake, key),
+                Err(Held::Crowded(key, left)) => hopeful.step_back(stake, key, left),
             }
         }
     }

@@ -48,6 +48,11 @@ impl Lane {
     fn is_empty(&self) -> bool {
         self.under_way.is_empty() && self.waiting == 0
     }
+
+    /// How many are under way that came before this one.
+    fn before(&self, number: u64) -> usize {
+        self.under_way.range(..number).count()
+    }
 }
 
 /// Somebody who wants to try, and waits where others are before them.
@@ -100,9 +105,9 @@ impl Hopeful<'_> {
         Ok(self.lanes.put(&self.keys))
     }
 
-    /// Takes it back: under this key there is room for no more at present.
-    pub(crate) fn step_back(&mut self, stake: Stake, key: Handle) {
-        self.turn = Some(stake.into_turn(key));
+    /// Takes it back: under this key too many are under way, until `left` of them are.
+    pub(crate) fn step_back(&mut self, stake: Stake, key: Handle, left: usize) {
+        self.turn = Some(stake.into_turn(key, left));
     }
 }
 
@@ -111,7 +116,7 @@ impl Stake {
     /// whoever has ended by then is counted in them, and nobody is in neither.
     pub(crate) fn beside(&self) -> Vec<usize> {
         let held = self.lanes.held();
-        let before = |key: &Handle| held.lanes.get(key).map_or(0, |lane| lane.under_way.range(..self.number).count());
+        let before = |key: &Handle| held.lanes.get(key).map_or(0, |lane| lane.before(self.number));
         self.keys.iter().map(before).collect()
     }
 
@@ -123,9 +128,9 @@ impl Stake {
     }
 
     /// Waits in its turn instead. Under its other keys there is one less, and whoever woke it there woke nobody else. Under this one
-    /// nothing ended, and those who are left will wake somebody; but where nobody is left, whom it waits for has gone while it
-    /// looked, and with them whoever would wake it: others who looked saw it beside them, and stepped back as it did.
-    fn into_turn(mut self, key: Handle) -> Turn {
+    /// those for whom it waits may have gone while it looked: whom they woke saw it beside them, and stepped back as it does. So
+    /// where no more than `left` are there now, somebody looks again.
+    fn into_turn(mut self, key: Handle, left: usize) -> Turn {
         let keys = std::mem::take(&mut self.keys);
         let mut held = self.lanes.held();
         let lane = held.lanes.entry(key).or_default();
@@ -134,7 +139,7 @@ impl Stake {
         for other in &keys {
             held.take_out(other, |lane| {
                 lane.under_way.remove(&self.number);
-                if *other != key || lane.under_way.is_empty() {
+                if *other != key || lane.before(self.number) <= left {
                     lane.ended.notify_one();
                 }
             });
@@ -264,7 +269,7 @@ mod tests {
             tokio::task::yield_now().await;
             match room {
                 0 => return Ok(false),
-                room if beside >= room => hopeful.step_back(stake, ADDRESS),
+                room if beside >= room => hopeful.step_back(stake, ADDRESS, room - 1),
                 room => {
                     stake.let_in(i64::try_from(room - beside).unwrap() - 1);
                     tokio::time::sleep(Duration::from_millis(2)).await;
@@ -321,7 +326,7 @@ mod tests {
         let under_way = first.stake().await.unwrap();
         let stake = second.stake().await.unwrap();
         assert_eq!((under_way.beside(), stake.beside()), (vec![0], vec![1]));
-        second.step_back(stake, ADDRESS);
+        second.step_back(stake, ADDRESS, 0);
         let mut third = stakes.hopeful(vec![NETWORK, ADDRESS], PATIENCE);
         let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
         let (mut waits, mut behind) = (Box::pin(second.stake()), Box::pin(third.stake()));
@@ -342,15 +347,15 @@ mod tests {
         let mut wide = stakes.hopeful(vec![ADDRESS, NETWORK], PATIENCE);
         let under_way = first.stake().await.unwrap();
         let [one, other] = [wide.stake().await.unwrap(), second.stake().await.unwrap()];
-        wide.step_back(one, ADDRESS);
-        second.step_back(other, ADDRESS);
+        wide.step_back(one, ADDRESS, 0);
+        second.step_back(other, ADDRESS, 0);
         let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
         let (mut woken, mut behind) = (Box::pin(wide.stake()), Box::pin(second.stake()));
         assert!(woken.as_mut().poll(context).is_pending() && behind.as_mut().poll(context).is_pending());
         drop(under_way);
         let stake = woken.await.unwrap();
         assert!(behind.as_mut().poll(context).is_pending());
-        wide.step_back(stake, NETWORK);
+        wide.step_back(stake, NETWORK, 0);
         assert!(behind.await.is_ok());
         drop((first, second, wide));
         assert!(stakes.0.held().lanes.is_empty());
@@ -358,25 +363,41 @@ mod tests {
 
     #[tokio::test]
     async fn of_those_who_step_back_from_each_other_one_looks_again() {
-        // red without `is_empty` in `into_turn`: all three would wait for one who has gone, until patience is over.
+        // red without `left` in `into_turn`: all would wait for one who has gone, until another ends or patience is over.
+        for stay in [0, 1, 5] {
+            let stakes = Stakes::default();
+            let [mut first, mut second] = two(&stakes);
+            let [mut third, mut fourth] = two(&stakes);
+            let mut staying = Vec::new();
+            for _ in 0..stay {
+                staying.push(stakes.hopeful(vec![ADDRESS], PATIENCE).stake().await.unwrap());
+            }
+            let under_way = first.stake().await.unwrap();
+            let looks = [second.stake().await.unwrap(), third.stake().await.unwrap()];
+            let stake = fourth.stake().await.unwrap();
+            fourth.step_back(stake, ADDRESS, stay);
+            drop(under_way);
+            let woken = fourth.stake().await.unwrap();
+            assert_eq!(woken.beside(), [stay + 2]);
+            let [one, other] = looks;
+            third.step_back(other, ADDRESS, stay);
+            fourth.step_back(woken, ADDRESS, stay);
+            second.step_back(one, ADDRESS, stay);
+            let stake = tokio::time::timeout(PATIENCE / 2, third.stake()).await.unwrap().unwrap();
+            assert_eq!(stake.beside(), [stay]);
+        }
+    }
+
+    #[tokio::test]
+    async fn who_steps_back_from_those_who_stay_wakes_nobody() {
+        // red if whoever steps back always woke the next: they would look in turn for as long as somebody is under way.
         let stakes = Stakes::default();
         let [mut first, mut second] = two(&stakes);
-        let [mut third, mut fourth] = two(&stakes);
-        let under_way = first.stake().await.unwrap();
-        let looks = [second.stake().await.unwrap(), third.stake().await.unwrap()];
-        let stake = fourth.stake().await.unwrap();
-        fourth.step_back(stake, ADDRESS);
-        drop(under_way);
-        let woken = fourth.stake().await.unwrap();
-        assert_eq!(woken.beside(), [2]);
-        let [one, other] = looks;
-        second.step_back(one, ADDRESS);
-        third.step_back(other, ADDRESS);
-        fourth.step_back(woken, ADDRESS);
-        for hopeful in [&mut second, &mut third, &mut fourth] {
-            let stake = tokio::time::timeout(PATIENCE / 2, hopeful.stake()).await.unwrap().unwrap();
-            assert_eq!(stake.beside(), [0]);
-        }
+        let _under_way = first.stake().await.unwrap();
+        let stake = second.stake().await.unwrap();
+        second.step_back(stake, ADDRESS, 0);
+        let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(Box::pin(second.stake()).as_mut().poll(context).is_pending());
     }
 
     #[tokio::test]
@@ -387,7 +408,7 @@ mod tests {
         let _under_way = first.stake().await.unwrap();
         let stake = second.stake().await.unwrap();
         stakes.0.taken.note(PATIENCE * 2);
-        second.step_back(stake, ADDRESS);
+        second.step_back(stake, ADDRESS, 0);
         assert!(stakes.crowded(&[NETWORK, ADDRESS], PATIENCE).is_some(), "nor would anybody who comes");
         assert!(!stakes.nobody_waits() && Stakes::default().nobody_waits());
         assert_eq!((stakes.crowded(&[NETWORK], PATIENCE), stakes.crowded(&[], PATIENCE)), (None, None));

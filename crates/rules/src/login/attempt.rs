@@ -209,8 +209,8 @@ mod tests {
         assert_eq!(of((50, 0), (500, 0)), None);
         assert_eq!(of((51, 0), (0, 0)), Some(Held::Wait(ADDRESS.leak)));
         assert_eq!(of((0, 0), (501, 0)), Some(Held::Wait(NETWORK.leak)));
-        assert_eq!(of((50, 1), (0, 0)), Some(Held::Crowded(ADDRESS.key)));
-        assert_eq!(of((0, 0), (499, 2)), Some(Held::Crowded(NETWORK.key)));
+        assert_eq!(of((50, 1), (0, 0)), Some(Held::Crowded(ADDRESS.key, 0)));
+        assert_eq!(of((0, 0), (499, 2)), Some(Held::Crowded(NETWORK.key, 1)));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn admits(shared: &[Seen], now: Time) -> Result<(), Span> {
     let wait = |seen: &Seen| match seen.admits(now) {
         Ok(_) => None,
         Err(Held::Wait(wait)) => Some(wait),
-        Err(Held::Crowded(_)) => Some(seen.shared.leak),
+        Err(Held::Crowded(..)) => Some(seen.shared.leak),
     };
     shared.iter().filter_map(wait).max().map_or(Ok(()), Err)
 }

@@ -191,8 +191,8 @@ pub struct Seen {
 pub enum Held {
     /// Too many failed before: try again after so long.
     Wait(Span),
-    /// If those that are under way fail, too many will have failed by this counter: one of them has to end first.
-    Crowded(Handle),
+    /// If those that are under way fail, too many will have failed by this counter: it is for so many of them to be left.
+    Crowded(Handle, usize),
 }
 
 impl Seen {
@@ -224,9 +224,9 @@ impl Seen {
         if left < 0 {
             return Err(Held::Wait(Span(-left)));
         }
-        let beside = i64::try_from(self.beside).unwrap_or(i64::MAX);
-        match left / self.shared.leak.0.max(1) - beside {
-            more if more < 0 => Err(Held::Crowded(self.shared.key)),
+        let room = left / self.shared.leak.0.max(1);
+        match room - i64::try_from(self.beside).unwrap_or(i64::MAX) {
+            more if more < 0 => Err(Held::Crowded(self.shared.key, usize::try_from(room).unwrap_or(0))),
             more => Ok(more),
         }
     }
@@ -325,11 +325,11 @@ mod tests {
     #[test]
     fn bf_what_is_under_way_counts_like_a_failure() {
         // red without `beside` in Seen::admits.
-        let crowded = Err(Held::Crowded(Handle([2; 32])));
-        assert_eq!((seen(0, 50).admits(Time(0)), seen(0, 51).admits(Time(0))), (Ok(0), crowded));
-        assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded));
+        let crowded = |left| Err(Held::Crowded(Handle([2; 32]), left));
+        assert_eq!((seen(0, 50).admits(Time(0)), seen(0, 51).admits(Time(0))), (Ok(0), crowded(50)));
+        assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded(2)));
         // One that has drained in part is a failure still.
-        assert_eq!(seen(50, 1).admits(Time(1)), crowded);
+        assert_eq!(seen(50, 1).admits(Time(1)), crowded(0));
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
     fn who_has_to_wait_is_told_so_whoever_is_under_way() {
         let leak = Policy::default().leak;
         assert_eq!(all_admit(&[seen(0, 51), seen(51, 0), seen(52, 9)], Time(0)), Err(Held::Wait(Span(2 * leak.0))));
-        assert_eq!(all_admit(&[seen(0, 0), seen(0, 51)], Time(0)), Err(Held::Crowded(Handle([2; 32]))));
+        assert_eq!(all_admit(&[seen(0, 0), seen(0, 51)], Time(0)), Err(Held::Crowded(Handle([2; 32]), 50)));
         assert_eq!(all_admit(&[seen(0, 0), seen(45, 2)], Time(0)), Ok(3));
         assert_eq!(all_admit(&[], Time(0)), Ok(i64::MAX), "nothing that is shared");
     }

@@ -34,7 +34,7 @@ fn attempt(tables: &mut Tables, policy: &Policy, now: Time) -> Result<Counted, S
     tables.apply(&decision.changes).expect("nobody disturbs");
     decision.reply.map_err(|held| match held {
         Held::Wait(wait) => wait,
-        Held::Crowded(_) => unreachable!("nobody is beside"),
+        Held::Crowded(..) => unreachable!("nobody is beside"),
     })
 }
 

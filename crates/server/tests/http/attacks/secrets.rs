@@ -42,7 +42,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn holds(haystack: &[u8], needle: &[u8]) -> bool {
-    needle.len() >= 8 && haystack.windows(needle.len()).any(|part| part == needle)
+    needle.len() >= 8 && memchr::memmem::find(haystack, needle).is_some()
 }
 
 /// Goes through everything that hands out secrets; their names and texts.
