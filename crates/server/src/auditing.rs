@@ -1,6 +1,6 @@
 //! The audit log as the configuration has it: its keys, how long it is kept, who it is delivered to.
 
-use crate::boot::BootError;
+use crate::boot::{BootError, panic_of};
 use crate::config::Config;
 use crate::private::{self, Key as Secret, Unread};
 use app::audit::sink::{Http, Sink, Syslog};
@@ -127,6 +127,28 @@ pub async fn deliver(app: &App, streams: Vec<Stream>) {
         let app = app.clone();
         running.spawn(async move { app.deliver(stream).await });
     }
-    while running.join_next().await.is_some() {}
-    std::future::pending().await
+    match panic_of(&mut running).await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::{Instance, without_time};
+    use crate::config::Sources;
+
+    #[test]
+    #[should_panic(expected = "timers are disabled")]
+    fn a_stream_that_breaks_down_is_heard() {
+        // red where the error of `join_next` is passed over in `deliver`.
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let instance = runtime.block_on(Box::pin(Instance::open(&config, None))).unwrap();
+        let app = instance.app.clone();
+        // What is delivered cannot be read then, and the stream rests.
+        runtime.block_on(instance.close());
+        let sink = Sink::Syslog(Syslog::new("tcp://127.0.0.1:1", None, false).unwrap());
+        without_time(deliver(&app, vec![Stream { name: "syslog".to_owned(), sink }]));
+    }
 }

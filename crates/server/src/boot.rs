@@ -1,7 +1,10 @@
 //! From a configuration to a running server, and back down.
 
 mod folder;
+mod loops;
 mod stop;
+#[cfg(test)]
+mod tests;
 
 use crate::auditing;
 use crate::config::{Config, Journal, PublicUrl};
@@ -31,10 +34,14 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
+use stop::wind_down;
 use store::tables::realms::Issuer;
 use tokio::sync::mpsc;
 
 pub use folder::{make as make_folder, was_used};
+pub use loops::panic_of;
+#[cfg(test)]
+pub use loops::without_time;
 pub use stop::Orders;
 
 /// The realm that set-up makes.
@@ -123,6 +130,11 @@ impl Instance {
     /// Commits what waits and lets go of the data folder.
     pub async fn close(self) {
         self.app.hasher.stop().await;
+        self.let_go();
+    }
+
+    /// The same, once nobody hashes any more. Keeps its thread waiting for as long as the disk does.
+    fn let_go(self) {
         self.database.close();
     }
 }
@@ -308,10 +320,11 @@ impl Ready {
         Ok(Ready { instance, site, listeners, terms, desk, workers, control, exporter, streams, announced })
     }
 
-    async fn serve(self, config: &Config, orders: Orders) -> Result<(), BootError> {
+    async fn serve(self, config: &Config, mut orders: Orders) -> Result<(), BootError> {
         let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
         let upkeep = Upkeep { keys: config.keys.rotate_after };
         let watched = site.clone();
+        let mut commands = Box::pin(control.run());
         let (tell, told) = mpsc::unbounded_channel();
         let ended = |what: &str| Err(BootError::Other(what.to_owned()));
         let jobs = "the background jobs ended";
@@ -322,7 +335,7 @@ impl Ready {
             () = metrics::serve(desk, watched.clone()) => return ended("the metrics are not served any more"),
             () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return ended(jobs),
             () = export(&mut exporter) => return ended(jobs),
-            () = control.run() => return ended("the control socket failed"),
+            () = &mut commands => return ended("the control socket failed"),
             () = hashing::learn(&instance.app.hasher, config) => return ended(jobs),
             () = instance.app.watch() => return ended(jobs),
             () = instance.app.keep_books() => return ended(jobs),
@@ -333,14 +346,23 @@ impl Ready {
         if stopped.cut > 0 {
             tracing::warn!(connections = stopped.cut, "connections were cut");
         }
-        if let Some(file) = announced {
-            file.remove();
+        let app = instance.app.clone();
+        let last = async move {
+            // Their files are on the same disk as the database.
+            drop(commands);
+            if let Some(file) = announced {
+                file.remove();
+            }
+            if let Some(exporter) = &mut exporter {
+                exporter.finish().await;
+            }
+            app.retire().await;
+            app.hasher.stop().await;
+        };
+        if !wind_down(last, || instance.let_go(), orders.next()).await {
+            tracing::warn!("told to stop again: the last work is left undone");
+            return Err(BootError::Other("stopped before its last work was done".to_owned()));
         }
-        if let Some(exporter) = &mut exporter {
-            exporter.finish().await;
-        }
-        instance.app.retire().await;
-        instance.close().await;
         tracing::info!("stopped");
         Ok(())
     }
@@ -444,54 +466,4 @@ async fn worth(instance: &Instance) -> Vec<&'static str> {
     };
     tracing::info!(worth, "what an acknowledged write is worth");
     [worth].into_iter().chain(contradiction).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::Sources;
-    use rules::jose::Alg;
-    use rules::{Change, Fresh};
-    use std::path::Path;
-    use store::engine::Engine;
-    use store::migrations::MIGRATIONS;
-    use store::moving::catalogue;
-    use store::sqlite::{Options, Sqlite};
-    use store::tables::changes;
-
-    const OWN: [u8; 32] = [7; 32];
-
-    /// A database as the first schema had it, with a key that [`OWN`] sealed.
-    async fn earlier(file: &Path) {
-        let sqlite = Sqlite::open(Options::at(file), &MIGRATIONS[..1]).unwrap();
-        sqlite.migrate().await.unwrap();
-        let (now, fresh) = (Time(1_800_000_000_000), Fresh::new([1; 32]));
-        let key = Keyring::new(&OWN).unwrap().make(Alg::ES256, now, &fresh).unwrap();
-        let add = changes::batch(&RealmId::from(FIRST_REALM), &[Change::AddKey(Box::new(key))], now, &fresh);
-        sqlite.commit(add).await.unwrap();
-        sqlite.close();
-    }
-
-    async fn tables(file: &Path) -> usize {
-        catalogue::tables(&Sqlite::open(Options::at(file), MIGRATIONS).unwrap()).await.unwrap().len()
-    }
-
-    #[tokio::test]
-    async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
-        // red without the look at what is sealed in `hold`, or where it comes after `begin`.
-        let folder = tempfile::tempdir().unwrap();
-        let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
-        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
-        let file = config.database().unwrap();
-        earlier(&file).await;
-        let before = tables(&file).await;
-        let key = config.master_key_file();
-        crate::private::create(&key, &[8; 32]).unwrap();
-        let refused = Instance::open(&config, None).await.err().unwrap().to_string();
-        assert!(refused.contains("the master key is another one") && refused.contains("master.key"), "{refused}");
-        assert_eq!(tables(&file).await, before);
-        crate::private::replace(&key, &OWN).unwrap();
-        Instance::open(&config, None).await.unwrap().close().await;
-        assert!(tables(&file).await > before, "or the test shows nothing");
-    }
 }

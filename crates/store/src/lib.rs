@@ -1,5 +1,6 @@
 //! Keeps facts: SQL once, one conformance suite for every engine.
 
+mod caught;
 pub mod conformance;
 pub mod dialect;
 pub mod engine;

@@ -5,12 +5,15 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, Error, RootCertStore};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::remote::OpenError;
 
@@ -136,6 +139,12 @@ fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
 /// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer
 /// needs the next one when it has to connect again.
 pub(crate) struct Renewed<T> {
+    files: Arc<Files<T>>,
+    look: Mutex<Option<Look>>,
+}
+
+/// The files, and what was made of them.
+struct Files<T> {
     tls: Tls,
     make: Box<Maker<T>>,
     kept: Mutex<Kept<T>>,
@@ -156,7 +165,20 @@ struct Kept<T> {
 /// What tells one content of a file from the next; nothing where there is no file.
 type Stamp = Option<(u64, i64, i64, u64)>;
 
-impl<T: Clone> Renewed<T> {
+/// Somebody looks at the files.
+#[derive(Clone)]
+struct Look {
+    began: Instant,
+    /// Closed once it is over, however it ended.
+    over: watch::Receiver<()>,
+    /// Whether it was said that it takes long.
+    told: bool,
+}
+
+/// How long a look is waited for. Whoever connects has some seconds for all of it.
+const WITHIN: Duration = Duration::from_secs(1);
+
+impl<T: Clone + Send + 'static> Renewed<T> {
     /// Makes it for the first time.
     pub(crate) fn new(
         tls: &Tls,
@@ -165,38 +187,98 @@ impl<T: Clone> Renewed<T> {
         // The stamps first: what is written meanwhile is seen the next time.
         let stamps = tls.stamps();
         let made = make(tls)?;
-        Ok(Renewed {
-            tls: tls.clone(),
-            make: Box::new(make),
-            kept: Mutex::new(Kept { of: stamps, made, failed: None }),
-        })
+        let kept = Mutex::new(Kept { of: stamps, made, failed: None });
+        Ok(Renewed { files: Arc::new(Files { tls: tls.clone(), make: Box::new(make), kept }), look: Mutex::new(None) })
     }
 
     /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before, and
-    /// they are tried again for the next: they may be half replaced, or not be readable yet.
-    pub(crate) fn get(&self) -> T {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamps = self.tls.stamps();
-        if kept.of != stamps {
-            match (self.make)(&self.tls) {
-                Ok(made) => {
-                    tracing::info!("the files for TLS to the database were read anew");
-                    *kept = Kept { of: stamps, made, failed: None };
-                }
-                Err(error) if kept.failed.as_ref() != Some(&stamps) => {
-                    tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are");
-                    kept.failed = Some(stamps);
-                }
-                Err(_) => {}
-            }
+    /// they are tried again for the next: they may be half replaced, or not be readable yet. The same where their file system does
+    /// not answer, which must not stop who serves. Needs a tokio runtime.
+    pub(crate) async fn get(&self) -> T {
+        if self.files.are_none() {
+            return self.files.kept().made.clone();
         }
-        kept.made.clone()
+        let mut look = self.look();
+        // Nobody ever says anything there: it is over when the other end has gone.
+        if timeout_at(look.began + WITHIN, look.over.changed()).await.is_err() {
+            self.tell_of(look.began);
+        }
+        self.files.kept().made.clone()
+    }
+
+    /// The look that is under way, or else a new one, on a thread that may be kept waiting. Never two: where a file system does not
+    /// answer, each would keep a thread.
+    fn look(&self) -> Look {
+        let mut last = self.last();
+        if let Some(look) = last.as_ref().filter(|look| look.over.has_changed().is_ok()) {
+            return look.clone();
+        }
+        let (end, over) = watch::channel(());
+        let files = Arc::clone(&self.files);
+        drop(tokio::task::spawn_blocking(move || {
+            let _end = end;
+            files.renew();
+        }));
+        last.insert(Look { began: Instant::now(), over, told: false }).clone()
+    }
+
+    /// Says, once, that the look that began then takes long.
+    fn tell_of(&self, began: Instant) {
+        let mut last = self.last();
+        if let Some(look) = last.as_mut().filter(|look| look.began == began && !look.told) {
+            look.told = true;
+            tracing::warn!(
+                "the files for TLS to the database are still being read: their file system does not answer; what was read \
+                 before is used"
+            );
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Look>> {
+        self.look.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Files<T> {
+    /// Whether none is named.
+    fn are_none(&self) -> bool {
+        self.tls.authorities.is_none() && self.tls.identity.is_none()
+    }
+
+    /// Held for no longer than it takes to copy something: never while a file is looked at.
+    fn kept(&self) -> MutexGuard<'_, Kept<T>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it anew if the files are others.
+    fn renew(&self) {
+        let stamps = self.tls.stamps();
+        if self.kept().of == stamps {
+            return;
+        }
+        let made = (self.make)(&self.tls);
+        let mut kept = self.kept();
+        match made {
+            Ok(made) => {
+                tracing::info!("the files for TLS to the database were read anew");
+                *kept = Kept { of: stamps, made, failed: None };
+            }
+            Err(error) if kept.failed.as_ref() != Some(&stamps) => {
+                tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are");
+                kept.failed = Some(stamps);
+            }
+            Err(_) => {}
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::future::{Either, select};
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::mpsc;
 
     #[test]
     fn nobody_waits_at_a_pipe_and_nothing_is_read_that_does_not_end() {
@@ -240,8 +322,8 @@ mod tests {
         assert!(tried(whole, key(&other)).starts_with("key: "));
     }
 
-    #[test]
-    fn new_files_are_used_from_the_next_connection_on() {
+    #[tokio::test]
+    async fn new_files_are_used_from_the_next_connection_on() {
         // Red where what was made first is kept for ever, or where files that cannot be used take away what was good.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
@@ -258,13 +340,49 @@ mod tests {
             if text == "bad" { Err(unreadable(file, &"bad")) } else { Ok(Arc::new(text)) }
         })
         .unwrap();
-        let first = made.get();
-        assert!(Arc::ptr_eq(&first, &made.get()), "nothing is made anew for nothing");
+        let first = made.get().await;
+        assert!(Arc::ptr_eq(&first, &made.get().await), "nothing is made anew for nothing");
         for (text, used) in [("second", "second"), ("bad", "second"), ("third", "third")] {
             write(text);
-            assert_eq!(*made.get(), used, "{text}");
+            // On a busy machine a look may take longer than it is waited for.
+            while *made.get().await != used || made.last().as_ref().unwrap().over.has_changed().is_ok() {}
         }
         std::fs::remove_file(&file).unwrap();
-        assert_eq!(*made.get(), "third");
+        assert_eq!(*made.get().await, "third");
+    }
+
+    #[tokio::test]
+    async fn a_file_system_that_does_not_answer_keeps_nobody_waiting() {
+        // Red where the files are looked at on the thread of who connects: nothing else runs there until they were read.
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, "first").unwrap();
+        let tls = Tls { authorities: Some(file.clone()), identity: None };
+        let (answer, answers) = mpsc::channel();
+        let (answers, looks) = (Mutex::new(answers), Arc::new(AtomicUsize::new(0)));
+        let looked = Arc::clone(&looks);
+        let made = Renewed::new(&tls, move |_| {
+            if looked.fetch_add(1, Relaxed) == 0 {
+                return Ok("first");
+            }
+            // Comes to an end where it should not be waited for, so that the test does.
+            let _ = answers.lock().unwrap().recv_timeout(Duration::from_secs(10));
+            Ok("second")
+        })
+        .unwrap();
+        std::fs::write(&file, "the second").unwrap();
+        {
+            let timer = pin!(tokio::time::sleep(Duration::from_millis(1)));
+            let Either::Left(_) = select(timer, pin!(made.get())).await else { panic!("nothing ran beside it") };
+        }
+        // It has been waited for, as if that had been long ago.
+        made.last().as_mut().unwrap().began -= WITHIN;
+        assert_eq!((made.get().await, made.get().await), ("first", "first"), "what was made before is used");
+        assert!(made.last().as_ref().unwrap().told, "and that is said");
+        answer.send(()).unwrap();
+        // Red without `over`: whoever comes next would look as well, and the one after.
+        drop(made.look().over.changed().await);
+        assert_eq!(looks.load(Relaxed), 2, "one looks at a time");
+        assert_eq!(made.get().await, "second", "once it answers, it is used");
     }
 }

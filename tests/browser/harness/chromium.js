@@ -6,6 +6,8 @@ import { chromium } from "playwright-core";
 
 const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 const largestPage = 50 * 1024;
+/** How long a page may take on a slow machine. */
+const patience = 60_000;
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export const viewports = [{ width: 390, height: 844 }, { width: 1280, height: 800 }];
@@ -25,6 +27,7 @@ export class Visitor {
 
   static async arrive(browser, origin, options = {}) {
     const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce", ...options });
+    context.setDefaultTimeout(patience);
     const page = await context.newPage();
     return new Visitor(context, page, origin);
   }

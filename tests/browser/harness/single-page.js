@@ -29,6 +29,8 @@ export class SinglePage {
       scope: "openid profile email",
       loadUserInfo: true,
       revokeTokensOnSignout: true,
+      // On a machine that may stand still for a moment.
+      silentRequestTimeoutInSeconds: 60,
     };
     return app;
   }

@@ -99,9 +99,9 @@ class Member:
     def say(self, statement: str, secret: str = "") -> str | None:
         """What the server answers to its root, or None."""
         words = [mariadb.tool("mariadb"), "--no-defaults", f"--socket={self.folder / 'socket'}", "--user=root", "-N", "-B",
-                 "--connect-timeout=2", "-e", statement]
+                 "--connect-timeout=20", "-e", statement]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=10, env=os.environ | {"MYSQL_PWD": secret})
+            done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=os.environ | {"MYSQL_PWD": secret})
         except subprocess.TimeoutExpired:
             return None
         return done.stdout if done.returncode == 0 else None
@@ -140,7 +140,10 @@ class Galera:
 
     def active(self) -> Member:
         """The one that Portiere uses."""
-        return max(self.members, key=self._connections)
+        def busiest() -> Member | None:
+            counts = [self._connections(member) for member in self.members]
+            return self.members[counts.index(max(counts))] if any(counts) else None
+        return wait_until("Portiere uses a member", STARTED_WITHIN_S, busiest)
 
     def wait_until_home(self) -> None:
         """All nodes use the first member that their URLs name, once it has been well for a while."""

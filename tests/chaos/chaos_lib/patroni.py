@@ -80,7 +80,7 @@ class Patroni:
             place.also_end(member.postmaster)
             member.start(place)
             # The first makes the cluster, the others copy it.
-            wait_until("Patroni has a primary", STARTED_WITHIN_S, self.primary)
+            self.wait_for_primary()
         self.wait_until_whole()
         self._make_database()
 
@@ -97,9 +97,14 @@ class Patroni:
                 return member
         return None
 
+    def wait_for_primary(self) -> Member:
+        """As `primary`, on a machine where its answer may be late."""
+        return wait_until("Patroni has a primary", STARTED_WITHIN_S, self.primary)
+
     def is_whole(self) -> bool:
         """One primary, everybody else streams from it, and one confirms its commits."""
-        found = self._ask(self.primary(), "/cluster") if self.primary() else None
+        primary = self.primary()
+        found = self._ask(primary, "/cluster") if primary else None
         if found is None or len(found["members"]) != len(self.members):
             return False
         roles = sorted(member["role"] for member in found["members"])
@@ -113,9 +118,12 @@ class Patroni:
 
     def switch(self, old: Member) -> str:
         """Asks for a planned change of the primary."""
-        found = self._ask(old, "/cluster")["members"]
         standby = "sync_standby" if self.synchronous else "replica"
-        new = next(member["name"] for member in found if member["role"] == standby)
+
+        def successor() -> str | None:
+            found = self._ask(old, "/cluster") or {"members": []}
+            return next((member["name"] for member in found["members"] if member["role"] == standby), None)
+        new = wait_until("Patroni has a standby", STARTED_WITHIN_S, successor)
         if self._ask(old, "/switchover", {"leader": old.name, "candidate": new}) is None:
             raise Trouble(f"Patroni does not switch from {old.name} to {new}")
         return f"switchover from {old.name} to {new}"
@@ -191,7 +199,7 @@ class Patroni:
             f"CREATE ROLE portiere LOGIN PASSWORD '{self.secret}' IN ROLE pg_monitor",
             "CREATE DATABASE portiere OWNER portiere",
         ):
-            run(self._psql(self.primary(), statement))
+            run(self._psql(self.wait_for_primary(), statement))
 
     def _psql(self, member: Member, statement: str) -> list[str]:
         login = f"postgres://{USER}:{self.admin}@{member.address}:{member.port}/postgres"
@@ -219,33 +227,33 @@ def ask(url: str, body: dict | None = None):
 
 def kill_machine(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary and its Patroni die; they are started again later."""
-    member, at = cluster.primary(), time.monotonic()
+    member, at = cluster.wait_for_primary(), time.monotonic()
     cluster.kill(member)
     return Strike(f"{member.name} killed with its Patroni", at, another_than(cluster, member), lambda: member.start(cluster.place))
 
 
 def kill_postgres(cluster: Patroni, chance: random.Random) -> Strike:
     """PostgreSQL alone dies; its Patroni sees that, and lets another take over."""
-    member, at = cluster.primary(), time.monotonic()
+    member, at = cluster.wait_for_primary(), time.monotonic()
     kill(member.postmaster())
     return Strike(f"{member.name} killed", at, another_than(cluster, member))
 
 
 def switch(cluster: Patroni, chance: random.Random) -> Strike:
-    old, at = cluster.primary(), time.monotonic()
+    old, at = cluster.wait_for_primary(), time.monotonic()
     return Strike(cluster.switch(old), at, another_than(cluster, old))
 
 
 def pause(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary sleeps, another takes over, and it wakes up believing that it still is the primary."""
-    member, at = cluster.primary(), time.monotonic()
+    member, at = cluster.wait_for_primary(), time.monotonic()
     cluster.pause(member)
     return Strike(f"{member.name} paused", at, another_than(cluster, member), lambda: cluster.wake(member))
 
 
 def kill_behind(cluster: Patroni, chance: random.Random) -> Strike:
     """The primary dies while its standbys lag."""
-    member, lag = cluster.primary(), chance.uniform(0.3, 1.5)
+    member, lag = cluster.wait_for_primary(), chance.uniform(0.3, 1.5)
     cluster.hold_back(member)
     time.sleep(lag)
     at = time.monotonic()

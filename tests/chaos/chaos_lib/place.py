@@ -15,7 +15,7 @@ from pathlib import Path
 
 from databases_lib.folder import Owner
 
-ENDED_WITHIN_S = 10
+ENDED_WITHIN_S = 60
 POLL_S = 0.1
 # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36

@@ -8,7 +8,7 @@ from .place import Place, Process, Trouble, give, tool, wait_until
 from .wire import Origin
 
 ADDRESS = "127.0.0.1"
-READY_WITHIN_S = 20
+READY_WITHIN_S = 60
 NODES = ("172.28.0.11:8080", "172.28.0.12:8080")
 
 

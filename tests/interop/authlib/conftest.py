@@ -99,12 +99,12 @@ def server() -> Portiere:
 
 @pytest.fixture(scope="session")
 def metadata(server: Portiere) -> dict:
-    return requests.get(server.issuer + "/.well-known/openid-configuration", timeout=10).json()
+    return requests.get(server.issuer + "/.well-known/openid-configuration", timeout=60).json()
 
 
 @pytest.fixture(scope="session")
 def keys(metadata: dict) -> dict:
-    return json.loads(requests.get(metadata["jwks_uri"], timeout=10).text)
+    return json.loads(requests.get(metadata["jwks_uri"], timeout=60).text)
 
 
 @pytest.fixture(scope="session")

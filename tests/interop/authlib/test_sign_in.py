@@ -134,6 +134,6 @@ def test_rfc6749_section_4_4_client_credentials(server, metadata):
 def test_rfc6749_section_4_1_2_1_an_unregistered_redirect_uri_is_not_followed(server, metadata):
     client, _ = server.add_client()
     asked = {"client_id": client, "redirect_uri": CALLBACK + "/", "response_type": "code", "scope": "openid"}
-    answer = requests.get(metadata["authorization_endpoint"], params=asked, allow_redirects=False, timeout=10)
+    answer = requests.get(metadata["authorization_endpoint"], params=asked, allow_redirects=False, timeout=60)
     assert answer.status_code == 400
     assert "Location" not in answer.headers

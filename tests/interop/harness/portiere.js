@@ -9,7 +9,7 @@ import { randomBytes, randomInt } from "node:crypto";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const binary = path.resolve(root, process.env.PORTIERE_BINARY ?? "target/debug/portiere");
-const patience = 30_000;
+const patience = 60_000;
 
 /** A TCP port on 127.0.0.1 that nobody listens on at the moment, and that the system hands to nobody before it is taken: those for
  * connections and for whoever asks for any port begin at 32768 (Linux) or higher. */

@@ -19,7 +19,7 @@ async fn jobs_of_any_size_stay_under_the_ceiling_and_all_end() {
             let jobs: Vec<_> =
                 (0..2).flat_map(|_| sizes).map(|m| ask(&hasher, key("main", round), argon2(m), "any")).collect();
             for job in jobs {
-                let done = tokio::time::timeout(Duration::from_secs(10), job).await;
+                let done = tokio::time::timeout(Duration::from_secs(60), job).await;
                 assert!(done.expect("stuck").is_ok());
             }
         }
@@ -155,7 +155,7 @@ async fn a_thread_that_is_never_idle_keeps_no_memory_of_jobs_long_gone() {
 #[tokio::test]
 async fn busy_threads_give_memory_back_to_the_system() {
     // Longer than this machine may stall in between.
-    let (idle, memory) = (Duration::from_secs(2), Some(128 << 20));
+    let (idle, memory) = (Duration::from_secs(5), Some(128 << 20));
     let policy = crate::Policy::new(64, 1, 1).unwrap();
     let hasher = Hasher::start(Settings { idle, memory, policy, threads: NonZeroUsize::new(1), ..narrow() }).unwrap();
     let large = "$argon2id$v=19$m=65536,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAA".parse().unwrap();
@@ -188,7 +188,8 @@ async fn who_sleeps_on_memory_that_another_lacks_is_called_every_time() {
 
 #[tokio::test]
 async fn an_idle_pool_gives_its_memory_back_to_the_system() {
-    let idle = Duration::from_secs(2);
+    // Longer than this machine may stall in between.
+    let idle = Duration::from_secs(5);
     let hasher = Hasher::start(Settings { idle, threads: NonZeroUsize::new(2), ..Settings::default() }).unwrap();
     assert!(hasher.hash(&key("main", 1), b"password", SALT).await.is_ok());
     assert_eq!(hasher.state().memory, 19_456 * 1024);

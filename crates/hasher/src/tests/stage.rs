@@ -173,7 +173,7 @@ impl Stage {
 pub(super) fn until(what: &str, mut come: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !come() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "never happened: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "never happened: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,7 +1,7 @@
 //! Providers whose pages are not as ours: what browsers do by themselves is done, and what people see through is seen through.
 
 use crate::provider::{Manner, Provider};
-use crate::{is_clean, plan, refused};
+use crate::{is_clean, is_lively, measured, measured_until, plan, refused};
 use load::plan::{Plan, Workload};
 use load::run::run;
 
@@ -119,9 +119,7 @@ fn twice(text: &str) -> String {
 #[test]
 fn every_way_leads_to_a_code() {
     for way in WAYS {
-        let provider = Provider::start(Manner::Strange(way));
-        let report = run(&plan(&provider.url, Workload::Flow), None);
-        is_clean(&report.unwrap_or_else(|refusal| panic!("{way:?}: {refusal}")), 4);
+        is_clean(&measured(Manner::Strange(way), Workload::Flow).0, 4);
     }
 }
 
@@ -139,10 +137,10 @@ fn a_page_that_leads_to_another_machine_is_not_followed() {
 #[test]
 fn who_gets_no_refresh_token_is_told_and_may_go_without() {
     let provider = Provider::start(Manner::Once);
-    let with = plan(&provider.url, Workload::Flow);
-    let line = refused(&with);
+    let line = refused(&plan(&provider.url, Workload::Flow));
     assert!(line.contains("no refresh token") && line.ends_with("or go without (w1 --no-refresh)"), "{line}");
-    let report = run(&Plan { without_refresh: true, ..with }, None).unwrap();
+    let without = |url: &str| Plan { without_refresh: true, ..plan(url, Workload::Flow) };
+    let (report, _) = measured_until(Manner::Once, without, is_lively);
     is_clean(&report, 4);
     assert_eq!((report.workload.as_str(), report.steps.len()), ("w1, without refresh", 4));
     let line = refused(&plan(&provider.url, Workload::Refresh));

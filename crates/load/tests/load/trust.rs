@@ -1,10 +1,9 @@
 //! Providers that say what is not so: nothing is sent to whom they name, and their tokens are no success.
 
 use crate::provider::{Manner, Provider};
-use crate::{is_clean, measured, plan, refused};
+use crate::{is_clean, is_lively, measured, measured_until, plan, refused};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use load::plan::{Plan, Workload};
-use load::run::run;
+use load::plan::{Client, Plan, Workload};
 
 /// What is not so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +51,8 @@ fn nothing_is_sent_to_an_issuer_that_was_not_asked() {
         assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
         assert_eq!([provider.seen("/api/v1/signin"), provider.seen("/authorize")], [0, 0]);
     }
-    let provider = Provider::start(Manner::Good);
-    is_clean(&run(&plan(&format!("{}/", provider.url), Workload::Flow), None).unwrap(), 4);
+    let slashed = |url: &str| plan(&format!("{url}/"), Workload::Flow);
+    is_clean(&measured_until(Manner::Good, slashed, is_lively).0, 4);
 }
 
 /// Red without `in_token` in `redeem`.
@@ -67,12 +66,14 @@ fn an_id_token_that_is_not_for_this_request_is_a_failure_of_its_step() {
         (Lie::Garbled, "200, but the ID token cannot be read"),
     ] {
         let provider = Provider::start(Manner::Lying(lie));
-        let asks = plan(&provider.url, Workload::Flow);
-        assert_eq!(refused(&asks), format!("the first iteration failed: token: {expected}"));
-        let mut client = asks.client.clone();
-        client.scope = "profile".to_owned();
+        let line = refused(&plan(&provider.url, Workload::Flow));
+        assert_eq!(line, format!("the first iteration failed: token: {expected}"));
         // Who asks for no ID token may get any, or none.
-        is_clean(&run(&Plan { client, ..asks }, None).unwrap(), 4);
+        let asks_for_none = |url: &str| {
+            let plan = plan(url, Workload::Flow);
+            Plan { client: Client { scope: "profile".to_owned(), ..plan.client }, ..plan }
+        };
+        is_clean(&measured_until(Manner::Lying(lie), asks_for_none, is_lively).0, 4);
     }
 }
 

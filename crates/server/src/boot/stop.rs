@@ -1,9 +1,13 @@
 //! When a process is to stop.
 
+use std::convert::Infallible;
 use std::io::IsTerminal;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 
 /// What tells a process to stop: SIGTERM, SIGINT, or the end of the terminal in which it was started.
 pub struct Orders {
@@ -25,7 +29,7 @@ impl Orders {
     }
 
     /// Passes each of them on, and says so. From the first on the server is `leaving`.
-    pub async fn pass_on(mut self, leaving: &AtomicBool, tell: mpsc::UnboundedSender<()>) {
+    pub async fn pass_on(&mut self, leaving: &AtomicBool, tell: mpsc::UnboundedSender<()>) {
         loop {
             self.next().await;
             match leaving.swap(true, Ordering::Relaxed) {
@@ -62,5 +66,70 @@ async fn terminal_gone(hangup: &mut Option<Signal>) {
             *hangup = None;
             return;
         }
+    }
+}
+
+/// Does the last work of a server, then closes it, on a thread that may be kept waiting: a disk may stand still, or a database
+/// server not answer. Whether all was done before the server was told `again` to stop; if not, that thread gives up the work and
+/// goes on with closing for as long as the process lets it.
+pub async fn wind_down(
+    work: impl Future<Output = ()> + Send + 'static,
+    close: impl FnOnce() + Send + 'static,
+    again: impl Future<Output = ()>,
+) -> bool {
+    // Dropped with this function.
+    let (_waited_for, given_up) = oneshot::channel::<Infallible>();
+    let (runtime, work) = (Handle::current(), Box::pin(work));
+    let done = spawn_blocking(move || {
+        runtime.block_on(async move {
+            tokio::select! {
+                // First: the runtime may have ended meanwhile, and the work would ask it for the time.
+                biased;
+                _ = given_up => {}
+                () = work => {}
+            }
+        });
+        close();
+    });
+    tokio::select! {
+        done = done => {
+            done.unwrap_or_else(|error| resume_unwind(error.into_panic()));
+            true
+        }
+        () = again => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::{pending, ready};
+    use std::thread;
+
+    #[tokio::test]
+    async fn one_more_order_ends_a_wind_down_whose_work_never_ends() {
+        // red without `again`, or where what is given up is not closed: whoever drops it last would wait for the disk.
+        let (closes, closed) = oneshot::channel();
+        assert!(!wind_down(pending(), move || closes.send(()).unwrap(), ready(())).await);
+        assert_eq!(closed.await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_disk_that_stands_still_keeps_no_order_from_being_heard() {
+        // red where the work or the closing is done on the thread that listens.
+        let ours = thread::current().id();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let closes = tell.clone();
+        let work = async move { tell.send(thread::current().id()).unwrap() };
+        assert!(wind_down(work, move || closes.send(thread::current().id()).unwrap(), pending()).await);
+        for what in ["work", "closing"] {
+            assert!(told.recv().await.is_some_and(|theirs| theirs != ours), "{what}");
+        }
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "while it is closed")]
+    async fn a_panic_at_the_end_is_not_taken_for_an_end() {
+        wind_down(ready(()), || panic!("while it is closed"), pending()).await;
     }
 }

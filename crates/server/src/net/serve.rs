@@ -4,6 +4,7 @@ use super::clock::{Alarm, BODY_AHEAD, Clock, Running};
 use super::refusals::{too_large, too_many};
 use super::watched::Watched;
 use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
+use crate::boot::panic_of;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -115,7 +116,12 @@ pub async fn serve_lingering<S: Answers>(
     for listener in listeners.0 {
         doors.spawn(Arc::clone(&room).accept(listener));
     }
-    heard(&mut told).await;
+    tokio::select! {
+        () = heard(&mut told) => {}
+        // A port that is closed, or a certificate that is not renewed, would be noticed too late.
+        never = panic_of(&mut doors) => match never {},
+        never = panic_of(&mut background) => match never {},
+    }
     stages.send_replace(Stage::Leaving);
     let orderly = async {
         tokio::time::sleep(room.terms.stop_delay).await;

@@ -3,6 +3,7 @@
 use super::folder::{Folder, Post};
 use super::identity::{Identity, shown};
 use super::wire::{receive, send};
+use crate::boot::panic_of;
 use hasher::argon2::Cost;
 use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms, VERSION};
 use hasher::{FairKey, Hasher, Policy, Settings};
@@ -117,7 +118,11 @@ pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) 
         let (bench, config, stop) = (Arc::clone(&bench), Arc::clone(&config), stop.clone());
         posts.spawn(async move { bench.keep_on(&server, &config, stop).await });
     }
-    told(&mut stop).await;
+    tokio::select! {
+        () = told(&mut stop) => {}
+        // Otherwise that server would not be dialled any more.
+        never = panic_of(&mut posts) => match never {},
+    }
     drop(timeout(LAST, async { while posts.join_next().await.is_some() {} }).await);
     Ok(())
 }
@@ -341,5 +346,24 @@ async fn speak(
             // Says that this is the end (close_notify): without it, it could be somebody on the way.
             return writer.shutdown().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::without_time;
+
+    #[test]
+    #[should_panic(expected = "timers are disabled")]
+    fn a_post_that_breaks_down_ends_the_worker() {
+        // red where posts are first looked at when the worker is told to stop: that server is not dialled any more.
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::at(&root.path().join("worker"));
+        drop(folder.prepare().unwrap());
+        let (servers, server_key) = (vec!["127.0.0.1:1".to_owned()], shown(Handle([1; 32])));
+        folder.keep(&Post { name: "hash-1".to_owned(), servers, server_key }).unwrap();
+        let (_stop, stopping) = watch::channel(false);
+        without_time(serve(folder, Work::default(), stopping));
     }
 }

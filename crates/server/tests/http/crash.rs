@@ -2,8 +2,16 @@
 
 use crate::scale::{KILLS, scaled};
 use crate::support::*;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// What all clients of a round know.
+#[derive(Default)]
+struct Round {
+    /// How often something was acknowledged.
+    acknowledged: AtomicUsize,
+    over: AtomicBool,
+}
 
 /// What clients were told, and may rely on from then on.
 #[derive(Default)]
@@ -19,12 +27,12 @@ struct Ledger {
 }
 
 /// One client: codes, tokens, refreshes and revocations, one after another until the server is gone.
-fn client(app: &App, browser: &Browser, over: &AtomicBool) -> Ledger {
+fn client(app: &App, browser: &Browser, round: &Round) -> Ledger {
     let mut ledger = Ledger::default();
     let ask = app.ask().with("prompt", "none").target();
     let send = |call: Call| call.try_send(app.server.port).filter(|answer| [200, 303].contains(&answer.status));
     let mut turn = 0;
-    while !over.load(Ordering::Acquire) {
+    while !round.over.load(Ordering::Acquire) {
         turn += 1;
         let Some(code) = send(Call::get(&ask).cookies(&browser.jar)).map(|answer| answer.landed()["code"].clone())
         else {
@@ -32,6 +40,7 @@ fn client(app: &App, browser: &Browser, over: &AtomicBool) -> Ledger {
         };
         let Some(answer) = send(app.redemption(&code)) else { break };
         ledger.redeemed.push(code);
+        round.acknowledged.fetch_add(1, Ordering::Relaxed);
         let mut token = Tokens::of(&answer).refresh;
         let mut lost = false;
         for _ in 0..3 {
@@ -55,9 +64,9 @@ fn client(app: &App, browser: &Browser, over: &AtomicBool) -> Ledger {
 }
 
 /// People who sign up, one after another.
-fn newcomers(server: &'static Server, over: &AtomicBool) -> Ledger {
+fn newcomers(server: &'static Server, round: &Round) -> Ledger {
     let mut ledger = Ledger::default();
-    while !over.load(Ordering::Acquire) {
+    while !round.over.load(Ordering::Acquire) {
         let mut browser = Browser::new(server);
         let Some(page) = Call::get("/signup").try_send(server.port).filter(|answer| answer.status == 200) else {
             break;
@@ -69,6 +78,7 @@ fn newcomers(server: &'static Server, over: &AtomicBool) -> Ledger {
         if answer.status == 303 {
             answer.all("set-cookie").into_iter().for_each(|line| browser.jar.keep(line));
             ledger.signed_up.push(browser);
+            round.acknowledged.fetch_add(1, Ordering::Relaxed);
         }
     }
     ledger
@@ -99,16 +109,18 @@ fn r1_kill_9_under_load_loses_nothing_that_was_acknowledged() {
     let browser = Browser::of(server, &person);
     let mut acknowledged = 0;
     for kill in 0..scaled(KILLS) {
-        let over = AtomicBool::new(false);
+        let (round, mut busy) = (Round::default(), false);
         let ledgers: Vec<Ledger> = std::thread::scope(|scope| {
-            let clients: Vec<_> = (0..3).map(|_| scope.spawn(|| client(&app, &browser, &over))).collect();
-            let newcomers = scope.spawn(|| newcomers(server, &over));
+            let clients: Vec<_> = (0..3).map(|_| scope.spawn(|| client(&app, &browser, &round))).collect();
+            let newcomers = scope.spawn(|| newcomers(server, &round));
+            busy = comes(|| round.acknowledged.load(Ordering::Relaxed) > 2);
             // Somewhere else in the work each time.
             std::thread::sleep(Duration::from_millis(150 + (kill as u64 * 37) % 250));
             server.kill();
-            over.store(true, Ordering::Release);
+            round.over.store(true, Ordering::Release);
             clients.into_iter().chain([newcomers]).map(|worker| worker.join().unwrap()).collect()
         });
+        assert!(busy, "nothing is acknowledged");
         server.restart();
         for ledger in ledgers {
             acknowledged +=

@@ -159,12 +159,18 @@ fn ue_02_while_a_hash_is_of_another_kind_every_refusal_takes_as_long_as_the_dear
             browser.log_in_on(&page, login, "wrong wrong wrong");
             begun.elapsed()
         };
-        let pairs: Vec<_> = (0..4).map(|_| (took(&person.name), took("nobody-at-all"))).collect();
-        let known = pairs.iter().map(|(known, _)| *known).min().unwrap();
-        let unknown = pairs.iter().map(|(_, unknown)| *unknown).min().unwrap();
         let step = Duration::from_millis(50);
-        // A quarter is for what else the machine does: without it, one is many times the other.
-        let alike = (unknown + step) * 4 > known * 3;
+        let (mut known, mut unknown, mut alike) = (Duration::MAX, Duration::MAX, false);
+        // The least of each, of more where the machine stood still: all would have to take too long.
+        for pair in 0..24 {
+            if pair >= 4 && alike {
+                break;
+            }
+            known = known.min(took(&person.name));
+            unknown = unknown.min(took("nobody-at-all"));
+            // A quarter is for what else the machine does: without it, one is many times the other.
+            alike = (unknown + step) * 4 > known * 3;
+        }
         assert!(known >= step && unknown >= step && alike, "{known:?} {unknown:?}");
         server.kill();
     }

@@ -180,7 +180,7 @@ async fn a_dropped_call_does_not_stop_its_batch(engine: Shared) -> Done {
     // Once is enough to hand it over.
     poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
     drop(call);
-    for _ in 0..500 {
+    for _ in 0..6000 {
         if number(&engine, "dropped", "a").await == Ok(Value::Int(5)) {
             return Ok(());
         }

@@ -7,10 +7,10 @@ use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, State
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
-use super::caught::caught;
 use super::fault::{hung_up, is_crowded, sentence};
 use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
+use crate::caught::caught;
 use crate::dialect::mysql::Flavor;
 use crate::remote::{Loss, OpenError, Settings, Tls};
 use crate::sealing::Renewed;
@@ -166,7 +166,7 @@ impl Node {
 
     async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         let refused = |error: Error| self.refused(&error);
-        let mut conn = Conn::new(self.opts.get()).await.map_err(refused)?;
+        let mut conn = Conn::new(self.opts.get().await).await.map_err(refused)?;
         // Before anything is asked, or what is asked is cut to what the server's default lets through.
         conn.query_drop(UNLIMITED).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
@@ -288,8 +288,8 @@ mod tests {
         assert!(galera.contains("wsrep_sync_wait = 7") && galera.contains("lock_wait_timeout = 1"), "{galera}");
     }
 
-    #[test]
-    fn other_machines_need_tls_unless_the_url_says_otherwise() {
+    #[tokio::test]
+    async fn other_machines_need_tls_unless_the_url_says_otherwise() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("authorities.pem");
         std::fs::write(&file, "no certificate").unwrap();
@@ -311,6 +311,6 @@ mod tests {
         }
         let url = "mysql://u@127.0.0.1/d";
         let plain = Node::all(&Settings::at(url), &Address::parse(url).unwrap()).ok().unwrap();
-        assert!(plain[0].opts.get().ssl_opts().is_none());
+        assert!(plain[0].opts.get().await.ssl_opts().is_none());
     }
 }

@@ -6,7 +6,6 @@
 
 mod address;
 mod batch;
-mod caught;
 mod connect;
 mod fault;
 mod fetch;

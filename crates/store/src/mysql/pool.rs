@@ -16,9 +16,9 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-use super::caught::caught;
 use super::connect::{Link, Node, Refused};
 use super::fitness::Fitness;
+use crate::caught::caught;
 use crate::engine::Durability;
 use crate::remote::Usage;
 use crowd::Crowd;
@@ -386,7 +386,7 @@ impl Pool {
         let ended = self.state().idle.end();
         for link in ended {
             // It is going either way.
-            drop(timeout_at(deadline, link.conn.disconnect()).await);
+            drop(timeout_at(deadline, caught(link.conn.disconnect())).await);
         }
     }
 

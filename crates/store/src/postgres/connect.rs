@@ -21,6 +21,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::dial::dial;
 use super::lane::Stream;
 use super::tls;
+use crate::caught::caught;
 use crate::remote::{OpenError, Settings};
 use crate::sealing::Renewed;
 
@@ -91,8 +92,8 @@ impl Door {
     pub(super) async fn enter(&self, place: usize) -> Result<(Box<dyn Stream>, Vec<u8>), OpenError> {
         let place = self.places.get(place).ok_or_else(|| OpenError::Settings("no such place".to_owned()))?;
         let unreachable = |why: String| OpenError::Unreachable(format!("{}: {why}", place.name()));
-        match tokio::time::timeout(self.patience, self.try_enter(place)).await {
-            Ok(entered) => entered.map_err(unreachable),
+        match tokio::time::timeout(self.patience, caught(self.try_enter(place))).await {
+            Ok(entered) => entered.flatten().map_err(unreachable),
             Err(_) => Err(unreachable(format!("no answer within {:?}", self.patience))),
         }
     }
@@ -102,7 +103,7 @@ impl Door {
         let stream = if self.wants_tls(&place.host, near) {
             ask_for_tls(&mut raw).await?;
             let At::Name(name, _) = &place.host else { return Err("a socket in a folder has no TLS".to_owned()) };
-            let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.get(), name);
+            let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.get().await, name);
             Carrier::Sealed(Box::new(connect.connect(raw).await.map_err(|error| format!("TLS: {error}"))?))
         } else {
             Carrier::Plain(raw)

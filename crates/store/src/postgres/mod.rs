@@ -29,6 +29,7 @@ use tokio::task::JoinSet;
 pub use gauge::Stats;
 pub use server::Identity;
 
+use crate::caught::survive;
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use crate::remote::{OpenError, Replication, Room, Settings, Statements, Usage};
@@ -71,7 +72,9 @@ impl Postgres {
             keepers.spawn(Arc::clone(&pool).keep(at, purpose, link));
         }
         let mut figures = JoinSet::new();
-        figures.spawn(figures::keep(Arc::clone(&pool)));
+        let counted = Arc::clone(&pool);
+        figures
+            .spawn(async move { survive("counting tables that grow", || figures::keep(Arc::clone(&counted))).await });
         Ok(Postgres { pool, migrations, keepers, room: Room::default(), _figures: figures })
     }
 

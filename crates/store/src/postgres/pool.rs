@@ -17,6 +17,7 @@ use super::gauge::{Gauge, Tally, Ticket};
 use super::lane::Job;
 use super::link::{Link, Purpose};
 use super::server::{self, Facts, Identity};
+use crate::caught::survive;
 use crate::engine::{Durability, Read};
 use crate::remote::{Loss, OpenError, REPLACED, Replication, Settings, Statements, Usage};
 
@@ -297,20 +298,29 @@ impl Pool {
     pub(super) fn close(&self) {
         self.closing.store(true, Relaxed);
         for slot in &self.slots {
-            drop(slot.lock().take());
+            slot.clear();
             slot.wanted.notify_one();
         }
     }
 
-    /// Keeps one connection for as long as the engine is open.
+    /// Keeps one connection for as long as the engine is open, whatever breaks down over it.
     pub(super) async fn keep(self: Arc<Self>, at: usize, purpose: Purpose, first: Link) {
         let Some(slot) = self.slots.get(at) else { return };
-        let mut link = Some(first);
+        let mut first = Some(first);
+        let keep_on = || {
+            // The connection of who broke down leads nowhere.
+            slot.clear();
+            self.keep_on(slot, purpose, first.take())
+        };
+        survive("keeping a connection to the database", keep_on).await;
+    }
+
+    async fn keep_on(&self, slot: &Slot, purpose: Purpose, mut link: Option<Link>) {
         let (mut pause, mut failed) = (PAUSES.start, false);
-        loop {
+        while !self.closing.load(Relaxed) {
             let made = match link.take() {
                 Some(link) => Ok(link),
-                None => Link::make(&self, purpose).await,
+                None => Link::make(self, purpose).await,
             };
             match made {
                 Ok(link) => {
@@ -330,22 +340,18 @@ impl Pool {
                     pause = (pause * 2).min(PAUSES.end);
                 }
             }
-            if self.closing.load(Relaxed) {
-                return;
-            }
         }
     }
 
     /// Serves through one connection until it is lost, and answers why.
     async fn serve(&self, slot: &Slot, link: Link) -> Option<String> {
         let Link { mut lane, jobs, generation, .. } = link;
-        if self.closing.load(Relaxed) {
+        if !slot.open(Up { jobs, generation }, &self.closing) {
             return None;
         }
         if self.seen().trouble.take().is_some() {
             tracing::info!("the database is reached again");
         }
-        *slot.lock() = Some(Up { jobs, generation });
         self.ups.send_modify(|count| *count += 1);
         let mut generations = self.generation.subscribe();
         let replaced = pin!(generations.wait_for(|now| generation.is_some_and(|own| own < *now)));
@@ -356,7 +362,7 @@ impl Pool {
             Either::Right((Either::Left(_), _)) => "another server answers by now".to_owned(),
             Either::Right((Either::Right((why, _)), _)) => why,
         };
-        drop(slot.lock().take());
+        slot.clear();
         lane.end(&why);
         slot.gauge.at(None);
         (!self.closing.load(Relaxed)).then_some(why)
@@ -391,6 +397,22 @@ impl Pool {
 impl Slot {
     fn lock(&self) -> MutexGuard<'_, Option<Up>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets flights in, unless the engine is `closing`. That is looked at under the lock that [`Pool::close`] empties the place with
+    /// once it has said so: whoever came between the two would wait for flights for ever.
+    fn open(&self, up: Up, closing: &AtomicBool) -> bool {
+        let mut place = self.lock();
+        let opens = !closing.load(Relaxed);
+        if opens {
+            *place = Some(up);
+        }
+        opens
+    }
+
+    /// Lets no flight in any more: the connection ends once those that are there have.
+    fn clear(&self) {
+        drop(self.lock().take());
     }
 
     fn is_up(&self, within: Option<u64>) -> bool {
@@ -434,6 +456,24 @@ mod tests {
         let (jobs, _taken) = mpsc::unbounded_channel();
         *slot.lock() = Some(Up { jobs, generation: None });
         assert!(slot.hand(&flight(Some(8)), oneshot::channel().0).is_none(), "where nobody may know");
+    }
+
+    #[test]
+    fn nobody_opens_a_connection_of_an_engine_that_was_closed() {
+        // red without `closing` in open: a connection that was just made would be served for ever.
+        let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
+        let slot = &pool.slots[0];
+        let opened = || {
+            let (jobs, taken) = mpsc::unbounded_channel();
+            (slot.open(Up { jobs, generation: None }, &pool.closing), taken)
+        };
+        let (opens, mut taken) = opened();
+        assert!(opens && slot.is_up(None) && !taken.is_closed());
+        pool.close();
+        assert_eq!(taken.try_recv().err(), Some(mpsc::error::TryRecvError::Disconnected), "the lane ends");
+        let (opens, mut taken) = opened();
+        assert!(!opens && !slot.is_up(None));
+        assert_eq!(taken.try_recv().err(), Some(mpsc::error::TryRecvError::Disconnected), "this one, too");
     }
 
     #[test]

@@ -81,8 +81,8 @@ pub struct Options {
     pub group_limit: usize,
     /// The most batches that may wait; more are turned away as unavailable.
     pub queue_limit: usize,
-    /// Called on the writer's thread when the disk did not confirm a write, with the reason. It should end the process:
-    /// only one that reads the disk again knows what is there. If it returns, nothing is written any more.
+    /// Called on the writer's thread when the disk did not confirm a write, or when that thread broke down, with the reason. It
+    /// should end the process: only one that reads the disk again knows what is there. If it returns, nothing is written any more.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 

@@ -84,7 +84,7 @@ struct Fatal(String);
 impl Writer {
     /// Runs until it is told to stop, nobody can ask any more, or the disk fails.
     pub(super) fn run(mut self, conn: &Connection) {
-        let _end = End(Arc::clone(&self.state));
+        let _end = End { state: Arc::clone(&self.state), on_fatal: Arc::clone(&self.on_fatal) };
         if let Err(Fatal(why)) = self.serve(conn) {
             self.state.end(&why);
             (self.on_fatal)(&why);
@@ -306,17 +306,30 @@ fn fatal_only<T>(done: Result<T, Fault>) -> Result<Option<T>, Fatal> {
 }
 
 /// Says that nothing is written any more, however the thread ends.
-struct End(Arc<State>);
+struct End {
+    state: Arc<State>,
+    on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.end("the writer has stopped");
+        if !thread::panicking() {
+            return self.state.end("the writer has stopped");
+        }
+        // A process that lives on without it would refuse every write until somebody starts it again.
+        let why = "the thread that writes to the database broke down";
+        self.state.end(why);
+        (self.on_fatal)(why);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqlite::{Options, Sqlite};
+    use std::pin::Pin;
+    use std::sync::mpsc;
+    use std::task::{Context, Wake, Waker};
 
     #[test]
     fn a_group_waits_for_those_who_are_coming_back() {
@@ -326,5 +339,42 @@ mod tests {
         assert!(is_complete(40, 4, 64), "whoever is not back by now does not come");
         assert!(is_complete(ENOUGH, ENOUGH, 1), "nobody was waiting");
         assert!(!is_complete(ENOUGH - 1, 0, 0), "too few to go before their time");
+    }
+
+    /// Whose answer the writer cannot deliver.
+    struct Broken;
+
+    impl Wake for Broken {
+        fn wake(self: Arc<Self>) {
+            panic!("nobody is woken");
+        }
+    }
+
+    #[test]
+    fn a_writer_that_breaks_down_is_not_outlived() {
+        // red without `on_fatal` in End: every write would be refused, and nothing would start the process again.
+        let folder = tempfile::tempdir().unwrap();
+        let (tell, told) = mpsc::channel();
+        let on_fatal = Arc::new(move |why: &str| tell.send(why.to_owned()).unwrap());
+        let engine = Sqlite::open(Options { on_fatal, ..Options::at(folder.path().join("facts.db")) }, &[]).unwrap();
+        let (answer, mut done) = oneshot::channel();
+        let waker = Waker::from(Arc::new(Broken));
+        assert!(Pin::new(&mut done).poll(&mut Context::from_waker(&waker)).is_pending());
+        engine.jobs.send(Job::Migrate(answer)).unwrap();
+        let why = told.recv().unwrap();
+        assert!(why.contains("broke down"), "{why}");
+        assert_eq!(engine.state.accepts(), Err(why));
+    }
+
+    #[test]
+    fn a_writer_that_is_told_to_stop_is_no_reason_to_end() {
+        // red without `panicking` in End.
+        let folder = tempfile::tempdir().unwrap();
+        let (tell, told) = mpsc::channel();
+        let on_fatal = Arc::new(move |why: &str| tell.send(why.to_owned()).unwrap());
+        let engine = Sqlite::open(Options { on_fatal, ..Options::at(folder.path().join("facts.db")) }, &[]).unwrap();
+        engine.close();
+        drop(engine);
+        assert!(told.recv().is_err(), "nobody was told anything");
     }
 }

@@ -19,7 +19,7 @@ macro_rules! blocks {
 }
 
 /// What [`line`] takes apart, with -1 for a time or a block that is no whole number: SQLite keeps a value of any type in any
-/// column, and one with a fraction would keep all rows beside it from being read.
+/// column.
 macro_rules! whole {
     () => {
         "SELECT id, CASE WHEN at = (at | 0) THEN at ELSE -1 END, kind, user_id, client_id, session_id, address, request, \

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
@@ -45,6 +46,11 @@ fn fresh() -> String {
     format!("moving_{}_{}", std::process::id(), NEXT.fetch_add(1, Relaxed))
 }
 
+/// Of a machine that may stand still for a moment: connecting may take a part of that.
+fn patient(url: String) -> Settings {
+    Settings { timeout: Duration::from_secs(60), ..Settings::at(url) }
+}
+
 fn given(name: &str) -> Option<String> {
     let url = std::env::var(name).ok().filter(|url| !url.is_empty());
     if url.is_none() {
@@ -65,8 +71,8 @@ async fn bare_postgres() -> Option<Place> {
     let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
-    let url = format!("{}/{name}", admin.rsplit_once('/').unwrap().0);
-    let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
+    let url = format!("{}/{name}?connect_timeout=30", admin.rsplit_once('/').unwrap().0);
+    let engine = Postgres::open(patient(url), MIGRATIONS).await.unwrap();
     Some(Place { engine: Arc::new(engine), kind: "PostgreSQL", _folder: None })
 }
 
@@ -80,8 +86,8 @@ async fn bare_mysql() -> Option<Place> {
     let name = fresh();
     let mut conn = Conn::new(Opts::from_url(&admin).unwrap()).await.unwrap();
     conn.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
-    let engine =
-        Mysql::open(Settings::at(format!("{}/{name}", admin.trim_end_matches('/'))), MIGRATIONS).await.unwrap();
+    let url = format!("{}/{name}", admin.trim_end_matches('/'));
+    let engine = Mysql::open(patient(url), MIGRATIONS).await.unwrap();
     Some(Place { engine: Arc::new(engine), kind: "MariaDB", _folder: None })
 }
 

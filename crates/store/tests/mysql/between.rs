@@ -155,8 +155,8 @@ async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<
                 let trick = if &packet[4..] == b"\x03COMMIT" { next(&tricks) } else { None };
                 match trick {
                     Some(Trick::Hold) => {
-                        // What takes its time, and what no limit of the session ends.
-                        for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(16)"] {
+                        // What takes until somebody ends it, and what no limit of the session ends.
+                        for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(600)"] {
                             let mut packet = (sql.len() as u32 + 1).to_le_bytes().to_vec();
                             packet.push(3);
                             packet.extend_from_slice(sql.as_bytes());

@@ -11,7 +11,7 @@ use store::remote::{OpenError, Settings, Tls};
 use tokio::task::JoinSet;
 
 use super::between::Between;
-use super::place::{Place, found};
+use super::place::{Place, found, patient};
 use super::until::until;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -44,7 +44,7 @@ async fn whoever_finds_no_free_connection_in_time_is_told() {
             settings.timeout = timeout;
         })
     };
-    let engine = place.ready_with(one(Duration::from_secs(4))).await;
+    let engine = place.ready_with(one(Duration::from_secs(16))).await;
     let patient = place.ready_with(one(Duration::from_secs(120))).await;
     let mut other = place.conn().await;
     other.query_drop("START TRANSACTION").await.unwrap();
@@ -240,7 +240,7 @@ async fn where_the_server_has_no_room_for_more_those_that_are_there_are_shared()
     // red with an error in place of note_crowd in mysql/pool.rs, lease_at: whoever comes third is refused.
     let Some(mut place) = Place::new().await else { return };
     let settings = place.account("few", "NONE WITH MAX_USER_CONNECTIONS 2").await;
-    let engine = place.ready_with(Settings { timeout: Duration::from_secs(60), ..settings }).await;
+    let engine = place.ready_with(settings).await;
     let mut running = JoinSet::new();
     for number in 0..40 {
         let engine = Arc::clone(&engine);
@@ -272,7 +272,7 @@ async fn tls_proves_who_the_server_is_and_who_we_are() {
         return;
     };
     let settings = place.account("sealed", "X509").await;
-    let with = |url: &str, tls: &Tls| Settings { tls: tls.clone(), ..Settings::at(url.to_owned()) };
+    let with = |url: &str, tls: &Tls| Settings { tls: tls.clone(), ..patient(url.to_owned()) };
     let engine = place.ready_with(with(&settings.url, &files)).await;
     engine.commit(three_rows(1)).await.unwrap();
     assert_eq!(found(&engine, 1).await, 3);
@@ -301,7 +301,7 @@ async fn tls_proves_who_the_server_is_and_who_we_are() {
 async fn a_socket_of_this_machine_will_do() {
     let Some(mut place) = Place::new().await else { return };
     let socket: String = place.query("SELECT @@socket").await.remove(0);
-    let settings = Settings::at(format!("{}?socket={socket}", place.settings().url));
+    let settings = patient(format!("{}?socket={socket}", place.settings().url));
     let engine = place.ready_with(settings).await;
     engine.commit(three_rows(1)).await.unwrap();
     assert_eq!(engine.server().host, socket);

@@ -6,7 +6,7 @@ use store::engine::{CommitError, Durability, Engine};
 use store::mysql::Mysql;
 use store::remote::{Loss, OpenError, Replication};
 
-use super::place::{Place, found};
+use super::place::{Place, found, patient};
 use super::until::until;
 
 const OFTEN: &str = "SET GLOBAL innodb_flush_log_at_trx_commit = 1";
@@ -152,8 +152,9 @@ async fn a_wrong_password_and_a_missing_database_are_named() {
         ),
         (right.url.replace(place.host(), "127.0.0.1:1"), &["127.0.0.1:1"]),
     ] {
-        let settings = store::remote::Settings::at(url);
-        let Err(OpenError::Unreachable(why)) = Mysql::open(settings, MIGRATIONS).await else { panic!("{wanted:?}") };
+        let Err(OpenError::Unreachable(why)) = Mysql::open(patient(url), MIGRATIONS).await else {
+            panic!("{wanted:?}")
+        };
         assert!(wanted.iter().any(|part| why.contains(part)) && !why.contains("secret-word"), "{why}");
     }
     place.remove().await;

@@ -34,7 +34,7 @@ enum Held {
 }
 
 /// Of a machine that may stand still for a moment: connecting may take a quarter of that.
-fn patient(url: String) -> Settings {
+pub fn patient(url: String) -> Settings {
     Settings { timeout: Duration::from_secs(60), ..Settings::at(url) }
 }
 
@@ -104,7 +104,7 @@ impl Place {
         let account = format!("{}_{name}", self.database);
         self.run(&format!("CREATE USER {account}@localhost IDENTIFIED BY 'word' REQUIRE {requires}")).await;
         self.run(&format!("GRANT ALL ON {}.* TO {account}@localhost", self.database)).await;
-        Settings::at(format!("mysql://{account}:word@{}/{}", self.host(), self.database))
+        patient(format!("mysql://{account}:word@{}/{}", self.host(), self.database))
     }
 
     pub async fn open(&self) -> Arc<Mysql> {
@@ -166,6 +166,19 @@ impl Place {
         until("the end of what was ended", async || self.connected().await.iter().all(|id| !connected.contains(id)))
             .await;
         connected.len()
+    }
+
+    /// Ends what takes its time at the server, and nothing else.
+    pub async fn wake(&mut self) {
+        let sql = format!(
+            "SELECT id FROM information_schema.processlist WHERE db = '{}' AND info LIKE 'DO SLEEP%'",
+            self.database
+        );
+        let asleep: Vec<u64> = self.query(&sql).await;
+        assert!(!asleep.is_empty(), "nobody sleeps");
+        for id in asleep {
+            self.run(&format!("KILL {id}")).await;
+        }
     }
 
     /// Only after a test that passed: what one that failed leaves behind may say why.

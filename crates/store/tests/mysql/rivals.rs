@@ -138,7 +138,8 @@ async fn of_two_batches_that_rule_each_other_out_one_stands() {
 #[tokio::test]
 async fn a_lock_that_is_not_let_go_of_ends_in_unavailable() {
     let Some(place) = Place::new().await else { return };
-    let engine = place.ready_with(place.with(|settings| settings.timeout = Duration::from_millis(2500))).await;
+    // A lock is waited for half as long, and asked for again until the time is over.
+    let engine = place.ready_with(place.with(|settings| settings.timeout = Duration::from_secs(16))).await;
     let mut other = place.conn().await;
     other.query_drop("START TRANSACTION").await.unwrap();
     other.query_drop("INSERT INTO note (realm, name) VALUES ('bench', '1-session')").await.unwrap();
@@ -146,7 +147,8 @@ async fn a_lock_that_is_not_let_go_of_ends_in_unavailable() {
     let answer = engine.commit(three_rows(1)).await;
     let took = start.elapsed();
     assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
-    assert!((1000..5000).contains(&took.as_millis()), "{took:?}");
+    // A server looks once a second who has waited for too long.
+    assert!((7..60).contains(&took.as_secs()), "{took:?}");
     assert_eq!(found(&engine, 1).await, 0);
     other.query_drop("ROLLBACK").await.unwrap();
     engine.commit(three_rows(1)).await.unwrap();

@@ -22,15 +22,18 @@ fn through(place: &Place, ways: &[&Between], timeout: Duration) -> Settings {
 /// Many who commit all the time, until told to stop.
 struct Crowd {
     over: Arc<AtomicBool>,
+    stood: Arc<AtomicUsize>,
     failed: Arc<AtomicUsize>,
     running: JoinSet<Vec<i64>>,
 }
 
 impl Crowd {
     fn new(engine: &Arc<Mysql>, count: i64) -> Self {
-        let mut crowd = Crowd { over: Arc::default(), failed: Arc::default(), running: JoinSet::new() };
+        let [stood, failed] = [Arc::default(), Arc::default()];
+        let mut crowd = Crowd { over: Arc::default(), stood, failed, running: JoinSet::new() };
         for one in 0..count {
-            let (engine, over, failed) = (Arc::clone(engine), Arc::clone(&crowd.over), Arc::clone(&crowd.failed));
+            let (engine, over) = (Arc::clone(engine), Arc::clone(&crowd.over));
+            let (counted, failed) = (Arc::clone(&crowd.stood), Arc::clone(&crowd.failed));
             crowd.running.spawn(async move {
                 let mut stood = Vec::new();
                 for number in one * 100_000.. {
@@ -38,7 +41,10 @@ impl Crowd {
                         break;
                     }
                     match engine.commit(three_rows(number)).await {
-                        Ok(_) => stood.push(number),
+                        Ok(_) => {
+                            stood.push(number);
+                            counted.fetch_add(1, Relaxed);
+                        }
                         Err(_) => {
                             failed.fetch_add(1, Relaxed);
                         }
@@ -49,6 +55,11 @@ impl Crowd {
             });
         }
         crowd
+    }
+
+    /// All of them are at it, over as many connections as there are going to be.
+    async fn is_under_way(&self) {
+        until("batches stand", async || self.stood.load(Relaxed) >= 300).await;
     }
 
     /// What stood, and how many did not.
@@ -63,10 +74,10 @@ async fn a_server_that_falls_silent_is_left_before_a_request_runs_out_of_time() 
     // Red without `doubt` in mysql/pool/search.rs, hear, or give_up in everything.
     let Some(mut place) = Place::new().await else { return };
     let (first, second) = (Between::new(&place).await, Between::new(&place).await);
-    let time = Duration::from_secs(12);
+    let time = Duration::from_secs(20);
     let engine = place.ready_with(through(&place, &[&first, &second], time)).await;
     let crowd = Crowd::new(&engine, 30);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    crowd.is_under_way().await;
     let (asked, began) = (first.passed(), Instant::now());
     first.freeze();
     until("the next server", async || engine.server().moves == 1).await;
@@ -110,12 +121,12 @@ async fn a_search_goes_on_when_whoever_waited_for_it_has_gone() {
 async fn a_server_that_stops_for_a_moment_is_not_left_and_nothing_fails() {
     let Some(mut place) = Place::new().await else { return };
     let (first, second) = (Between::new(&place).await, Between::new(&place).await);
-    let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(20))).await;
+    let engine = place.ready_with(through(&place, &[&first, &second], Duration::from_secs(32))).await;
     let crowd = Crowd::new(&engine, 12);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    crowd.is_under_way().await;
     first.freeze();
-    // Longer than nobody asks, and shorter than the question is waited for.
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    // Longer than nobody asks, which are 8 s, and shorter than the question is waited for, which are 8 s more.
+    tokio::time::sleep(Duration::from_secs(10)).await;
     first.thaw();
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let (stood, failed) = crowd.end().await;
@@ -138,7 +149,7 @@ async fn where_commits_hang_reads_go_on_and_few_are_left_behind_at_the_server() 
     }
     let between = Between::new(&place).await;
     let settings =
-        Settings { connections: 4.try_into().unwrap(), ..through(&place, &[&between], Duration::from_secs(4)) };
+        Settings { connections: 4.try_into().unwrap(), ..through(&place, &[&between], Duration::from_secs(16)) };
     let engine = place.ready_with(settings).await;
     engine.commit(three_rows(1)).await.unwrap();
     between.play(Trick::Hold);
@@ -155,10 +166,12 @@ async fn where_commits_hang_reads_go_on_and_few_are_left_behind_at_the_server() 
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(place.connected().await.len() <= 4 + 3, "{:?}", place.connected().await);
-    let is_told = |answer| matches!(answer, Err(CommitError::Unavailable(why)) if why.contains("hang"));
-    until("nobody waits for them", async || is_told(engine.commit(three_rows(30)).await)).await;
-    assert!(engine.health().await.unwrap().writable.is_err_and(|why| why.contains("hang")));
+    let hang = async || engine.health().await.unwrap().writable.is_err_and(|why| why.contains("hang"));
+    until("they are known to hang", hang).await;
+    let answer = engine.commit(three_rows(30)).await;
+    assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("hang")), "{answer:?}");
     between.stop();
+    place.wake().await;
     until("they have ended", async || engine.commit(three_rows(31)).await.is_ok()).await;
     place.remove().await;
 }

@@ -13,7 +13,7 @@ use super::until::until;
 async fn nothing_can_be_written_while_a_backup_tool_holds_the_lock_of_all_tables() {
     // red without `standstill` in mysql/mod.rs, health. It is everybody's lock: no other test runs beside it.
     let Some(place) = Place::alone().await else { return };
-    let engine = place.ready_with(place.with(|settings| settings.timeout = Duration::from_secs(8))).await;
+    let engine = place.ready_with(place.with(|settings| settings.timeout = Duration::from_secs(16))).await;
     engine.commit(three_rows(1)).await.unwrap();
     let mut other = place.conn().await;
     other.query_drop("FLUSH TABLES WITH READ LOCK").await.unwrap();

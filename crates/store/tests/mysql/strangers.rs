@@ -4,11 +4,11 @@ use mysql_async::prelude::Queryable;
 use store::conformance::{MIGRATIONS, three_rows};
 use store::engine::Engine;
 use store::mysql::Mysql;
-use store::remote::{OpenError, Settings};
+use store::remote::OpenError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::place::{Place, found};
+use super::place::{Place, found, patient};
 
 #[tokio::test]
 async fn an_account_may_sign_in_by_ed25519() {
@@ -23,7 +23,7 @@ async fn an_account_may_sign_in_by_ed25519() {
     let account = format!("{}_signs", place.database);
     place.run(&format!("CREATE USER {account}@localhost IDENTIFIED VIA ed25519 USING PASSWORD('word')")).await;
     place.run(&format!("GRANT ALL ON {}.* TO {account}@localhost", place.database)).await;
-    let at = |word: &str| Settings::at(format!("mysql://{account}:{word}@{}/{}", place.host(), place.database));
+    let at = |word: &str| patient(format!("mysql://{account}:{word}@{}/{}", place.host(), place.database));
     let engine = place.ready_with(at("word")).await;
     engine.commit(three_rows(1)).await.unwrap();
     assert_eq!(found(&engine, 1).await, 3);
@@ -45,7 +45,7 @@ async fn whatever_asks_for_a_way_of_signing_in_that_is_not_known_is_refused_with
                 drop(ask_for(stream, name, more.as_deref()).await);
             }
         });
-        let opened = Mysql::open(Settings::at(format!("mysql://a:word@{host}/d")), MIGRATIONS).await;
+        let opened = Mysql::open(patient(format!("mysql://a:word@{host}/d")), MIGRATIONS).await;
         let Err(OpenError::Unreachable(said)) = opened else { panic!("{name}") };
         assert!(said.starts_with(&host) && said.contains(why) && !said.contains(":word"), "{said}");
         asks.abort();

@@ -43,7 +43,7 @@ async fn a_connection_is_sealed_with_who_is_believed() {
     let Some((database, folder)) = sealed().await else { return };
     let tls = Tls { authorities: Some(folder.path().join("ca.pem")), identity: None };
     for query in ["sslmode=require", "sslmode=verify-full", "sslmode=require&channel_binding=require"] {
-        let url = format!("{}?{query}", database.url());
+        let url = format!("{}&{query}", database.url());
         let settings = Settings { tls: tls.clone(), ..Settings::at(url) };
         let engine = Postgres::open(settings, MIGRATIONS).await.unwrap();
         assert!(is_sealed(&database).await, "{query}");
@@ -65,7 +65,7 @@ async fn who_is_not_believed_is_not_talked_to() {
             Err(error) => panic!("{error:?}"),
         }
     };
-    refused(format!("{}?sslmode=require", database.url()), Tls::default()).await;
+    refused(format!("{}&sslmode=require", database.url()), Tls::default()).await;
     // The certificate is for localhost and 127.0.0.1, and nobody else.
     let ours = Tls { authorities: Some(folder.path().join("ca.pem")), identity: None };
     let other =
@@ -80,7 +80,8 @@ async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
     // Another test may be making it at the same time.
     drop(admin.batch_execute("CREATE ROLE certified LOGIN").await);
     admin.batch_execute(&format!("GRANT ALL ON DATABASE {} TO certified", database.name)).await.unwrap();
-    let url = format!("postgres://certified@127.0.0.1:{}/{}?sslmode=require", database.port, database.name);
+    let place = format!("127.0.0.1:{}/{}", database.port, database.name);
+    let url = format!("postgres://certified@{place}?sslmode=require&connect_timeout=30");
     let file = |name: &str| folder.path().join(name);
     let with = |identity| Tls { authorities: Some(file("ca.pem")), identity };
     let known = Settings { tls: with(Some((file("client.pem"), file("client.key")))), ..Settings::at(&url) };
@@ -97,7 +98,7 @@ async fn a_socket_in_a_folder_will_do() {
         return;
     }
     let folder = folder.replace('/', "%2F");
-    let url = format!("postgres://{0}:{0}@{folder}:{1}/{0}", database.name, database.port);
+    let url = format!("postgres://{0}:{0}@{folder}:{1}/{0}?connect_timeout=30", database.name, database.port);
     let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
     engine.migrate().await.unwrap();
     engine.commit(conformance::three_rows(1)).await.unwrap();

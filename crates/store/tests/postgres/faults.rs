@@ -47,8 +47,8 @@ fn changes(changes: &[Change]) -> Vec<Write> {
 #[tokio::test]
 async fn the_victim_of_a_deadlock_is_sent_again() {
     let Some(database) = database().await else { return };
-    // It is looked for once, when somebody has waited for so long.
-    database.set("deadlock_timeout = '1s'").await;
+    // It is looked for once, when somebody has waited for so long: by then the rival has come, and the lock is waited for still.
+    database.set("deadlock_timeout = '6s'").await;
     let engine = with_tables(&database, Statements::Kept).await;
     let count = |address: &str| Change::CountStranger { address: address.to_owned(), at: Time(1) };
     engine.commit(changes(&[count("a"), count("b")])).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_warning_before_the_commit_ends_counts_as_unknown() {
 #[tokio::test]
 async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
     let Some(database) = database().await else { return };
-    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(12)).await;
+    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(40)).await;
     engine.commit(three_rows(1)).await.unwrap();
     let other = database.admin().await;
     other.batch_execute("BEGIN; INSERT INTO note (realm, name) VALUES ('bench', '2-code')").await.unwrap();
@@ -182,13 +182,13 @@ async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
         let start = Instant::now();
         let answer = engine.commit(three_rows(2)).await;
         assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("55P03")), "{answer:?}");
-        assert!((Duration::from_millis(2900)..Duration::from_secs(10)).contains(&start.elapsed()));
+        assert!((Duration::from_millis(9900)..Duration::from_secs(60)).contains(&start.elapsed()));
     };
     let reading = async {
         for _ in 0..100 {
             let start = Instant::now();
             assert_eq!(found(&engine, 1).await, 3);
-            assert!(start.elapsed() < Duration::from_secs(5));
+            assert!(start.elapsed() < Duration::from_secs(8), "it waits behind the row");
         }
         // Those who come after take another connection.
         engine.commit(three_rows(3)).await.unwrap();
@@ -289,7 +289,7 @@ async fn silence_ends_after_the_time_that_was_set() {
     let engine = database
         .ready(|settings| {
             settings.url = database.url_at(proxy.port);
-            settings.timeout = Duration::from_secs(4);
+            settings.timeout = Duration::from_secs(6);
         })
         .await;
     engine.commit(three_rows(1)).await.unwrap();
@@ -300,25 +300,25 @@ async fn silence_ends_after_the_time_that_was_set() {
     let (committed, fetched) = futures_util::future::join(engine.commit(three_rows(2)), engine.fetch(&reads)).await;
     assert!(matches!(committed, Err(CommitError::Unknown(_))), "{committed:?}");
     assert!(fetched.is_err(), "{fetched:?}");
-    assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     // Soon it is known to be gone, on every connection: nobody waits for it any more.
     let quickly = async || {
         let start = Instant::now();
-        engine.fetch(&reads).await.is_err() && start.elapsed() < Duration::from_millis(200)
+        engine.fetch(&reads).await.is_err() && start.elapsed() < Duration::from_millis(400)
     };
     until("nobody waits", quickly).await;
-    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
     let start = Instant::now();
-    for number in 10..20 {
+    for number in 10..50 {
         let answer = engine.commit(three_rows(number)).await;
         assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
     }
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    // All together, where each would wait for half a second at least.
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     assert!(engine.health().await.unwrap().writable.is_err());
     proxy.is(Mood::Open);
     until("a connection", async || engine.fetch(&reads).await.is_ok()).await;
     assert!([0, 3].contains(&found(&engine, 2).await));
-    for number in 10..20 {
+    for number in 10..50 {
         assert_eq!(found(&engine, number).await, 0);
     }
 }

@@ -51,14 +51,15 @@ impl Database {
         self.url_at(self.port)
     }
 
-    /// Where it is, as its owner, through something that listens at this port.
+    /// Where it is, as its owner, through something that listens at this port. A machine may stand still for a moment while
+    /// somebody connects.
     pub fn url_at(&self, port: u16) -> String {
-        format!("postgres://{0}:{0}@127.0.0.1:{port}/{0}", self.name)
+        format!("postgres://{0}:{0}@127.0.0.1:{port}/{0}?connect_timeout=30", self.name)
     }
 
-    /// Settings with few connections, and short patience.
+    /// Settings with patience: a lock is waited for a quarter of that.
     pub fn settings(&self) -> Settings {
-        Settings { timeout: Duration::from_secs(8), ..Settings::at(self.url()) }
+        Settings { timeout: Duration::from_secs(60), ..Settings::at(self.url()) }
     }
 
     /// An engine whose schema is not brought up yet.

@@ -260,7 +260,8 @@ async fn what_is_wrong_with_a_way_in_is_said_without_the_password() {
 async fn of_several_hosts_one_that_answers_is_taken() {
     let Some(database) = database().await else { return };
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("postgres://{0}:{0}@127.0.0.1:{closed},127.0.0.1:{1}/{0}", database.name, database.port);
+    let hosts = format!("127.0.0.1:{closed},127.0.0.1:{}", database.port);
+    let url = format!("postgres://{0}:{0}@{hosts}/{0}?connect_timeout=30", database.name);
     let engine = Postgres::open(Settings::at(url), MIGRATIONS).await.unwrap();
     engine.migrate().await.unwrap();
     engine.commit(three_rows(1)).await.unwrap();

@@ -42,6 +42,7 @@ async fn whatever_is_done_to_the_file_is_named() {
             vec![("line.edited", 3)],
         ),
         ("UPDATE audit_blocks SET sealed_at = 'x' WHERE number = 2", vec![("block.edited", 2)]),
+        ("UPDATE audit_blocks SET sealed_at = 1.5 WHERE number = 2", vec![("block.edited", 2)]),
         ("UPDATE audit_blocks SET sealed_at = 'x' WHERE number = 12", vec![("block.edited", 12)]),
         ("UPDATE audit_blocks SET leaves = 'x' WHERE number = 2", vec![("block.edited", 2); 2]),
         ("DELETE FROM audit_blocks; DELETE FROM events", vec![("chain.cut", 1)]),

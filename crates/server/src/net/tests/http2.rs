@@ -282,9 +282,13 @@ async fn rfc_9113_5_4_1_who_says_too_much_is_told_to_go_and_what_was_asked_is_an
     let asked = [PREFACE, &frame(4, 0, 0, &[]), &frame(1, 5, 1, &fields("GET", "/slow"))].concat();
     let pings = frame(6, 0, 0, &[0; 8]).repeat(20_000);
     let write = async { writing.write_all(&[asked, pings].concat()).await.unwrap() };
-    let ((), bytes) = tokio::join!(write, until_bytes(&mut reading, b"slow but whole"));
-    // Its type, no flags, of the connection as a whole.
-    assert!(bytes.windows(6).any(|window| window == [7, 0, 0, 0, 0, 0]), "no GOAWAY");
+    let told = async {
+        // GOAWAY: its type, no flags, of the connection as a whole.
+        until_bytes(&mut reading, &[7, 0, 0, 0, 0, 0]).await;
+        server.over.send_replace(true);
+        until_bytes(&mut reading, b"slow but whole").await
+    };
+    tokio::join!(write, told);
     drop(stream);
     until_chatter(&caps).await;
 }
@@ -339,7 +343,7 @@ async fn an_answer_that_is_not_taken_closes_the_connection_whatever_else_is_aske
 
 #[tokio::test]
 async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
-    let idle_timeout = Duration::from_secs(3);
+    let idle_timeout = Duration::from_secs(6);
     let server = Server::start(Terms { idle_timeout, ..generous() });
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let asking = async move {
@@ -379,13 +383,22 @@ async fn a_request_beside_others_takes_the_place_of_a_connection() {
     // Red without `further` in `Clock::request`; for the second round without `_place` in `Taken` or `Drop for Place`.
     let caps = Caps::new(3, 1000, Vec::new());
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
-    for _ in 0..2 {
-        assert_eq!(asked_at_once(&server, "/slow", 5).await, [200, 200, 200, 503, 503]);
+    let refused = || caps.refused().iter().map(|(_, count)| count).sum::<u64>();
+    for round in 1..=2 {
+        server.over.send_replace(false);
+        let later = async {
+            while refused() < 2 * round {
+                tokio::task::yield_now().await;
+            }
+            server.over.send_replace(true);
+        };
+        let (statuses, ()) = tokio::join!(asked_at_once(&server, "/slow", 5), later);
+        assert_eq!(statuses, [200, 200, 200, 503, 503]);
         while caps.open() > 0 {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(caps.refused().iter().map(|(_, count)| count).sum::<u64>(), 4);
+    assert_eq!(refused(), 4);
 }
 
 #[tokio::test]

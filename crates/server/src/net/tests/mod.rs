@@ -2,6 +2,7 @@
 
 mod closing;
 mod http2;
+mod loops;
 mod stop;
 mod tls;
 mod waiting;
@@ -15,11 +16,11 @@ use axum::http::StatusCode;
 use axum::routing::{get, post};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 /// Long enough never to be the reason of a failure on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Terms that never bite; a test shortens the one it is about.
 fn generous() -> Terms {
@@ -50,20 +51,31 @@ async fn body_within(time: Duration, body: Body) -> (StatusCode, String) {
     }
 }
 
-fn router() -> Router {
+/// `/slow` runs until `over` says so, and `/forever` in any case; both listen to it while they run.
+fn router(over: watch::Sender<bool>) -> Router {
+    let unheard = over.clone();
+    let slow = move || {
+        let mut over = over.subscribe();
+        async move {
+            drop(over.wait_for(|over| *over).await);
+            "slow but whole"
+        }
+    };
+    let forever = move || {
+        let runs = unheard.subscribe();
+        async move {
+            std::future::pending::<()>().await;
+            drop(runs);
+            "never"
+        }
+    };
     Router::new()
         .route(
             "/",
             get(|Extension(peer): Extension<Peer>| async move { format!("{} {}", peer.address.ip(), peer.tls) }),
         )
-        .route(
-            "/slow",
-            get(|| async {
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                "slow but whole"
-            }),
-        )
-        .route("/forever", get(std::future::pending::<&'static str>))
+        .route("/slow", get(slow))
+        .route("/forever", get(forever))
         .route("/panic", get(|| async { panic!("a fault in a handler") as &'static str }))
         .route("/page", get(|| async { vec![b'x'; 4096] }))
         .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
@@ -74,6 +86,8 @@ fn router() -> Router {
 struct Server {
     address: SocketAddr,
     stop: mpsc::UnboundedSender<()>,
+    /// Whether `/slow` is over.
+    over: watch::Sender<bool>,
     done: JoinHandle<Stopped>,
 }
 
@@ -87,10 +101,21 @@ impl Server {
         let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
         let address = listeners.addresses()[0];
         let (stop, told) = mpsc::unbounded_channel();
-        let served = serve_lingering(linger, listeners, terms, router(), told);
+        let over = watch::Sender::new(false);
+        let served = serve_lingering(linger, listeners, terms, router(over.clone()), told);
         #[allow(clippy::disallowed_methods, reason = "a test's server ends with its runtime")]
         let done = tokio::spawn(served);
-        Server { address, stop, done }
+        Server { address, stop, over, done }
+    }
+
+    /// Waits until so many requests for `/slow` and `/forever` run.
+    async fn until_running(&self, count: usize) {
+        let all = async {
+            while self.over.receiver_count() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE / 2, all).await.expect("requests run");
     }
 
     async fn connect(&self) -> TcpStream {
@@ -212,6 +237,7 @@ async fn of_one_address_those_that_are_quiet_go_before_there_are_too_many_and_no
     assert!(until_closed(&mut last).await.starts_with("HTTP/1.1 200"));
     half.write_all(b"345").await.unwrap();
     assert!(until(&mut half, "\r\n\r\n5").await.starts_with("HTTP/1.1 200"));
+    server.over.send_replace(true);
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
     assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5), ("chatter", 0)]);
     assert_eq!(caps.refused(), [("total", 0), ("address", 0)]);
@@ -272,6 +298,7 @@ async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() 
     for stream in &mut silent {
         assert_eq!(until_closed(stream).await, "");
     }
+    server.over.send_replace(true);
     assert!(until_closed(&mut slow).await.ends_with("slow but whole"));
     assert!(caps.admit("192.0.2.1".parse().unwrap()).is_ok());
     assert_eq!(caps.cut(), [("handshake", 0), ("silent", 0), ("untaken", 0), ("made_way", 5), ("chatter", 0)]);

@@ -12,10 +12,12 @@ async fn a_running_request_is_finished() {
     until(&mut idle, "127.0.0.1 false").await;
     let mut silent = server.connect().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
+    server.until_running(1).await;
     server.stop.send(()).unwrap();
     assert_eq!(until_closed(&mut idle).await, "");
     assert!(!server.done.is_finished(), "the slow request still runs");
     assert!(TcpStream::connect(server.address).await.is_err(), "still accepting");
+    server.over.send_replace(true);
     assert!(until_closed(&mut running).await.ends_with("slow but whole"));
     assert_eq!(until_closed(&mut silent).await, "", "who has been there for longer than is heard out");
     assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
@@ -47,7 +49,7 @@ async fn what_never_ends_is_cut_after_the_drain_time() {
     let server = Server::start(Terms { drain_timeout: Duration::from_millis(200), ..generous() });
     let mut stream = server.connect().await;
     stream.write_all(b"GET /forever HTTP/1.1\r\n\r\n").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.until_running(1).await;
     server.stop.send(()).unwrap();
     assert_eq!(until_closed(&mut stream).await, "");
     assert_eq!(server.done.await.unwrap(), Stopped { cut: 1 });
@@ -61,7 +63,7 @@ async fn who_is_told_to_stop_a_second_time_waits_for_nothing() {
         let server = Server::start(Terms { stop_delay: delay, drain_timeout: long, ..generous() });
         let mut stream = server.connect().await;
         stream.write_all(b"GET /forever HTTP/1.1\r\n\r\n").await.unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.until_running(1).await;
         server.stop.send(()).unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!server.done.is_finished(), "what runs is not waited for, {delay:?}");
@@ -73,7 +75,7 @@ async fn who_is_told_to_stop_a_second_time_waits_for_nothing() {
 
 #[tokio::test]
 async fn rfc_9112_9_6_until_the_stop_delay_is_over_each_connection_ends_with_its_answer() {
-    let server = Server::start(Terms { stop_delay: Duration::from_secs(2), ..generous() });
+    let server = Server::start(Terms { stop_delay: Duration::from_secs(10), ..generous() });
     let mut kept = server.connect().await;
     kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     assert!(!until(&mut kept, "127.0.0.1 false").await.contains("connection: close"));
@@ -81,11 +83,13 @@ async fn rfc_9112_9_6_until_the_stop_delay_is_over_each_connection_ends_with_its
     running.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
     let mut silent = server.connect().await;
     tokio::time::sleep(Duration::from_millis(100)).await;
+    server.until_running(1).await;
     server.stop.send(()).unwrap();
     tokio::time::sleep(Duration::from_millis(100)).await;
     kept.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let mut late = TcpStream::connect(server.address).await.expect("the door is closed already");
     late.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    server.over.send_replace(true);
     for (stream, end) in
         [(&mut kept, "127.0.0.1 false"), (&mut late, "127.0.0.1 false"), (&mut running, "slow but whole")]
     {

@@ -29,7 +29,8 @@ async fn ds_08_a_byte_at_a_time_gains_no_time() {
 
 #[tokio::test]
 async fn a_connection_without_a_request_lives_for_the_idle_time() {
-    let server = Server::start(Terms { header_timeout: SHORT / 3, idle_timeout: 10 * SHORT, ..generous() });
+    let idle_timeout = 20 * SHORT;
+    let server = Server::start(Terms { header_timeout: SHORT / 3, idle_timeout, ..generous() });
     let mut stream = server.connect().await;
     let mut start = Instant::now();
     for _ in 0..2 {
@@ -39,7 +40,7 @@ async fn a_connection_without_a_request_lives_for_the_idle_time() {
         tokio::time::sleep(SHORT).await;
     }
     assert_eq!(until_closed(&mut stream).await, "");
-    assert!(start.elapsed() >= 10 * SHORT, "closed before the idle time");
+    assert!(start.elapsed() >= idle_timeout, "closed before the idle time");
 }
 
 #[tokio::test]
@@ -54,8 +55,15 @@ async fn the_next_request_has_the_header_time_and_not_the_idle_time() {
 
 #[tokio::test]
 async fn a_request_that_is_answered_slowly_is_not_cut() {
-    let server = Server::start(Terms { header_timeout: SHORT / 3, idle_timeout: SHORT / 3, ..generous() });
-    assert!(server.get("/slow").await.ends_with("slow but whole"));
+    let short = Duration::from_secs(4);
+    let server = Server::start(Terms { header_timeout: short, idle_timeout: short, ..generous() });
+    let later = async {
+        server.until_running(1).await;
+        tokio::time::sleep(short * 3 / 2).await;
+        server.over.send_replace(true);
+    };
+    let (answer, ()) = tokio::join!(server.get("/slow"), later);
+    assert!(answer.ends_with("slow but whole"), "{answer}");
 }
 
 #[tokio::test]

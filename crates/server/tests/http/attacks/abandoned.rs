@@ -2,14 +2,12 @@
 //! that there is a middle.
 
 use super::guessing::heard;
+use crate::monitoring::figures::{SERVED, samples};
 use crate::support::*;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 /// Failures of an address that are heard.
 const HEARD: usize = 9;
-/// Long enough for an attempt to have begun, and too short for its hash.
-const PATIENCE: Duration = Duration::from_millis(60);
 
 /// With as many failures of an address for nothing.
 fn server(free: &str) -> &'static Server {
@@ -17,8 +15,8 @@ fn server(free: &str) -> &'static Server {
         ("PORTIERE_SIGNUP_ENABLED", "true"),
         ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", free),
         ("PORTIERE_HASH_ARGON2_PASSES", "48"),
-        ("PORTIERE_HASH_MAX_WAIT", "60s"),
         ("PORTIERE_THROTTLE_BASE_DELAY", "10m"),
+        SERVED,
     ])
 }
 
@@ -38,30 +36,35 @@ fn events(server: &Server, name: &str) -> usize {
     told.as_array().unwrap().iter().filter(|event| event["event"] == name).count()
 }
 
-/// How many events there are once there are so many, or nobody's password can be under way any more.
-fn come_to(server: &Server, name: &str, count: usize) -> usize {
-    let end = Instant::now() + Duration::from_secs(6);
-    loop {
-        let known = events(server, name);
-        if known >= count || Instant::now() > end {
-            return known;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// How many passwords were given to a server with [`SERVED`] to be hashed, whatever became of them.
+pub(super) fn asked_for(server: &Server) -> f64 {
+    let told = samples(server);
+    let stages = ["waiting", "running", "done_total", "withdrawn_total"];
+    stages.iter().map(|stage| told[&format!("portiere_hashing_{stage}")]).sum()
 }
 
-/// Abandons attempts until there are so many events: each is judged all the same. What a busy machine has not heard before
-/// it was abandoned never was, and is sent once more; what it had heard, and was slow to judge, then comes on top.
+/// Sends an attempt and hangs up in the middle of its hash; `false` where the answer was there first: it was refused unheard,
+/// or this process stood still.
 #[track_caller]
-fn must_come_to(server: &Server, name: &str, count: usize, abandon: impl Fn(usize) -> Call) {
+fn abandon(server: &Server, attempt: &Call) -> bool {
+    let before = asked_for(server);
+    attempt.abandon_once(server.port, || asked_for(server) > before)
+}
+
+/// Waits until no attempt is under way any more: each holds its place for as long.
+#[track_caller]
+fn let_end(server: &Server) {
+    until("every attempt is judged", || samples(server)["portiere_admission_running{lane=\"passwords\"}"] == 0.0);
+}
+
+/// Makes so many attempts and abandons each; each comes to its event all the same. How many were abandoned in time.
+#[track_caller]
+fn must_come_to(server: &Server, name: &str, count: usize, attempt: impl Fn(usize) -> Call) -> usize {
     let before = events(server, name);
-    let (mut known, mut sent) = (before, 0);
-    for _ in 0..5 {
-        (known..count).for_each(|at| abandon(at).abandon(server.port, PATIENCE));
-        sent += count.saturating_sub(known);
-        known = come_to(server, name, count);
-    }
-    assert!((count..=before + sent).contains(&known), "{name}: {known} of {count}, {sent} sent");
+    let abandoned = (0..count).filter(|at| abandon(server, &attempt(*at))).count();
+    let_end(server);
+    assert_eq!(events(server, name), before + count, "{name}, {abandoned} abandoned");
+    abandoned
 }
 
 /// Whether the address of these tests is slowed now.
@@ -77,11 +80,11 @@ fn bf_04_wrong_passwords_count_for_the_address_whether_the_answer_is_awaited_or_
         let server = server("8");
         let screens = Screens::of(server);
         let people: Vec<Person> = (0..3).map(|_| Person::add(server)).collect();
-        must_come_to(server, "signin.failed", HEARD, |at| {
+        let abandoned = must_come_to(server, "signin.failed", HEARD, |at| {
             let calls = doors(&screens, &mut Browser::new(server), &people[at % 3], "wrong wrong wrong");
             calls.map(|(_, call)| call).into_iter().nth(door).unwrap()
         });
-        assert!(is_slowed(server), "door {door}");
+        assert!(abandoned > 0 && is_slowed(server), "door {door}: {abandoned}");
         server.kill();
     }
 }
@@ -94,14 +97,16 @@ fn bf_01_wrong_passwords_count_for_the_account_whether_the_answer_is_awaited_or_
     let (person, control) = (Person::add(server), Person::add(server));
     let free = heard(server, &[&control.name], |_, call| call);
     assert_eq!(free, 5, "those that cost nothing");
-    // Of a machine that is busy some are not heard before they are abandoned.
-    for at in 0..3 * free {
+    let attempts = (0..3 * free).map(|at| {
         let calls = doors(&screens, &mut Browser::new(server), &person, "wrong wrong wrong");
-        calls[at % 2].1.abandon(server.port, PATIENCE);
-    }
+        abandon(server, &calls[at % 2].1)
+    });
+    // Those that cost something are refused at once.
+    let abandoned = attempts.filter(|abandoned| *abandoned).count();
+    assert!((1..=free).contains(&abandoned), "{abandoned} of {free}");
     assert_eq!(heard(server, &[&person.name], |_, call| call), 0);
-    let known = (0..10).map(|_| come_to(server, "signin.failed", 2 * free)).find(|known| *known >= 2 * free);
-    assert_eq!(known, Some(2 * free));
+    let_end(server);
+    assert_eq!(events(server, "signin.failed"), 2 * free);
     server.kill();
 }
 
@@ -112,14 +117,21 @@ fn bf_a_right_password_clears_the_count_whether_the_answer_is_awaited_or_not() {
     let screens = Screens::of(server);
     let (person, control) = (Person::add(server), Person::add(server));
     let free = heard(server, &[&control.name], |_, call| call);
+    let mut abandoned = [0, 0];
     for at in 0..2 * free {
-        must_come_to(server, "session.started", at + 1, |_| {
+        abandoned[at % 2] += must_come_to(server, "session.started", 1, |_| {
             let calls = doors(&screens, &mut Browser::new(server), &person, &person.password);
             calls.map(|(_, call)| call).into_iter().nth(at % 2).unwrap()
         });
     }
+    assert!(!abandoned.contains(&0), "{abandoned:?}");
     Browser::of(server, &person).get("/account").must_be(200);
     server.kill();
+}
+
+/// Whether one attempt was abandoned in time at last: `attempt` says how many were, and is made anew where it was none.
+fn at_last(mut attempt: impl FnMut() -> usize) -> bool {
+    (0..5).any(|_| attempt() > 0)
 }
 
 /// Asks for another password of somebody who is signed in, at either door.
@@ -147,8 +159,9 @@ fn bf_04_guesses_at_the_current_password_count_whether_the_answer_is_awaited_or_
                 (Browser::of(server, &person), screens.sign_in(&person, false))
             })
             .collect();
-        must_come_to(server, "signin.failed", HEARD, |at| change(&people[at % 3], door, "wrong wrong wrong"));
-        assert!(is_slowed(server), "door {door}");
+        let guess = |at: usize| change(&people[at % 3], door, "wrong wrong wrong");
+        let abandoned = must_come_to(server, "signin.failed", HEARD, guess);
+        assert!(abandoned > 0 && is_slowed(server), "door {door}: {abandoned}");
         server.kill();
     }
 }
@@ -158,12 +171,17 @@ fn bf_a_right_current_password_leaves_no_count_whether_the_answer_is_awaited_or_
     // red without to_the_end in app/account.rs, change_password, or in app/api.rs, change_account_password.
     for door in 0..2 {
         let server = server("8");
-        let (screens, person) = (Screens::of(server), Person::add(server));
-        let signed_in = (Browser::of(server, &person), screens.sign_in(&person, false));
-        must_come_to(server, "user.password", 1, |_| change(&signed_in, door, &person.password));
-        let mut changed = Browser::new(server);
-        let page = changed.get("/login");
-        changed.log_in_on(&page, &person.name, "teal marble oboe 77").must_be(303);
+        let screens = Screens::of(server);
+        let abandoned = at_last(|| {
+            let person = Person::add(server);
+            let signed_in = (Browser::of(server, &person), screens.sign_in(&person, false));
+            let abandoned = must_come_to(server, "user.password", 1, |_| change(&signed_in, door, &person.password));
+            let mut changed = Browser::new(server);
+            let page = changed.get("/login");
+            changed.log_in_on(&page, &person.name, "teal marble oboe 77").must_be(303);
+            abandoned
+        });
+        assert!(abandoned, "door {door}");
         server.kill();
     }
 }
@@ -173,7 +191,7 @@ fn ds_05_a_sign_up_goes_on_to_its_end_whether_the_answer_is_awaited_or_not() {
     // red without to_the_end in app/sign_up.rs, sign_up, or in app/api.rs, enrol: its hash would be had for nothing.
     let server = server("8");
     let screens = Screens::of(server);
-    for door in 0..2 {
+    let sign_up = |door: usize| {
         let (name, password) = (unique("new"), "gorse violet anvil 41");
         let mut browser = Browser::new(server);
         let call = match door {
@@ -187,9 +205,13 @@ fn ds_05_a_sign_up_goes_on_to_its_end_whether_the_answer_is_awaited_or_not() {
                 screens.call("POST", "signup", &body)
             }
         };
-        must_come_to(server, "user.added", door + 1, |_| call.clone());
+        let abandoned = must_come_to(server, "user.added", 1, |_| call.clone());
         let page = browser.get("/login");
         browser.log_in_on(&page, &name, password).must_be(303);
+        abandoned
+    };
+    for door in 0..2 {
+        assert!(at_last(|| sign_up(door)), "door {door}");
     }
     server.kill();
 }

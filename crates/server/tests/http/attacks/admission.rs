@@ -6,6 +6,9 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+/// One of so many comes too soon where one a second is forgiven, however often the machine stands still.
+const MANY: usize = 200;
+
 /// Behind a proxy on this machine, so that a header says who asks.
 fn limited(settings: &[(&str, &str)]) -> &'static Server {
     let behind = [("PORTIERE_PROXY_TRUSTED", "127.0.0.1")];
@@ -88,8 +91,8 @@ fn preflights_of_strangers_are_failures_and_devices_that_wait_are_none() {
     };
     let own = app.redirect.split('/').take(3).collect::<Vec<_>>().join("/");
     assert!((0..20).all(|_| preflight(&own) == 204));
-    let answers: Vec<u16> = (0..12 * nodes()).map(|_| preflight("https://elsewhere.test")).collect();
-    assert!(answers[0] == 403 && answers.contains(&429), "{answers:?}");
+    assert_eq!(preflight("https://elsewhere.test"), 403);
+    assert!((0..MANY).any(|_| preflight("https://elsewhere.test") == 429));
     let asked =
         server.send(&from("203.0.113.21", app.call("/oauth2/device", &[("scope", "openid")]))).must_be(200).json();
     let grant = "urn:ietf:params:oauth:grant-type:device_code";
@@ -112,8 +115,9 @@ fn ds_05_devices_of_a_client_that_proves_nothing_are_counted_by_address() {
     let ask = |app: &App, address: &str| {
         server.send(&from(address, app.call("/oauth2/device", &[("scope", "openid")]))).status
     };
-    let answers: Vec<u16> = (0..12 * nodes()).map(|_| ask(&public, "203.0.113.30")).collect();
-    assert!(answers[..5].iter().all(|status| *status == 200) && answers.contains(&429), "{answers:?}");
+    let answers: Vec<u16> = (0..5).map(|_| ask(&public, "203.0.113.30")).collect();
+    assert_eq!(answers, [200; 5]);
+    assert!((0..MANY).any(|_| ask(&public, "203.0.113.30") == 429));
     assert_eq!(ask(&public, "203.0.113.31"), 200, "somebody else");
     let known = App::add(server, Grants::All, &["--trusted"]);
     assert!((0..12 * nodes()).all(|_| ask(&known, "203.0.113.32") == 200), "one that proves who it is");
@@ -129,10 +133,13 @@ fn a_client_has_a_rate_which_strangers_cannot_use_up() {
         let stranger = [("token", "x"), ("client_id", app.id.as_str()), ("client_secret", "wrong")];
         assert_eq!(server.post("/oauth2/introspect", &stranger).status, 401);
     }
-    let answers: Vec<u16> = at_once(12, |_| app.post("/oauth2/introspect", &[("token", "x")]).status);
+    let batch = || at_once(12, |_| app.post("/oauth2/introspect", &[("token", "x")]).status);
+    let answers: Vec<u16> = batch();
     assert!(answers.iter().filter(|status| **status == 200).count() >= 4, "{answers:?}");
-    assert!(answers.contains(&429), "{answers:?}");
     assert!(answers.iter().all(|status| [200, 429].contains(status)), "{answers:?}");
+    // Two more may come each second, and the first twelve may have taken some.
+    let is_refused = |answers: &Vec<u16>| answers.contains(&429);
+    assert!(is_refused(&answers) || (0..20).map(|_| batch()).any(|answers| is_refused(&answers)), "{answers:?}");
     // Red without `reject` in app/token.rs, prove_client.
     let refused = server.must(&["audit", "strangers", "--json"], "");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&refused).unwrap();
@@ -218,7 +225,7 @@ fn a_full_house_keeps_what_was_typed_and_lets_those_inside_go_on() {
         let done = scope.spawn(|| {
             // Whatever fails here, the others come to their end.
             let _over = Over(&over);
-            let end = Instant::now() + Duration::from_secs(60);
+            let end = Instant::now() + Duration::from_secs(120);
             let (mut refused, mut pretenders) = (0, [0, 0]);
             while (refused < 3 || pretenders.contains(&0)) && Instant::now() < end {
                 let made_up = format!("{}={}.{}", server.cookie_name("sid"), "0".repeat(26), "a".repeat(43));

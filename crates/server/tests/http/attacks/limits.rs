@@ -102,7 +102,7 @@ fn ds_08_slow_and_idle_connections_are_closed_and_keep_nobody_out() {
     let connect = |bytes: &[u8]| {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
         stream.write_all(bytes).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         stream
     };
     let host = format!("localhost:{}", server.port);
@@ -183,7 +183,7 @@ fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
         ),
     ] {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         // The server may have hung up already.
         stream.shutdown(std::net::Shutdown::Write).ok();

@@ -16,11 +16,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts one; the issuer that it names, too.
-    pub fn start(folder: PathBuf, settings: &Settings, wrapper: Vec<String>, port: u16) -> (Node, String) {
-        let (child, issuer) = launch(&folder, settings, &wrapper, port).expect("the server starts");
-        let guard = Mutex::new(guard(&folder, child.id()));
-        (Node { folder, wrapper, child: Mutex::new(child), guard }, issuer)
+    /// Starts one; the issuer that it names, too. What it wrote, where it does not start.
+    pub fn start(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> Result<(Node, String), String> {
+        let (child, issuer) = launch(folder, settings, wrapper, port)?;
+        let guard = Mutex::new(guard(folder, child.id()));
+        let (folder, wrapper) = (folder.to_owned(), wrapper.to_vec());
+        Ok((Node { folder, wrapper, child: Mutex::new(child), guard }, issuer))
     }
 
     /// Starts it again on the same folder; the issuer that it names.

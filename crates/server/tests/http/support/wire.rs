@@ -1,11 +1,11 @@
 //! HTTP/1.1 as a test speaks it: one request a connection, every byte as given.
 
-use super::facts;
+use super::{facts, until};
 use load::wire::Jar;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
@@ -85,11 +85,25 @@ impl Call {
         Ok(socket.into())
     }
 
-    /// Sends it and hangs up after `patience`, whatever the server does then.
-    pub fn abandon(&self, port: u16, patience: Duration) {
+    fn begin(&self, port: u16) -> TcpStream {
         let mut stream = self.connect(facts::next_node(port)).unwrap();
         stream.write_all(&self.bytes(&format!("localhost:{port}"))).unwrap();
-        std::thread::sleep(patience);
+        stream
+    }
+
+    /// Sends it and hangs up at once, whatever the server does then.
+    pub fn abandon(&self, port: u16) {
+        drop(self.begin(port));
+    }
+
+    /// Sends it and hangs up once the server is at work on it, as `begun` tells; whether that was before the answer came.
+    #[track_caller]
+    pub fn abandon_once(&self, port: u16, mut begun: impl FnMut() -> bool) -> bool {
+        let stream = self.begin(port);
+        stream.set_nonblocking(true).unwrap();
+        let waits = || stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        until("it is begun, or answered", || !waits() || begun());
+        waits()
     }
 
     /// Sends it to the server at this port, to one of its nodes in turn; `None` when the connection breaks before a whole
@@ -109,7 +123,8 @@ impl Call {
     }
 
     fn exchange(&self, mut stream: TcpStream, port: u16) -> Option<Answer> {
-        stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        // Longer than anybody waits for a hash.
+        stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
         stream.set_nodelay(true).ok()?;
         // A server that refuses a long request may close before all of it was written.
         let written = stream.write_all(&self.bytes(&format!("localhost:{port}")));

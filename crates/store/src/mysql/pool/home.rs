@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Pool, identity};
+use crate::caught::caught;
 use crate::mysql::fitness::Fitness;
 
 /// For how long a member has to be fit before it is gone back to: one that comes and goes would have everybody follow it.
@@ -70,7 +71,7 @@ impl Pool {
         for at in 0..before {
             if let Ok((link, fitness)) = self.nodes[at].connect(0).await {
                 // It is going either way.
-                drop(link.conn.disconnect().await);
+                drop(caught(link.conn.disconnect()).await);
                 if fitness.is_with(active) {
                     return Some(at);
                 }
@@ -108,7 +109,7 @@ impl Pool {
         let Ok(Ok(_everything)) = timeout(DRAINED, self.places.acquire_many(self.size)).await else { return false };
         let era = self.state().idle.era;
         let Ok((link, here)) = self.nodes[before].connect(era).await else { return false };
-        drop(link.conn.disconnect().await);
+        drop(caught(link.conn.disconnect()).await);
         let Ok((link, there)) = self.nodes[home].connect(era + 1).await else { return false };
         let (left, ended) = {
             let mut state = self.state();

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::crowd::Crowd;
 use super::home::Home;
 use super::{CLOSED, LATE, Place, Pool, State, together};
-use crate::mysql::caught::caught;
+use crate::caught::caught;
 use crate::mysql::connect::{Link, Refused};
 use crate::mysql::fitness::Fitness;
 
