@@ -6,10 +6,11 @@ use crate::{App, Fault};
 use quick_cache::sync::Cache as Bounded;
 use rules::id::ClientId;
 use rules::oauth::client::Client;
+use rules::oauth::first_party::is_admitted;
 use rules::oauth::redirect::{as_sent, origin};
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
 use store::tables::{Questions, clients, keys};
@@ -19,8 +20,42 @@ const CLIENTS: usize = 2_000;
 /// Checked tokens kept at the most.
 const TOKENS: usize = 20_000;
 
-/// Origins of applications, each with whether a first-party client lives there.
-type Origins = HashMap<String, bool>;
+/// Where the pages of applications are. Of those that are disabled, too: what the endpoints say of that is for their pages.
+#[derive(Debug, Default)]
+struct Origins {
+    /// Each with whether a first-party client that may be used lives there.
+    named: HashMap<String, bool>,
+    /// Loopback addresses at which an application may have whatever port is free.
+    any_port: HashSet<&'static str>,
+}
+
+impl Origins {
+    fn add(&mut self, client: &Client) {
+        for origin in client.redirect_uris.iter().map(|uri| as_sent(origin(uri))) {
+            *self.named.entry(origin.to_owned()).or_default() |= is_admitted(client);
+            self.any_port.extend(loopback(origin).filter(|_| client.native));
+        }
+    }
+
+    /// Whether an application is at `asked`. Its port may be another one where that of its redirect URI may.
+    fn have(&self, asked: &str) -> bool {
+        self.named.contains_key(asked) || loopback(asked).is_some_and(|host| self.any_port.contains(host))
+    }
+
+    /// Whether a first-party one is there. Its pages come with cookies and passwords: at another port is another page.
+    fn have_first_party(&self, asked: &str) -> bool {
+        self.named.get(asked).is_some_and(|first_party| *first_party)
+    }
+}
+
+/// The address of an origin whose port says nothing, as redirect URIs are judged (RFC 8252 §7.3, RFC 9700 §4.1.3).
+fn loopback(origin: &str) -> Option<&'static str> {
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|number| number > 0 && number.to_string() == port);
+    ["http://127.0.0.1", "http://[::1]", "http://localhost"].into_iter().find(|host| {
+        let rest = origin.strip_prefix(host);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
+    })
+}
 
 pub(crate) struct Cache {
     clients: Bounded<ClientId, (i64, Arc<Client>)>,
@@ -116,24 +151,32 @@ impl App {
         self.cache.tokens.insert(token, (epoch, Arc::clone(claims)));
     }
 
-    /// Whether some application of this realm answers at `asked`: the origin of one of its redirect URIs.
+    /// Whether some application of this realm, disabled or not, answers at `asked`: the origin of one of its redirect URIs.
     pub async fn is_registered_origin(&self, asked: &str) -> Result<bool, Fault> {
-        Ok(self.origins().await?.contains_key(asked))
+        Ok(self.origins().await?.have(asked))
     }
 
-    /// Whether some first-party application of this realm answers at `asked`.
+    /// Whether some first-party application of this realm that may be used answers at `asked`.
     pub async fn is_first_party_origin(&self, asked: &str) -> Result<bool, Fault> {
-        Ok(self.origins().await?.get(asked).is_some_and(|first_party| *first_party))
+        Ok(self.origins().await?.have_first_party(asked))
     }
 
     /// The same, as far as it is known without asking the database.
     pub fn was_registered_origin(&self, asked: &str) -> bool {
-        self.held_origins().is_some_and(|(_, origins)| origins.contains_key(asked))
+        self.held_origins().is_some_and(|(_, origins)| origins.have(asked))
     }
 
     /// The same, as far as it is known without asking the database.
     pub fn was_first_party_origin(&self, asked: &str) -> bool {
-        self.held_origins().is_some_and(|(_, origins)| origins.get(asked).is_some_and(|first_party| *first_party))
+        self.held_origins().is_some_and(|(_, origins)| origins.have_first_party(asked))
+    }
+
+    /// Has them known from the start, so that nobody can keep their first requests out in the name of another page.
+    pub(crate) async fn remember_origins(&self) -> Result<(), Fault> {
+        match self.held_origins() {
+            Some(_) => Ok(()),
+            None => self.origins().await.map(drop),
+        }
     }
 
     fn held_origins(&self) -> Option<(i64, Arc<Origins>)> {
@@ -159,17 +202,13 @@ impl App {
             return Ok(origins);
         }
         let epoch = self.epoch().await?;
-        let mut origins = Origins::new();
+        let mut origins = Origins::default();
         let mut after = String::new();
         loop {
             let page = self.clients(&after).await?;
             let Some(last) = page.last() else { break };
             after = last.id.0.clone();
-            for client in page.iter().filter(|client| client.is_enabled()) {
-                for uri in &client.redirect_uris {
-                    *origins.entry(as_sent(origin(uri)).to_owned()).or_default() |= client.first_party;
-                }
-            }
+            page.iter().for_each(|client| origins.add(client));
         }
         let origins = Arc::new(origins);
         if let Ok(mut held) = self.cache.origins.write() {
@@ -182,6 +221,7 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rules::Time;
 
     #[test]
     fn an_origin_is_known_as_browsers_write_it() {
@@ -195,5 +235,55 @@ mod tests {
         ] {
             assert_eq!(as_sent(origin(registered)), sent);
         }
+    }
+
+    fn origins_of(client: Client, uri: &str) -> Origins {
+        let mut origins = Origins::default();
+        origins.add(&Client { redirect_uris: vec![uri.to_owned()], ..client });
+        origins
+    }
+
+    #[test]
+    fn rfc8252_7_3_the_port_of_a_native_applications_page_varies_where_that_of_its_redirect_uri_does() {
+        // Red without `any_port`; and where first-party pages, or those of other clients and hosts, were found by it.
+        let native = Client { native: true, first_party: true, ..Client::new("app", Vec::new()) };
+        for (uri, own, others) in [
+            ("http://localhost:21010/cb", "http://localhost:21010", ["http://localhost:21011", "http://localhost"]),
+            ("http://127.0.0.1/cb", "http://127.0.0.1", ["http://127.0.0.1:5173", "http://127.0.0.1:1"]),
+            ("http://[::1]:80/cb", "http://[::1]", ["http://[::1]:5173", "http://[::1]:65535"]),
+        ] {
+            let origins = origins_of(native.clone(), uri);
+            assert!(origins.have(own) && origins.have_first_party(own), "{uri}");
+            for other in others {
+                assert!(origins.have(other) && !origins.have_first_party(other), "{uri} {other}");
+                assert!(!origins_of(Client { native: false, ..native.clone() }, uri).have(other), "{uri} {other}");
+            }
+            for foreign in [
+                format!("{own}.evil.test"),
+                own.replacen("http", "https", 1),
+                "http://localhost.evil.test:5173".to_owned(),
+                "http://localhost:".to_owned(),
+                "http://localhost:0".to_owned(),
+                "http://localhost:05173".to_owned(),
+                "http://localhost:65536".to_owned(),
+                "http://localhost:5173@evil.test".to_owned(),
+                "http://127.0.0.2:5173".to_owned(),
+                "https://app.example".to_owned(),
+            ] {
+                assert!(!origins.have(&foreign), "{uri} {foreign}");
+            }
+        }
+        assert!(!origins_of(native, "https://app.example/cb").have("https://app.example:8443"));
+    }
+
+    #[test]
+    fn a_disabled_application_reads_why_it_is_refused_and_is_none_of_the_house() {
+        // Red where those that are disabled are left out, and with `first_party` in place of `is_admitted`.
+        let client = Client { first_party: true, disabled_at: Some(Time(1)), ..Client::new("app", Vec::new()) };
+        let mut origins = origins_of(client.clone(), "https://app.example/cb");
+        assert!(origins.have("https://app.example") && !origins.have_first_party("https://app.example"));
+        let enabled = Client { disabled_at: None, redirect_uris: vec!["https://app.example/cb".to_owned()], ..client };
+        origins.add(&enabled);
+        assert!(origins.have_first_party("https://app.example"), "another one that lives there");
     }
 }

@@ -169,6 +169,9 @@ impl App {
             if let Err(fault) = self.write_rejections().await {
                 tracing::debug!(%fault, "what was refused was not written yet");
             }
+            if let Err(fault) = self.remember_origins().await {
+                tracing::debug!(%fault, "the origins of applications were not read yet");
+            }
             let pause = match self.leads(UPKEEP).await {
                 Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
                 Ok(None) => {

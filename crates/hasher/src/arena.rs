@@ -15,6 +15,13 @@ pub struct Arena {
     mapping: Option<system::Mapping>,
 }
 
+/// Without what is in it.
+impl fmt::Debug for Arena {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena").finish_non_exhaustive()
+    }
+}
+
 /// There is no memory for a job; nothing is known about the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault;

@@ -204,6 +204,17 @@ impl Books {
         self.queue.kinds().map(cost).fold(0, u64::saturating_add)
     }
 
+    /// What of the queue has to go for so many nanoseconds of excess to be gone, as its jobs were booked: each at what its kind cost
+    /// when it came. Excess and queue are of two units where costs have changed since. A flood that was let in before everything
+    /// became three times as dear would have less booked in all than there is too much: it would be asked for more than it has, and
+    /// so give nothing, and nobody else would be let in until it is gone. At most the excess, as where costs have fallen those who
+    /// have to go, the last to come, are booked at today's.
+    pub(crate) fn booked(&self, excess: u64) -> u64 {
+        let [excess, booked, today] = [excess, self.queue.cost(), self.waiting_cost()].map(u128::from);
+        let need = if today == 0 { excess } else { (excess * booked).div_ceil(today).min(excess) };
+        need as u64
+    }
+
     /// What thread number `thread` does about the jobs that wait; nothing when there are none. When the next one lacks
     /// memory, others may pass it: see [`Books::passing`].
     pub(crate) fn turn(&mut self, thread: usize) -> Option<Turn> {

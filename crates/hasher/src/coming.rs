@@ -1,6 +1,9 @@
 //! Those who are on their way to the queue.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
 
 use crate::gate::Gate;
 
@@ -13,6 +16,12 @@ impl Coming {
     pub(crate) fn to(gate: &Arc<Gate>) -> Self {
         gate.coming.fetch_add(1, Ordering::Relaxed);
         Coming(Arc::clone(gate))
+    }
+}
+
+impl fmt::Debug for Coming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Coming").finish_non_exhaustive()
     }
 }
 

@@ -160,7 +160,7 @@ impl Gate {
         if excess == 0 {
             return Ok(Vec::new());
         }
-        let pushed_out = books.queue.make_room(key, cost, excess);
+        let pushed_out = books.queue.make_room(key, cost, books.booked(excess));
         books.refused += pushed_out.as_ref().map_or(1, Vec::len) as u64;
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
@@ -172,7 +172,7 @@ impl Gate {
         let mut books = self.books();
         let coming = self.coming.load(Ordering::Relaxed);
         let excess = books.excess_beside(coming, (kind, reach), nanos(budget), (self.clock)());
-        if excess == 0 || books.queue.would_make_room(key, books.share(kind), excess) {
+        if excess == 0 || books.queue.would_make_room(key, books.share(kind), books.booked(excess)) {
             return None;
         }
         match budget < self.limits.max_wait {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -54,6 +55,13 @@ pub struct Verified {
 /// [`Hasher::stop`] is called, the threads finish what runs and end.
 #[derive(Clone)]
 pub struct Hasher(Arc<Inner>);
+
+/// Neither keys nor what waits.
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").finish_non_exhaustive()
+    }
+}
 
 struct Inner {
     gate: Arc<Gate>,

@@ -80,7 +80,7 @@ pub use hasher::{Hasher, MAX_PASSWORD, Verified};
 pub use job::Work;
 pub use kinds::UnknownWork;
 pub use meters::CpuTime;
-pub use pepper::{Key, KeyCheck, KeyId, Keys, KeysError, Role, Twice};
+pub use pepper::{BadKey, Key, KeyCheck, KeyId, Keys, KeysError, Role, Twice};
 pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
 pub use priority::step_ahead;
 pub use settings::{Settings, StartError};

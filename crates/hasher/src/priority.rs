@@ -3,13 +3,15 @@
 //! Niceness says who gets more of a core, and not how soon. Since Linux 6.6 a thread that runs is left its turn (0.7 ms, and more
 //! with more cores) although a thread wakes up that is owed more; since 6.12 not to one that asks for a shorter turn.
 
-/// Lowers the scheduling priority of the calling thread by `steps` of niceness, and gives it turns of the system's own length. On
+/// Lowers the scheduling priority of the calling thread by `steps` of niceness, and gives it turns of the system's own length. One
+/// that goes before all others, because whoever started it does (SCHED_FIFO, SCHED_RR), stops doing so. On
 /// Linux both belong to a thread; elsewhere it would lower the whole process, so nothing is done.
 #[cfg(target_os = "linux")]
 pub(crate) fn step_back(steps: u8) {
     // Raising one's own niceness needs no right; were it refused, hashing would only be less polite.
     let _ = rustix::process::nice(i32::from(steps));
-    linux::take_turns(linux::AS_LONG_AS_OTHERS);
+    let policy = if linux::is_real_time() { linux::Policy::Other } else { linux::Policy::AsItIs };
+    linux::take_turns(linux::AS_LONG_AS_OTHERS, policy);
 }
 
 /// Asks the system for short turns, for the calling thread and those that it starts from now on: they are at work sooner when
@@ -17,7 +19,7 @@ pub(crate) fn step_back(steps: u8) {
 /// keep it. For programs that answer requests, before they start threads; Linux from 6.12 on, nothing elsewhere.
 #[cfg(target_os = "linux")]
 pub fn step_ahead() {
-    linux::take_turns(linux::SHORTEST);
+    linux::take_turns(linux::SHORTEST, linux::Policy::AsItIs);
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -34,18 +36,45 @@ mod linux {
     /// Those that it gives by itself.
     pub(super) const AS_LONG_AS_OTHERS: u64 = 0;
 
+    /// How a thread is scheduled from now on.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(super) enum Policy {
+        AsItIs,
+        /// By niceness.
+        Other,
+        /// Before all that are not, for a test.
+        #[cfg(test)]
+        Fifo,
+    }
+
+    /// Whether the calling thread is scheduled before all that have a niceness, which then says nothing: its policy (proc_pid_stat(5),
+    /// field 41) is SCHED_FIFO or SCHED_RR. Where the system does not tell, it is left as it is.
+    pub(super) fn is_real_time() -> bool {
+        let told = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+        // What the thread is called comes second, and may have anything in it.
+        let policy = told.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(38));
+        let policy: Option<i32> = policy.and_then(|policy| policy.parse().ok());
+        policy.is_some_and(|policy| [libc::SCHED_FIFO, libc::SCHED_RR].contains(&policy))
+    }
+
     /// How long the turns of the calling thread are to be (sched_setattr(2), `sched_runtime` of a thread that is not scheduled by
-    /// deadlines). A system that does not know it does nothing, and one that refuses leaves everything as it was.
+    /// deadlines), and by what policy they come. A system that does not know it does nothing, and one that refuses leaves everything as it was.
     #[allow(unsafe_code, reason = "a system call that no library wraps")]
-    pub(super) fn take_turns(nanoseconds: u64) {
+    pub(super) fn take_turns(nanoseconds: u64, policy: Policy) {
         // It goes with the niceness, which is to stay as it is.
         let Ok(nice) = rustix::process::getpriority_process(None) else { return };
+        let (sched_policy, sched_priority, flags) = match policy {
+            Policy::AsItIs => (0, 0, libc::SCHED_FLAG_KEEP_POLICY),
+            Policy::Other => (libc::SCHED_OTHER, 0, 0),
+            #[cfg(test)]
+            Policy::Fifo => (libc::SCHED_FIFO, 1, 0),
+        };
         let attributes = libc::sched_attr {
             size: size_of::<libc::sched_attr>() as u32,
-            sched_policy: 0,
-            sched_flags: libc::SCHED_FLAG_KEEP_POLICY as u64,
+            sched_policy: sched_policy as u32,
+            sched_flags: flags as u64,
             sched_nice: nice,
-            sched_priority: 0,
+            sched_priority,
             sched_runtime: nanoseconds,
             sched_deadline: 0,
             sched_period: 0,
@@ -71,6 +100,30 @@ mod tests {
         });
         assert_eq!(stepped.join().unwrap(), (before + 3).min(19));
         assert_eq!(nice(), before);
+    }
+
+    /// Red without `Policy::Other`: hashing would go before all that answers requests.
+    #[test]
+    fn hashing_steps_behind_others_whoever_started_it() {
+        assert!(!linux::is_real_time());
+        let (started, hashing, niceness) = thread::spawn(|| {
+            let before = rustix::process::getpriority_process(None).unwrap();
+            linux::take_turns(linux::AS_LONG_AS_OTHERS, linux::Policy::Fifo);
+            let hashing = thread::spawn(|| {
+                let started = linux::is_real_time();
+                step_back(3);
+                (started, linux::is_real_time(), rustix::process::getpriority_process(None).unwrap())
+            });
+            let (started, after, nice) = hashing.join().unwrap();
+            (started, after, (nice, (before + 3).min(19)))
+        })
+        .join()
+        .unwrap();
+        if !started {
+            writeln!(std::io::stderr(), "NOT TESTED: this system lets nobody go before all others").unwrap();
+        }
+        assert!(!hashing);
+        assert_eq!(niceness.0, niceness.1);
     }
 
     /// The turns of the calling thread in nanoseconds, where the system tells.

@@ -29,6 +29,10 @@ impl Queue {
     pub(crate) fn len(&self) -> usize {
         self.fair.len()
     }
+    /// The cost of all that wait, as they were pushed, in nanoseconds.
+    pub(crate) fn cost(&self) -> u64 {
+        self.fair.cost()
+    }
     /// How many of this kind wait.
     pub(crate) fn alike(&self, kind: Kind) -> usize {
         self.kinds.get(&kind).copied().unwrap_or(0)

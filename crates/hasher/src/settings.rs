@@ -59,6 +59,9 @@ pub(crate) struct Limits {
 
 impl Settings {
     /// How many threads hash, and in how many bytes of memory at most, on this machine.
+    ///
+    /// # Errors
+    /// [`StartError::TooLittleMemory`], as [`Hasher::start`](crate::Hasher::start) would say.
     pub fn in_force(&self) -> Result<(usize, u64), StartError> {
         self.limits().map(|limits| (limits.threads, limits.memory * 1024))
     }

@@ -1,7 +1,8 @@
 //! The audit log as the configuration has it: its keys, how long it is kept, who it is delivered to.
 
-use crate::boot::{BootError, panic_of};
+use crate::boot::BootError;
 use crate::config::Config;
+use crate::loops::panic_of;
 use crate::private::{self, Key as Secret, Unread};
 use app::audit::sink::{Http, Sink, Syslog};
 use app::audit::{Shelf, Stream, Terms};
@@ -133,8 +134,9 @@ pub async fn deliver(app: &App, streams: Vec<Stream>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::{Instance, without_time};
+    use crate::boot::Instance;
     use crate::config::Sources;
+    use crate::loops::without_time;
 
     #[test]
     #[should_panic(expected = "timers are disabled")]

@@ -1,7 +1,6 @@
 //! From a configuration to a running server, and back down.
 
 mod folder;
-mod loops;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -39,9 +38,6 @@ use store::tables::realms::Issuer;
 use tokio::sync::mpsc;
 
 pub use folder::{make as make_folder, was_used};
-pub use loops::panic_of;
-#[cfg(test)]
-pub use loops::without_time;
 pub use stop::Orders;
 
 /// The realm that set-up makes.
@@ -162,6 +158,10 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
         Some(node) => node,
         None => folder::take_soon(data).await?,
     };
+    // An empty server in the place of another is filled by nobody: it may be the target of a move, or of a restore.
+    if of_file.is_none() {
+        folder::no_other_before(config, database.found(realm).await?)?;
+    }
     // Where there is no table for it yet, nothing was sealed.
     let sealed = database.sealed(realm).await.unwrap_or_default();
     let known = match of_file {
@@ -308,6 +308,7 @@ impl Ready {
         let desk = Desk::of(config)?;
         let instance = Instance::open(config, Some(&url)).await?;
         hashing::tell_of_room(config);
+        trial::bared(config).iter().for_each(|why| tracing::warn!("{why}"));
         take_over(config, &instance.app).await;
         let try_it = offers_try_it(config, &url, &instance.app).await?;
         let (tracer, exporter) = Exporter::of(config, &instance.app.node, &instance.app.clock)?;

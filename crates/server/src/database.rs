@@ -1,7 +1,7 @@
 //! The database that the configuration names, behind whichever engine it takes.
 
 use crate::boot::BootError;
-use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous};
+use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous, Value as _};
 use app::Fault;
 use rules::id::RealmId;
 use rules::keys::Key;
@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
-use store::moving::Trouble;
 use store::moving::marks::{self, Arrival, Mark, Marks};
+use store::moving::{Trouble, catalogue};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
 use store::remote::{self, Settings, Tls};
 use store::sqlite::{self, Check, Options, Sqlite};
+use store::tables::realms::Issuer;
 
 /// An open database.
 #[derive(Clone)]
@@ -26,6 +27,22 @@ pub enum Database {
     Postgres(Arc<Postgres>),
     /// A MySQL or MariaDB server.
     Mysql(Arc<Mysql>),
+}
+
+/// What of ours a database has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Not even a table.
+    Nothing,
+    /// Tables, and no realm in them: what a set-up, or a move, that was cut short has left.
+    Tables,
+    /// The realm.
+    Realm,
+}
+
+/// What a server is called: its URL without a password.
+pub fn address(config: &Config) -> String {
+    config.store.url.show().unwrap_or_default().trim_matches('"').to_owned()
 }
 
 impl Database {
@@ -67,6 +84,17 @@ impl Database {
             Some(why) => Err(BootError::Other(why)),
             None => Ok(marks.into.filter(|into| into.state == Arrival::Ready)),
         }
+    }
+
+    /// What of ours is there. Can be asked before [`Database::begin`]: nothing is made.
+    pub async fn found(&self, realm: &RealmId) -> Result<Found, BootError> {
+        let engine = self.engine();
+        let begun = catalogue::has(&*engine, "realms").await;
+        if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
+            return Ok(Found::Nothing);
+        }
+        let issuer = store::tables::ask(&*engine, realm, Issuer).await.map_err(|error| BootError::Other(error.0))?;
+        Ok(if issuer.is_some() { Found::Realm } else { Found::Tables })
     }
 
     /// What a master key sealed. Can be asked before [`Database::begin`]: the table is as the first schema made it; where that

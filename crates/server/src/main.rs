@@ -15,6 +15,7 @@ mod house;
 mod http;
 mod journal;
 mod logs;
+mod loops;
 mod metrics;
 mod named_file;
 mod net;

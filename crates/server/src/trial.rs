@@ -8,7 +8,7 @@ use crate::database::Database;
 use crate::hashing;
 use crate::http;
 use crate::metrics;
-use crate::net::Terms;
+use crate::net::{self, Terms};
 use crate::private::{self, Unread};
 use crate::trace::Exporter;
 use app::clock::Clock;
@@ -36,7 +36,12 @@ pub fn problems(config: &Config) -> Vec<String> {
 /// What does not keep the server from starting, and should not stay, a sentence each.
 pub fn warnings(config: &Config) -> Vec<String> {
     let tls = Terms::of(config, u64::MAX).ok().and_then(|terms| terms.tls);
-    tls.map(|tls| tls.doubts()).unwrap_or_default()
+    tls.map(|tls| tls.doubts()).unwrap_or_default().into_iter().chain(bared(config)).collect()
+}
+
+/// Whether every user of the machine may be this node to its database: a sentence.
+pub fn bared(config: &Config) -> Option<String> {
+    net::bared("client key of store.key", config.store.key.as_deref()?)
 }
 
 /// The certificate and its key.
@@ -85,5 +90,37 @@ fn sound(option: &str, file: &Path) -> Result<(), String> {
     match private::read_key(file) {
         Ok(_) | Err(Unread::Missing) => Ok(()),
         Err(why) => Err(format!("{option}: {} {why}", file.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_client_key_that_everybody_may_read_is_told_of() {
+        // red without `bared` in `warnings`.
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("client.key");
+        fs::write(&key, "").unwrap();
+        let named = |option: &'static str, value: &str| (option, value.to_owned());
+        let at = key.display().to_string();
+        let flags = vec![
+            named("data", "/nowhere"),
+            named("store.url", "postgres://u:secret@db.test/d"),
+            named("store.certificate", &at),
+            named("store.key", &at),
+        ];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        for (mode, told) in [(0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)] {
+            fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
+            let warnings = warnings(&config);
+            let of_key =
+                |line: &&String| line.contains("store.key in") && line.contains("client.key is open to everybody");
+            assert_eq!(warnings.iter().filter(of_key).count(), told, "{mode:o}: {warnings:?}");
+        }
     }
 }

@@ -40,7 +40,7 @@ const TAIL: &str = "$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
 const BCRYPT: &str = "$2b$10$abcdefghijklmnopqrstuuAnJ2ZBpRdpgbvuHuCbtnJlSEzXZqkHa";
 
 /// What is hashed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum What {
     /// Argon2id with this memory in KiB and these passes.
     Argon2 {

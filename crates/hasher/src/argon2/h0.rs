@@ -18,6 +18,10 @@ pub struct H0(Box<[u8; 64]>);
 
 impl H0 {
     /// H0 of these inputs (RFC 9106 §3.2 step 1). Empty `secret` or `data` means none.
+    ///
+    /// # Panics
+    /// When one of them is longer than 2^32 - 1 bytes (RFC 9106 §3.1), far beyond any that is read from a request: its length would be
+    /// that of another one.
     pub fn new(params: &Params, password: &[u8], salt: &[u8], secret: &[u8], data: &[u8]) -> H0 {
         let cost = params.cost;
         let numbers = [
@@ -30,8 +34,7 @@ impl H0 {
         ]
         .map(u32::to_le_bytes);
         let fields = [password, salt, secret, data];
-        // RFC 9106 §3.1 ends each input at 2^32 - 1 bytes, far beyond any that is read from a request.
-        let lengths = fields.map(|field| (field.len() as u32).to_le_bytes());
+        let lengths = fields.map(|field| length(field.len()));
         let mut parts = [&[][..]; 14];
         for (part, number) in parts.iter_mut().zip(&numbers) {
             *part = number;
@@ -82,6 +85,11 @@ impl fmt::Debug for H0 {
     }
 }
 
+/// The length of an input, as it goes into H0.
+fn length(bytes: usize) -> [u8; 4] {
+    u32::try_from(bytes).expect("no input of Argon2 is longer than 2^32 - 1 bytes").to_le_bytes()
+}
+
 /// H', a hash of any length (RFC 9106 §3.3), of the concatenated `parts`: fills `out`, which is not empty.
 pub(super) fn expand(parts: &[&[u8]], out: &mut [u8]) {
     // The length of a tag is a `u32` of `Params`, which knows none that is empty; blocks are 1 KiB.
@@ -122,6 +130,19 @@ fn blake2b(parts: &[&[u8]], out: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_input_has_its_length() {
+        assert_eq!((length(0), length(258), length(u32::MAX as usize)), ([0; 4], [2, 1, 0, 0], [0xFF; 4]));
+    }
+
+    /// Red where the length is cut to 32 bits: an input of 4 GiB would say that it is empty.
+    #[test]
+    #[cfg(target_pointer_width = "64")]
+    #[should_panic = "no input of Argon2 is longer"]
+    fn an_input_beyond_the_longest_is_no_shorter_one() {
+        length(1 << 32);
+    }
 
     /// Moved is a pointer, so that what is wiped in the end is all there ever was of it.
     #[test]

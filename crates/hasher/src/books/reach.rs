@@ -147,7 +147,7 @@ impl Books {
             return Vec::new();
         };
         let excess = self.excess((kind, Reach::Anywhere), most, now);
-        let shed = if excess == 0 { Vec::new() } else { self.queue.shed(excess) };
+        let shed = if excess == 0 { Vec::new() } else { self.queue.shed(self.booked(excess)) };
         self.refused += shed.len() as u64;
         shed
     }

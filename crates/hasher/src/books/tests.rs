@@ -142,6 +142,25 @@ fn a_long_job_passes_where_it_takes_neither_memory_nor_the_last_thread() {
     }
 }
 
+/// Red where what is too much, in today's costs, is taken from a queue in those of when it came: nobody would be left.
+#[test]
+fn no_more_go_than_are_too_many_although_all_became_dearer() {
+    let (usual, millisecond) = (kind(2500, 1), 1_000_000);
+    let mut books = Books::new(1, 1 << 20, Instant::now());
+    assert_eq!(books.booked(7), 7, "nothing waits");
+    (0..100).for_each(|host| push(&mut books, host, usual));
+    assert_eq!((books.share(usual), books.booked(7)), (millisecond, 7));
+    for (pace, need) in [(800.0, 20), (1600.0, 10), (100.0, 40)] {
+        let mut books = Books::new(1, 1 << 20, Instant::now());
+        (0..100).for_each(|host| push(&mut books, host, usual));
+        books.know([(usual.into(), &[Some(pace)][..])].into_iter());
+        assert_eq!(books.booked(40 * millisecond), need * millisecond, "{pace}");
+    }
+    books.know([(usual.into(), &[Some(1600.0)][..])].into_iter());
+    let gone = books.shed(100 * millisecond, Instant::now());
+    assert_eq!(gone.len(), 76, "24 of 4 ms would wait no longer than 100");
+}
+
 #[test]
 fn who_takes_the_memory_of_others_pays_for_their_threads() {
     let books = Books::new(8, 1000, Instant::now());

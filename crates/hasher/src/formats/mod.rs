@@ -6,7 +6,7 @@
 //! `$pbkdf2-sha256$…` from then on. Secrets are never in the text; it names them by id.
 //!
 //! Rooms: a file per family; `text` reads pieces, `limits` is the table of what is admitted, `serial` computes what has
-//! no kernel, `romix` scrypt, `check` decides at the end, `draft` makes new hashes.
+//! no kernel, `romix` scrypt, `prf` HMAC, `check` decides at the end, `draft` makes new hashes.
 
 mod argon2;
 mod aspnet;
@@ -21,6 +21,7 @@ pub mod import;
 mod ldap;
 mod limits;
 mod pbkdf2;
+mod prf;
 mod romix;
 mod scrypt;
 pub(crate) mod serial;

@@ -2,10 +2,10 @@
 //! which wipes it: the crates of the field take it from the allocator, which keeps it, unwiped, and ends the process when
 //! there is none.
 
-use pbkdf2::pbkdf2_hmac;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use super::prf::pbkdf2;
 use crate::{
     arena::{Arena, Fault},
     argon2::Block,
@@ -34,13 +34,13 @@ pub(super) fn scrypt(
     let (mut blocks, mut arena) = (zeroed(p as usize * r * PAIR_BYTES)?, Arena::new());
     let memory = arena.blocks((r << log_n).div_ceil(PAIRS))?;
     let mut mixer = Mixer { now: zeroed(2 * r)?, next: zeroed(2 * r)? };
-    pbkdf2_hmac::<Sha256>(password, salt, 1, &mut blocks);
+    pbkdf2::<Sha256>(password, salt, 1, &mut blocks);
     for block in blocks.chunks_exact_mut(r * PAIR_BYTES) {
         mixer.read(block);
         mixer.mix_all(memory, 1 << log_n);
         mixer.write(block);
     }
-    pbkdf2_hmac::<Sha256>(password, &blocks, 1, key);
+    pbkdf2::<Sha256>(password, &blocks, 1, key);
     Ok(())
 }
 

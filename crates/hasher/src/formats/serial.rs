@@ -2,7 +2,7 @@
 //! replaced at the owner's next login.
 
 use hmac::{
-    EagerHash, HmacReset, KeyInit, Mac,
+    EagerHash,
     digest::{self, Digest as _, FixedOutputReset, Output},
 };
 use md5::Md5;
@@ -10,7 +10,7 @@ use sha1::Sha1;
 use sha2::{Sha256, Sha384, Sha512};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::romix::scrypt;
+use super::{prf, romix::scrypt};
 use crate::job::Tag;
 
 /// The hash functions that stored hashes are built on.
@@ -81,14 +81,7 @@ impl Digest {
     }
     /// HMAC of the whole message (RFC 2104).
     pub(super) fn mac(self, key: &[u8], message: &[u8]) -> Zeroizing<Vec<u8>> {
-        with_digest!(self, H => match <HmacReset<H> as KeyInit>::new_from_slice(key) {
-            // In one place, too.
-            Ok(mut mac) => {
-                mac.update(message);
-                kept(mac.finalize_reset().into_bytes())
-            }
-            Err(_) => unreachable!("HMAC takes a key of any length"),
-        })
+        with_digest!(self, H => prf::mac::<H>(key, message))
     }
 }
 
@@ -230,7 +223,7 @@ impl Digest {
 
 fn pbkdf2_of<H: EagerHash>(password: &[u8], salt: &[u8], iterations: u32, bytes: u32) -> Tag {
     let mut tag = Zeroizing::new(vec![0; bytes as usize]);
-    pbkdf2::pbkdf2_hmac::<H>(password, salt, iterations, &mut tag);
+    prf::pbkdf2::<H>(password, salt, iterations, &mut tag);
     tag
 }
 

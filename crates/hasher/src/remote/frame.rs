@@ -45,6 +45,13 @@ pub struct Ask {
     pub h0: H0,
 }
 
+/// Without the pre-hash.
+impl fmt::Debug for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask").field("id", &self.id).field("cost", &self.cost).finish_non_exhaustive()
+    }
+}
+
 /// What came of it.
 #[derive(Clone)]
 pub struct Answer {
@@ -52,6 +59,13 @@ pub struct Answer {
     pub id: u64,
     /// `None`: it was not computed.
     pub tag: Option<Tag>,
+}
+
+/// Without the tag.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// What a worker is good for.

@@ -1,6 +1,6 @@
 //! The handle of one worker, for whoever carries its frames.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use tokio::sync::Notify;
 
@@ -15,6 +15,12 @@ pub struct Link {
     pub(crate) gate: Arc<Gate>,
     pub(crate) number: u64,
     pub(crate) bell: Arc<Notify>,
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("number", &self.number).finish_non_exhaustive()
+    }
 }
 
 impl Link {

@@ -129,6 +129,38 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
     assert!(place.unwrap() <= 2, "{:?}", stage.begun());
 }
 
+/// Red where what is too much, in today's costs, is asked of a queue in those of when it came: there is more too much than it has
+/// booked, nobody has to give, and one address keeps all others out until its flood is gone.
+#[tokio::test]
+async fn a_flood_gives_room_although_all_of_it_became_dearer() {
+    for (pace, stay) in [(800.0, 49), (1600.0, 24)] {
+        let stage = Stage::closed();
+        let hasher = stage.hasher(Settings { max_wait: Duration::from_millis(100), ..narrow() });
+        let first = stage.occupy(&hasher);
+        stage.skip(&hasher, Duration::from_millis(1));
+        let mut flood: Vec<_> = (0..100).map(|_| ask(&hasher, key("main", 1), usual(), "flood")).collect();
+        assert!(flood.iter_mut().all(|job| now(job).is_none()));
+        // Twice, and four times, what was expected when it was let in.
+        hasher.gate().know(std::iter::once((usual().into(), &[Some(pace); 5][..])));
+        assert!(hasher.state().expected_wait >= Duration::from_millis(200));
+        assert!(hasher.crowded(&key("main", 1), 1.0).is_some() && hasher.crowded(&key("main", 2), 1.0).is_none());
+        let mut other = ask(&hasher, key("main", 2), usual(), "other");
+        assert!(now(&mut other).is_none());
+        let gone: Vec<_> = (0..).zip(&mut flood).filter_map(|(at, job)| now(job).map(|_| at)).collect();
+        assert_eq!(gone, Vec::from_iter(stay..100), "the last to come");
+        let again = ask(&hasher, key("main", 1), usual(), "again").await;
+        assert!(matches!(again, Err(Refusal::Busy { .. })), "the flood itself gets no room");
+        assert_eq!(hasher.state().waiting, stay + 1);
+        stage.permit(None);
+        assert!(first.await.is_ok() && other.await.is_ok());
+        for job in flood.into_iter().take(stay) {
+            assert!(job.await.is_ok());
+        }
+        let place = stage.begun().iter().position(|password| password == "other");
+        assert!(place.unwrap() <= 2, "{:?}", stage.begun());
+    }
+}
+
 /// Red where the next spelling is admitted once the last was tried: a guess would wait several times, and be refused in the middle.
 /// And where all of them have to fit into the budget: an idle pool would never take them in.
 #[tokio::test]

@@ -63,9 +63,20 @@ enum Book {
     Outside,
 }
 
-/// An address, a book, and whether it is of what another site's pages had browsers send: none of them keeps its visitors, and
-/// whoever shares their address, out.
-type Account = (AddressKey, Book, bool);
+/// Who had a request sent, as far as a browser says it (Fetch Metadata, W3C). Each is counted by itself: no page of another site
+/// keeps its visitors, and whoever shares their address, out of the pages here, or out of the applications that they use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sender {
+    /// Whoever came: through a page of ours, by a link, with a program.
+    Visitor,
+    /// A script of a registered application, on a page of its own.
+    Application,
+    /// Any other page of another site.
+    Foreign,
+}
+
+/// An address, a book, and whose requests it is about.
+type Account = (AddressKey, Book, Sender);
 
 /// Counted as failed, and as refused where that may come of it, until it is known how it went.
 pub struct Debt {
@@ -154,8 +165,8 @@ impl Admission {
         self.commands.enter().await
     }
 
-    /// Counts a request of a client as failed before it is worked on, for its address, and apart where a page of another site had it
-    /// sent; [`Admission::settle`] takes that back. What is always answered counts where it fails, too. `inside` tells whether it
+    /// Counts a request of a client as failed before it is worked on, for its address, and apart by who had it sent;
+    /// [`Admission::settle`] takes that back. What is always answered counts where it fails, too. `inside` tells whether it
     /// says that it is of a session or has a token, which may be made up.
     ///
     /// # Errors
@@ -163,7 +174,7 @@ impl Admission {
     pub fn owe(
         &self,
         pace: Pace,
-        (client, embedded): (&Client, bool),
+        (client, sender): (&Client, Sender),
         inside: impl FnOnce() -> bool,
     ) -> Result<Option<Debt>, Fault> {
         let (Some(failures), Some(address)) = (&self.failures, client.key()) else { return Ok(None) };
@@ -171,7 +182,7 @@ impl Admission {
             return Ok(None);
         }
         let count = |book| {
-            let account = (address, book, embedded);
+            let account = (address, book, sender);
             failures.count(&account).map(|standing| (account, standing))
         };
         let wrong = match count(Book::Wrong) {
@@ -195,10 +206,10 @@ impl Admission {
         if went != Went::Wrong {
             failures.give_back(&wrong.0, &wrong.1);
         }
-        let (address, _, embedded) = wrong.0;
+        let (address, _, sender) = wrong.0;
         // As long as those outside are not over it: what is made up would never be.
         let outside =
-            (went == Went::Stranger).then(|| failures.count(&(address, Book::Outside, embedded)).ok()).flatten();
+            (went == Went::Stranger).then(|| failures.count(&(address, Book::Outside, sender)).ok()).flatten();
         let is_kept = went == Went::Refused || went == Went::Stranger && outside.is_none();
         if let Some((account, standing)) = refused.filter(|_| !is_kept) {
             failures.give_back(&account, &standing);
@@ -347,14 +358,17 @@ mod tests {
 
     #[test]
     fn what_a_page_of_another_site_has_sent_keeps_nobody_out() {
-        // red where failures are counted for the address alone: two thousand pictures that are not there would shut it out.
+        // Red where failures are counted for the address alone, or in two books: two thousand pictures that are not there would
+        // shut out whoever is there, or the applications in their browsers.
         let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let client = somebody();
-        let owe = |embedded| admission.owe(Pace::Pages, (&client, embedded), || false);
-        while owe(true).is_ok() {}
-        assert!(owe(false).is_ok());
-        while owe(false).is_ok() {}
-        assert!(owe(true).is_err() && owe(false).is_err());
+        let owe = |sender| admission.owe(Pace::Tokens, (&client, sender), || false);
+        let all = [Sender::Foreign, Sender::Application, Sender::Visitor];
+        for (at, sender) in all.into_iter().enumerate() {
+            while owe(sender).is_ok() {}
+            assert!(all[at + 1..].iter().all(|other| owe(*other).is_ok()), "{sender:?}");
+        }
+        assert!(all.into_iter().any(|sender| owe(sender).is_err()), "and each of them is bound by its own");
     }
 
     #[test]
@@ -363,7 +377,7 @@ mod tests {
         let client = somebody();
         let fresh = || admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let went = |admission: &Admission, pace, inside, went| {
-            let owed = admission.owe(pace, (&client, false), || inside).ok()?;
+            let owed = admission.owe(pace, (&client, Sender::Visitor), || inside).ok()?;
             owed.map(|debt| admission.settle(debt, went))
         };
         let may = |admission: &Admission, pace, inside| went(admission, pace, inside, Went::Well).is_some();

@@ -2,6 +2,7 @@
 
 use super::BootError;
 use crate::config::Config;
+use crate::database::{Found, address};
 use crate::journal;
 use crate::private::{self, Unread};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -11,6 +12,9 @@ use std::time::Duration;
 
 /// What is in a data folder that was used before: the database, or what a node on another database keeps.
 const OURS: [&str; 4] = ["portiere.db", "master.key", "node.lock", "portiere.sock"];
+
+/// What a node saw last of the end of the audit log.
+const MARK: &str = "audit.mark";
 
 /// How often it is tried again to have the folder, which somebody else may have for a moment.
 const TRIES: u32 = 20;
@@ -79,8 +83,26 @@ fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(database.parent()?).ok()?.flatten();
     let left = |name: &str| name == log || name.starts_with(&aside);
     let beside = entries.filter(|entry| entry.file_name().to_str().is_some_and(left)).map(|entry| entry.path()).min();
-    beside
-        .or_else(|| ["audit.mark", journal::FOLDER].map(|name| data.join(name)).into_iter().find(|left| left.exists()))
+    beside.or_else(|| [MARK, journal::FOLDER].map(|name| data.join(name)).into_iter().find(|left| left.exists()))
+}
+
+/// Refuses a server that has nothing of ours to a node that has worked on a database: an empty one in the place of that would be
+/// filled, and could not be moved or restored to any more. What is `found` of a first start that was cut short is no other's.
+pub(super) fn no_other_before(config: &Config, found: Found) -> Result<(), BootError> {
+    let (data, place) = (&config.server.data, address(config));
+    let (mark, journal) = (data.join(MARK), data.join(journal::FOLDER));
+    let remembers = || found == Found::Nothing && journal::remembers_a_server(data);
+    let left = match found {
+        Found::Realm => return Ok(()),
+        _ if mark.exists() => mark,
+        _ if remembers() => journal,
+        _ => return Ok(()),
+    };
+    Err(BootError::Other(format!(
+        "this node has worked on another database ({} is still there), and {place} has nothing of Portiere: is store.url right, or was \
+         nothing restored there yet? Move that away to begin anew",
+        left.display()
+    )))
 }
 
 /// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
@@ -121,6 +143,35 @@ mod tests {
         std::fs::create_dir(folder.path().join("journal")).unwrap();
         let Err(BootError::Other(why)) = nothing_left_of(&database, folder.path()) else { panic!("it began") };
         assert!(why.contains("journal is still there") && why.contains("store.url"), "{why}");
+    }
+
+    #[test]
+    fn a_node_that_worked_on_a_database_does_not_fill_an_empty_server() {
+        // red without no_other_before in server/boot.rs, hold: the tables were made, and nothing could be moved there any more.
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path();
+        let url = "postgres://u:secret@db.test/new".to_owned();
+        let flags = vec![("data", data.display().to_string()), ("store.url", url)];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let refused = |found| no_other_before(&config, found).err().map(|why| why.to_string());
+        let all = || [Found::Nothing, Found::Tables, Found::Realm].map(refused);
+        assert_eq!(all(), [None, None, None], "the first start");
+        let journal = data.join(journal::FOLDER);
+        std::fs::create_dir(&journal).unwrap();
+        std::fs::write(journal.join("node.json"), r#"{"node":"a"}"#).unwrap();
+        assert_eq!(all(), [None, None, None], "it has acknowledged nothing yet");
+        std::fs::write(journal.join("node.json"), r#"{"node":"a","identity":"7"}"#).unwrap();
+        let [nothing, tables, realm] = all();
+        let why = nothing.unwrap();
+        assert!(why.contains("journal is still there") && why.contains("db.test/new"), "{why}");
+        assert!(
+            !why.contains("secret") && tables.is_none() && realm.is_none(),
+            "a first start that was cut short goes on"
+        );
+        std::fs::write(data.join(MARK), "").unwrap();
+        let [nothing, tables, realm] = all();
+        assert!([nothing, tables].into_iter().flatten().filter(|why| why.contains("audit.mark")).count() == 2);
+        assert_eq!(realm, None, "what was moved or restored is served from");
     }
 
     /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.

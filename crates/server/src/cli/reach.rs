@@ -2,9 +2,11 @@
 
 use super::outcome::{Failure, Reply, say};
 use super::request::{Place, Request};
-use crate::boot::{BootError, Instance};
+use crate::boot::{BootError, FIRST_REALM, Instance};
 use crate::config::Config;
 use crate::control;
+use crate::database::{Database, Found, address};
+use rules::id::RealmId;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -19,12 +21,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Reach<'a> {
     config: &'a Config,
     here: Option<Instance>,
+    /// What of ours was in the database before this process opened it, once that was looked at.
+    found: Option<Found>,
 }
 
 impl<'a> Reach<'a> {
     /// Nothing is opened yet.
     pub fn new(config: &'a Config) -> Self {
-        Reach { config, here: None }
+        Reach { config, here: None, found: None }
     }
 
     /// Has a request carried out: by the server if one listens, else on the database, which this process then holds.
@@ -55,14 +59,17 @@ impl<'a> Reach<'a> {
         }
     }
 
-    async fn open(&self, request: &Request) -> Result<Option<Instance>, Failure> {
+    async fn open(&mut self, request: &Request) -> Result<Option<Instance>, Failure> {
         let data = &self.config.server.data;
         names_its_database(self.config)?;
-        let missing = self.config.database().is_some_and(|file| !file.exists());
-        if missing && !request.begins() {
-            let data = data.display();
-            return Err(Failure::Failed(format!("there is no database in {data}; is --data right?")));
+        let found = match self.found {
+            Some(found) => found,
+            None => found(self.config, Database::open(self.config)).await?,
+        };
+        if found != Found::Realm && !request.begins() {
+            return Err(Failure::Failed(missing(self.config, found)));
         }
+        self.found = Some(found);
         // A server that runs carries this out for root, too.
         own(data).map_err(|why| match why {
             Failure::Failed(why) => Failure::Failed(format!("{why}, or start their server")),
@@ -70,11 +77,8 @@ impl<'a> Reach<'a> {
         })?;
         match Box::pin(Instance::open(self.config, None)).await {
             Ok(instance) => {
-                if missing {
-                    let data = data.canonicalize().unwrap_or_else(|_| data.clone());
-                    // Not what whoever has a server elsewhere meant.
-                    let data = data.display();
-                    say(&format!("a new database was made in {data}: is that the --data of your server?"));
+                if found != Found::Realm {
+                    say(&begun(self.config));
                 }
                 Ok(Some(instance))
             }
@@ -88,6 +92,49 @@ impl<'a> Reach<'a> {
         if let Some(instance) = self.here {
             instance.close().await;
         }
+    }
+}
+
+/// What of ours is in the database that is named, before anything is made: whether a file is there, and what a server says that is
+/// `opened` for it.
+async fn found(config: &Config, opened: impl Future<Output = Result<Database, BootError>>) -> Result<Found, BootError> {
+    match config.database() {
+        Some(file) => Ok(if file.exists() { Found::Realm } else { Found::Nothing }),
+        None => opened.await?.found(&RealmId::from(FIRST_REALM)).await,
+    }
+}
+
+/// Refuses a database in which nothing of ours is, as `opened` finds.
+pub async fn must_be_there(
+    config: &Config,
+    opened: impl Future<Output = Result<Database, BootError>>,
+) -> Result<(), Failure> {
+    match found(config, opened).await? {
+        Found::Realm => Ok(()),
+        less => Err(Failure::Failed(missing(config, less))),
+    }
+}
+
+/// Why a command that begins nothing is not carried out.
+fn missing(config: &Config, found: Found) -> String {
+    match (config.database(), found) {
+        (Some(_), _) => format!("there is no database in {}; is --data right?", config.server.data.display()),
+        (None, Found::Tables) => {
+            format!("there is nothing in the tables of Portiere in {}; is store.url right?", address(config))
+        }
+        (None, _) => format!("there is nothing of Portiere in {}; is store.url right?", address(config)),
+    }
+}
+
+/// Where one has begun: that is not what whoever has a server elsewhere meant.
+fn begun(config: &Config) -> String {
+    let data = &config.server.data;
+    match config.database() {
+        Some(_) => {
+            let data = data.canonicalize().unwrap_or_else(|_| data.clone());
+            format!("a new database was made in {}: is that the --data of your server?", data.display())
+        }
+        None => format!("Portiere was set up in {}: is that the store.url of your server?", address(config)),
     }
 }
 

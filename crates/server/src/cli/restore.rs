@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply, say};
-use super::reach::{names_its_database, own};
+use super::reach::{must_be_there, names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use crate::database::Database;
@@ -128,9 +128,7 @@ impl Restore {
         names_its_database(config)?;
         // Who may not look finds nothing.
         own(data)?;
-        if config.database().is_some_and(|file| !file.exists()) {
-            return Err(Failure::Failed(format!("there is no database in {}; is --data right?", data.display())));
-        }
+        must_be_there(config, Database::connect(config)).await?;
         self.confirm(&mut Input::of_process())?;
         let instance = match Box::pin(Instance::open(config, None)).await {
             Err(BootError::InUse) => return Err(serves(data)),

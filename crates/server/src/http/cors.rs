@@ -7,6 +7,7 @@ use super::error::Refusal;
 use super::reply;
 use crate::admission::Pace;
 use crate::metrics::Refused;
+use app::Fault;
 use axum::body::Body;
 use axum::extract::State;
 use axum::handler::Handler;
@@ -15,14 +16,27 @@ use axum::response::Response;
 use hyper::header::{self, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 
+#[cfg(test)]
+mod tests;
+
 /// For public metadata.
 pub async fn everybody(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
-    let mut response = match request.method() == Method::OPTIONS {
-        true => preflight(async |_: Door, _: Body| Ok(allow("GET", "*"))).call(request, site).await,
+    let asks = request.method() == Method::OPTIONS;
+    let is_known = |origin: String| Readers::Registered.included(&site, &origin);
+    let mut response = match asks && origin(request.headers()).is_some_and(is_known) {
+        true => allow("GET", "*"),
+        false if asks => preflight(async |_: Door, _: Body| Ok(allow("GET", "*"))).call(request, site).await,
         false => next.run(request).await,
     };
-    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    opened(&mut response);
     response
+}
+
+/// Lets everybody read an answer, and when to come back.
+pub fn opened(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
 /// For endpoints that an application in a browser calls with its own credentials.
@@ -48,13 +62,13 @@ pub enum Readers {
 }
 
 impl Readers {
-    /// Nobody is among them while it cannot be known.
-    async fn include(self, site: &Site, origin: &str) -> bool {
-        let known = match self {
+    /// Where the database cannot say, as far as it is known here.
+    async fn include(self, site: &Site, origin: &str) -> Result<bool, Fault> {
+        let asked = match self {
             Readers::Registered => site.app.is_registered_origin(origin).await,
             Readers::FirstParty => site.app.is_first_party_origin(origin).await,
         };
-        known.unwrap_or(false)
+        asked.or_else(|fault| if self.included(site, origin) { Ok(true) } else { Err(fault) })
     }
 
     /// As far as it is known here.
@@ -67,9 +81,11 @@ impl Readers {
 
     fn allowance(self) -> Response {
         match self {
-            // Swagger UI sends the last with each token request.
+            // Swagger UI sends the last with each token request, and some libraries with every request.
             Readers::Registered => allow("GET, POST", "authorization, content-type, dpop, x-requested-with"),
-            Readers::FirstParty => allow("GET, POST, PATCH", "authorization, content-type, x-csrf-token"),
+            Readers::FirstParty => {
+                allow("GET, POST, PATCH", "authorization, content-type, x-csrf-token, x-requested-with")
+            }
         }
     }
 }
@@ -79,8 +95,13 @@ pub const EXPOSED: &str =
     "www-authenticate, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, x-request-id";
 
 /// The answer, to a preflight or of the door behind, and whether its origin may read it. Nothing is asked of the database for
-/// whom no door lets in: whether they may read that is answered from memory, and a preflight takes a place as any request
-/// does, and counts as a failure where it is refused.
+/// whom no door lets in: whether they may read that is answered from memory.
+///
+/// So is the preflight of an origin that is known, which costs nothing then and is not counted: a browser that had it refused
+/// (429, 503) would tell its page of a failed fetch, and not when to come back. What is remembered may be of before: an
+/// application that was removed since may have its request sent, which is judged anew, as is whether its answer may be read. Any
+/// other preflight takes a place as every request does, and counts as a failure where it is refused; while it cannot be known
+/// whose it is, nothing is held against anybody.
 pub async fn answer(
     (site, request, next): (&Site, Request<Body>, Next),
     origin: Option<&str>,
@@ -91,20 +112,27 @@ pub async fn answer(
         let response = next.run(request).await;
         let refused = response.extensions().get::<Refused>();
         let put_off = matches!(refused, Some(Refused::Busy | Refused::Rate | Refused::Database));
-        let allowed = if put_off { readers.included(site, origin) } else { readers.include(site, origin).await };
+        let allowed = match put_off {
+            true => readers.included(site, origin),
+            false => readers.include(site, origin).await.unwrap_or(false),
+        };
         return (response, allowed);
+    }
+    if readers.included(site, origin) {
+        return (readers.allowance(), true);
     }
     let origin = origin.to_owned();
     let judged = async move |door: Door, _: Body| match readers.include(&door.site, &origin).await {
-        true => Ok(readers.allowance()),
-        false => Ok(reply::plain(StatusCode::FORBIDDEN, "text/plain", "")),
+        Ok(true) => Ok(readers.allowance()),
+        Ok(false) => Ok(reply::plain(StatusCode::FORBIDDEN, "text/plain", "")),
+        Err(fault) => Err(Refusal::Fault(fault)),
     };
     let response = preflight(judged).call(request, site.clone()).await;
     let allowed = response.status() == StatusCode::NO_CONTENT;
     (response, allowed)
 }
 
-/// A preflight is a request: it is counted, and takes a place.
+/// A preflight of whom we do not know is a request: it is counted, and takes a place.
 fn preflight<A>(judge: A) -> Told<A, Refusal> {
     json(Pace::Tokens, judge)
 }

@@ -85,8 +85,8 @@ impl Door {
 
     /// Counts it as failed before it is worked on.
     fn owe(&self, pace: Pace) -> Result<Option<Debt>, Fault> {
-        let Visit { client, embedded, .. } = &self.visit;
-        self.site.admission.owe(pace, (client, *embedded), || self.is_inside())
+        let Visit { client, sender, .. } = &self.visit;
+        self.site.admission.owe(pace, (client, *sender), || self.is_inside())
     }
 
     /// What a form sent, as far as it is there.

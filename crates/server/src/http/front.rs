@@ -2,6 +2,7 @@
 
 use super::Site;
 use super::api::problem::{Kind, Problem};
+use super::cors;
 use super::door::{Door, page};
 use super::error::{Refusal, for_programs};
 use super::reply::{self, Forms};
@@ -33,6 +34,10 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Room for the headers of an answer, so that it is made once.
 const HEADERS: usize = 16;
 
+/// Where metadata is looked for, below whatever path. Who has our address wrong finds none, and is told so: a page that could not
+/// read that would take it for a fault of CORS.
+const WELL_KNOWN: &str = "/.well-known/";
+
 const NO_HOST: &str = "the request has to name one host";
 
 const PADDED: &str = "a header's value begins or ends with white space";
@@ -54,6 +59,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
     let known = is_ours(&site, peer.tls || visit.client.via_proxy, &request);
+    let of_metadata = request.uri().path().contains(WELL_KNOWN);
     // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
     // a sign-in in windows that they keep a handle to, so those have none.
     let of_account = is_of(&site, "/account", request.uri().path());
@@ -74,6 +80,9 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     finish(&site, &visit, &mut response);
     if of_account {
         reply::set(response.headers_mut(), COOP, "same-origin");
+    }
+    if of_metadata && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST) {
+        cors::opened(&mut response);
     }
     let (took, status) = (began.elapsed(), response.status().as_u16());
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());

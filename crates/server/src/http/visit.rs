@@ -2,6 +2,8 @@
 
 use super::Site;
 use super::cookies::Name;
+use super::cors;
+use crate::admission::Sender;
 use crate::net::{Client, Peer, client_address};
 use crate::pages::{Brand, Chrome, Language};
 use app::browser::{Browser, Unproved};
@@ -18,8 +20,8 @@ pub struct Visit {
     pub request_id: Arc<str>,
     /// Who sent it.
     pub client: Client,
-    /// Whether a page of another site had a browser send it, other than by leading there.
-    pub embedded: bool,
+    /// Who had it sent.
+    pub sender: Sender,
     /// How it may be asked for the credentials of a client.
     pub asking: Asking,
     /// The response's CSP nonce.
@@ -34,7 +36,7 @@ impl Visit {
             request_id: base64url(&chance[..12]).into(),
             nonce: base64url(&chance[12..28]).into(),
             client: client_address(peer, headers, &site.proxies),
-            embedded: is_embedded(headers),
+            sender: sender(headers, |origin| site.app.was_registered_origin(origin)),
             asking: Asking::of(headers),
         })
     }
@@ -93,35 +95,71 @@ impl Asking {
     }
 }
 
-/// What a browser says of a request that a page of another site had it send: a picture, a script, a frame, a fetch (Fetch
-/// Metadata, W3C). Who sends that header without being a browser has its failures counted there, too.
-fn is_embedded(headers: &HeaderMap) -> bool {
+/// What a browser says of a request that a page of another site had it send, other than by leading there: a picture, a script, a
+/// frame, a fetch (Fetch Metadata, W3C). A script, and the preflight before it, comes with the origin of its page, which no other
+/// page can name: that of an application tells its requests from what whoever embeds. Who sends such headers without being a
+/// browser has failures counted in the name of either for its own address, and for nobody else's. `is_known` is asked before
+/// anything is counted, so it may cost nothing.
+fn sender(headers: &HeaderMap, is_known: impl FnOnce(&str) -> bool) -> Sender {
     let said = |name| headers.get(name).map(|value: &HeaderValue| value.as_bytes());
-    let foreign = matches!(said("sec-fetch-site"), Some(b"cross-site" | b"same-site"));
-    let leads = said("sec-fetch-mode") == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
-    foreign && !leads
+    let mode = said("sec-fetch-mode");
+    let leads = mode == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
+    match said("sec-fetch-site") {
+        Some(b"cross-site" | b"same-site") if !leads => {
+            let is_own = mode == Some(b"cors") && cors::origin(headers).is_some_and(|origin| is_known(&origin));
+            if is_own { Sender::Application } else { Sender::Foreign }
+        }
+        _ => Sender::Visitor,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// As a browser, or whoever, sends it.
+    fn sent((site, mode, dest): (Option<&str>, &str, &str), origins: &[&str]) -> Sender {
+        let mut headers = HeaderMap::new();
+        let value = |text| HeaderValue::from_str(text).unwrap();
+        site.map(|site| headers.insert("sec-fetch-site", value(site)));
+        headers.insert("sec-fetch-mode", value(mode));
+        headers.insert("sec-fetch-dest", value(dest));
+        for origin in origins {
+            headers.append(ORIGIN, value(origin));
+        }
+        sender(&headers, |origin| origin == "https://app.test")
+    }
+
     #[test]
     fn what_a_page_of_another_site_embeds_is_told_from_what_it_leads_to() {
-        for (site, mode, dest, embedded) in [
-            (Some("cross-site"), "no-cors", "image", true),
-            (Some("same-site"), "cors", "empty", true),
-            (Some("cross-site"), "navigate", "iframe", true),
-            (Some("cross-site"), "navigate", "document", false),
-            (Some("same-origin"), "cors", "empty", false),
-            (Some("none"), "navigate", "document", false),
-            (None, "", "", false),
+        for (said, whose) in [
+            ((Some("cross-site"), "no-cors", "image"), Sender::Foreign),
+            ((Some("same-site"), "cors", "empty"), Sender::Foreign),
+            ((Some("cross-site"), "navigate", "iframe"), Sender::Foreign),
+            ((Some("cross-site"), "navigate", "document"), Sender::Visitor),
+            ((Some("same-origin"), "cors", "empty"), Sender::Visitor),
+            ((Some("none"), "navigate", "document"), Sender::Visitor),
+            ((None, "", ""), Sender::Visitor),
         ] {
-            let mut headers = HeaderMap::new();
-            site.map(|site| headers.insert("sec-fetch-site", HeaderValue::from_static(site)));
-            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-            headers.insert("sec-fetch-dest", HeaderValue::from_static(dest));
-            assert_eq!(is_embedded(&headers), embedded, "{site:?} {mode} {dest}");
+            assert_eq!(sent(said, &[]), whose, "{said:?}");
         }
+    }
+
+    #[test]
+    fn what_an_application_asks_for_is_told_from_what_other_pages_embed() {
+        // Red without `is_own`; and where any origin would do, or one beside another.
+        let app = "https://app.test";
+        for site in ["cross-site", "same-site"] {
+            let by = |mode, origins: &[&str]| sent((Some(site), mode, "empty"), origins);
+            assert_eq!(by("cors", &[app]), Sender::Application, "{site}");
+            for foreign in [&["https://evil.test"][..], &["null"], &[], &[app, app], &[app, "https://evil.test"]] {
+                assert_eq!(by("cors", foreign), Sender::Foreign, "{site} {foreign:?}");
+            }
+            for mode in ["no-cors", "navigate", "websocket", ""] {
+                assert_eq!(by(mode, &[app]), Sender::Foreign, "{site} {mode}");
+            }
+        }
+        assert_eq!(sent((Some("same-origin"), "cors", "empty"), &[app]), Sender::Visitor);
+        assert_eq!(sent((None, "cors", "empty"), &[app]), Sender::Visitor, "a program");
     }
 }

@@ -31,6 +31,13 @@ const MEMORY: &str = "node.json";
 /// ends everything.
 const MOST: usize = 256;
 
+/// Whether the journal of a data folder remembers a server that the node acknowledged for. One that cannot be read is of some.
+pub fn remembers_a_server(data: &Path) -> bool {
+    let kept = fs::read(data.join(FOLDER).join(MEMORY));
+    let memory = kept.map(|text| serde_json::from_slice::<Memory>(&text));
+    memory.is_ok_and(|memory| memory.map_or(true, |memory| memory.identity.is_some()))
+}
+
 /// A journal in a folder of its own.
 pub struct Folder {
     folder: PathBuf,

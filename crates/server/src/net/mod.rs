@@ -24,7 +24,7 @@ pub use caps::{Caps, Cut, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
 pub use serve::serve;
-pub use tls::{TlsError, TlsReload, hear_hangups};
+pub use tls::{TlsError, TlsReload, bared, hear_hangups};
 
 use crate::config::Config;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use super::clock::{Alarm, BODY_AHEAD, Clock, Running};
 use super::refusals::{too_large, too_many};
 use super::watched::Watched;
 use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
-use crate::boot::panic_of;
+use crate::loops::panic_of;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::body::Incoming;

@@ -179,24 +179,26 @@ impl TlsReload {
     /// What browsers mind about the certificate in force, or will soon, and whether its key is a secret: a sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let named = misnamed(&self.current.read().unwrap_or_else(PoisonError::into_inner).leaf, &self.host);
-        self.outlived().into_iter().chain(named.map(|why| self.about(&why))).chain(self.bared()).collect()
-    }
-
-    /// Whether every user of the machine may read the key, or write it. Other programs share certificates with their keys by
-    /// groups, so that a group is no reason to refuse, and a certificate that works is not one to stop for.
-    fn bared(&self) -> Option<String> {
-        let mode = std::fs::metadata(&self.key).ok()?.mode() & 0o777;
-        let name = self.key.display();
-        (mode & 0o007 != 0).then(|| {
-            format!(
-                "the TLS key in {name} is open to everybody (mode {mode:04o}): make it its owner's alone (chmod 600)"
-            )
-        })
+        self.outlived()
+            .into_iter()
+            .chain(named.map(|why| self.about(&why)))
+            .chain(bared("TLS key", &self.key))
+            .collect()
     }
 
     fn about(&self, why: &str) -> String {
         format!("the TLS certificate in {} {why}", self.certificate.display())
     }
+}
+
+/// Whether every user of the machine may read the key of a certificate, or write it: a sentence. Other programs share certificates
+/// with their keys by groups, so that a group is no reason to refuse, and a certificate that works is not one to stop for.
+pub fn bared(what: &str, key: &Path) -> Option<String> {
+    let mode = std::fs::metadata(key).ok()?.mode() & 0o777;
+    let name = key.display();
+    (mode & 0o007 != 0).then(|| {
+        format!("the {what} in {name} is open to everybody (mode {mode:04o}): make it its owner's alone (chmod 600)")
+    })
 }
 
 /// Keeps SIGHUP from ending the process, from now on. Must run inside the runtime.

@@ -3,7 +3,7 @@
 use super::folder::{Folder, Post};
 use super::identity::{Identity, shown};
 use super::wire::{receive, send};
-use crate::boot::panic_of;
+use crate::loops::panic_of;
 use hasher::argon2::Cost;
 use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms, VERSION};
 use hasher::{FairKey, Hasher, Policy, Settings};
@@ -352,7 +352,7 @@ async fn speak(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boot::without_time;
+    use crate::loops::without_time;
 
     #[test]
     #[should_panic(expected = "timers are disabled")]

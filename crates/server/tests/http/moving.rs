@@ -245,6 +245,139 @@ fn a_backup_made_while_a_move_stands_still_or_after_it_can_be_restored() {
     server.kill();
 }
 
+/// The targets that are servers.
+fn servers(folder: &Path) -> impl Iterator<Item = String> {
+    targets(folder).into_iter().filter(|url| !url.starts_with("sqlite:"))
+}
+
+/// Red without `found` in cli/reach.rs: it made a provider there, and what was to be moved there was refused.
+#[test]
+fn a_command_that_only_reads_makes_nothing_on_an_empty_server() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in servers(folder.path()) {
+        let data = folder.path().join("data");
+        let ended = |line: &[&str]| {
+            let mut command = Command::new(BINARY);
+            command.args(line).arg("--data").arg(&data).env("PORTIERE_STORE_URL", &url).stdin(Stdio::null());
+            let output = command.output().unwrap();
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        for line in [
+            &["user", "list"][..],
+            &["client", "list"],
+            &["keys", "rotate"],
+            &["user", "show", "ada"],
+            &["restore", "--in-place", "--yes"],
+        ] {
+            let (code, told) = ended(line);
+            assert!(code == Some(1) && told.contains("there is nothing of Portiere in"), "{line:?}: {told}");
+            assert!(told.trim_end().ends_with("is store.url right?") && told.lines().count() == 1, "{line:?}: {told}");
+            assert!(!told.contains(url.split(['/', '@']).nth(2).unwrap()), "{told}");
+            assert!(!data.exists(), "{line:?}");
+        }
+        let server = Server::leaked(&[]);
+        server.must(&["move", "--to-file", &file_with(folder.path(), &url), "--yes"], "");
+        server.kill();
+    }
+    for url in servers(folder.path()) {
+        let data = folder.path().join("new");
+        let mut command = Command::new(BINARY);
+        command.args(["group", "add", "staff", "--data"]).arg(&data).env("PORTIERE_STORE_URL", &url);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && told.contains("is that the store.url of your server?"), "{told}");
+        std::fs::remove_dir_all(&data).unwrap();
+    }
+}
+
+/// Red without no_other_before in server/boot.rs, hold: it filled the database, and said that the realm is not there.
+#[test]
+fn a_node_that_worked_on_a_database_leaves_an_empty_server_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in servers(folder.path()) {
+        let server = Server::leaked(&[]);
+        let (app, person) = (App::trusted(server), Person::add(server));
+        let mut browser = Browser::new(server);
+        app.tokens(&mut browser, &person);
+        until("the mark is kept", || server.data().join("audit.mark").exists());
+        assert_eq!(server.stop(), Some(0));
+        for line in [&["serve", "--listen", "127.0.0.1:0"][..], &["group", "add", "staff"], &["migrate"]] {
+            let refused = server.command_with(line, "", &[("PORTIERE_STORE_URL", &url)]);
+            let why = "this node has worked on another database";
+            assert!(refused.code == 1 && refused.err.contains(why), "{line:?}: {}", refused.err);
+        }
+        server.restart();
+        server.must(&["move", "--to-file", &file_with(folder.path(), &url), "--yes"], "");
+        assert_eq!(server.stop(), Some(0));
+        server.set("PORTIERE_STORE_URL", &url);
+        server.restart();
+        assert!(browser.is_signed_in());
+        server.kill();
+    }
+}
+
+/// Red with the name of the target alone in `is_target`, cli/moving/mod.rs: the answer was to set store.url, or to go on.
+#[test]
+fn a_move_is_given_up_whatever_its_target_is_called_now() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in servers(folder.path()) {
+        let alias =
+            format!("{url}?{}", if url.starts_with("mysql:") { "ssl-mode=disabled" } else { "sslmode=disable" });
+        let server = Server::leaked(&[]);
+        server.must(&["move", "--to-file", &file_with(folder.path(), &url), "--yes"], "");
+        let again = server.must(&["move", "--to-file", &file_with(folder.path(), &alias), "--yes"], "");
+        assert!(again.contains("already"), "{again}");
+        server.must(&["move", "--abort", "--to-file", &file_with(folder.path(), &alias), "--yes"], "");
+        assert_eq!(state(server), Value::Null);
+        Person::add(server);
+        server.kill();
+    }
+    let server = Server::leaked(&[]);
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    let (to, other) = (refusing(&at("full.db")), format!("sqlite:{}", at("other.db").display()));
+    Person::add(server);
+    assert_eq!(server.command(&["move", "--to", &to, "--yes"], "").code, 1);
+    for line in [&["move", "--to", &other, "--yes"][..], &["move", "--abort", "--to", &other, "--yes"]] {
+        let refused = server.command(line, "");
+        let why = format!("--to names {other}, and this move goes to {to}: name {to} as it was named then");
+        assert!(refused.code == 1 && refused.err.contains(&why), "{line:?}: {}", refused.err);
+    }
+    assert!(!at("other.db").exists());
+    server.must(&["move", "--abort", "--to", &to, "--yes"], "");
+    server.kill();
+}
+
+/// Red without Orders in `go`, cli/moving/mod.rs: the signal ends it without a word.
+#[test]
+fn a_move_that_is_interrupted_says_what_that_means() {
+    use rustix::process::{Pid, Signal, kill_process};
+    if !on_file() {
+        return;
+    }
+    let tell = |pid: u32, signal| kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::leaked(&[]);
+    // It holds the file, and closes it to no writes.
+    server.pids().into_iter().for_each(|pid| tell(pid, Signal::STOP));
+    let mut command = Command::new(BINARY);
+    command.args(["move", "--yes", "--to", &format!("sqlite:{}", folder.path().join("new.db").display()), "--data"]);
+    command.arg(server.data()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let moving = command.spawn().unwrap();
+    let heard = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", moving.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
+    };
+    until("it hears SIGINT", heard);
+    tell(moving.id(), Signal::INT);
+    let output = moving.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("interrupted while writes to sqlite:") && told.contains("--abort"), "{told}");
+    server.pids().into_iter().for_each(|pid| tell(pid, Signal::CONT));
+    server.kill();
+}
+
 /// Red without `vacant` in `Target::open` or `Database::open`: nothing is made in a database that is somebody else's.
 #[test]
 fn a_database_of_somebody_else_is_left_as_it_is() {

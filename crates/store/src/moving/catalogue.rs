@@ -172,6 +172,6 @@ pub(super) async fn is_unfenced(engine: &dyn Engine) -> Result<bool, Trouble> {
 }
 
 /// Whether there is such a table.
-pub(super) async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
+pub async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
     Ok(names(engine).await?.iter().any(|name| name == table))
 }

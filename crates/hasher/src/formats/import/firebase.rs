@@ -1,5 +1,7 @@
 //! Firebase Authentication's export.
 
+use std::fmt;
+
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::{ParseError, Stored, json::WHOLE, key_id};
@@ -15,6 +17,13 @@ pub struct Firebase {
     signer: KeyId,
     separator: Vec<u8>,
     cost: Cost,
+}
+
+/// Without the salt separator, which goes into every salt.
+impl fmt::Debug for Firebase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Firebase").field("signer", &self.signer).finish_non_exhaustive()
+    }
 }
 
 impl Firebase {

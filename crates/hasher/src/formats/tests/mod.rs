@@ -3,7 +3,7 @@
 mod imports;
 mod lengths;
 mod new_hashes;
-mod nul;
+mod nuls;
 mod prints;
 mod refusals;
 mod shapes;

@@ -3,16 +3,17 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use super::{ALICE, keys, parse, vectors::VECTORS};
+use super::{ALICE, id, keys, parse, vectors::VECTORS};
 use crate::{
-    argon2::H0,
+    argon2::{Cost, H0},
     bcrypt,
     formats::{
         Digest,
-        import::{self, Fast, Imported, Salted},
+        import::{self, Fast, Firebase, Imported, Salted},
         text,
     },
     job::Input,
+    remote::frame::{Answer, Ask},
 };
 
 /// Bytes as a derived `Debug` would print some of them.
@@ -49,6 +50,10 @@ fn nothing_prints_a_salt_or_a_tag() {
     }
     shown(format!("{:?}", H0::from_bytes(&[b's'; 64])));
     shown(format!("{:?}", import::Salted::Not));
+    let project = Firebase::new(id(b"fb"), &STANDARD.encode(secret), 8, 14).unwrap();
+    shown(format!("{project:?}"));
+    let ask = Ask { id: 1, cost: Cost::new(64, 1, 1).unwrap(), tag_bytes: 18, h0: H0::from_bytes(&[b's'; 64]) };
+    shown(format!("{ask:?} {:?}", Answer { id: 1, tag: Some(Zeroizing::new(secret.to_vec())) }));
 }
 
 /// What follows from a password is wiped by its type, and was never in a piece of memory that was too small for it and

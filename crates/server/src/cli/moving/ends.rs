@@ -4,9 +4,9 @@ use crate::boot::BootError;
 use crate::cli::outcome::{Failure, Outcome, Reply};
 use crate::cli::reach::own;
 use crate::cli::request::Request;
-use crate::config::{Config, StoreUrl, Value as _};
+use crate::config::{Config, StoreUrl};
 use crate::control;
-use crate::database::Database;
+use crate::database::{Database, address};
 use app::App;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -82,9 +82,9 @@ async fn perform(engine: &dyn Engine, act: &Act) -> Result<String, Trouble> {
 
 /// What a database is called: its URL without a password, its file with its whole path.
 fn name(config: &Config) -> String {
-    match (config.database(), config.store.url.show()) {
-        (Some(file), _) => format!("sqlite:{}", absolute(&file).display()),
-        (None, shown) => shown.unwrap_or_default().trim_matches('"').to_owned(),
+    match config.database() {
+        Some(file) => format!("sqlite:{}", absolute(&file).display()),
+        None => address(config),
     }
 }
 
@@ -229,7 +229,7 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Raw, Sources};
+    use crate::config::{Raw, Sources, Value as _};
 
     #[test]
     fn the_database_that_cannot_be_reached_is_named() {

@@ -8,6 +8,7 @@ pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::facts;
+use crate::boot::Orders;
 use crate::config::{self, Config, Raw, Statements, StoreUrl, Value as _};
 use crate::named_file;
 use clap::{Args, ValueHint};
@@ -120,8 +121,10 @@ impl Moving {
     async fn go(&self, source: &Source<'_>, target: &Target) -> Reply {
         let from = source.reading().await?;
         let out = Marks::read(&*from).await?.out;
-        if let Some(out) = out.as_ref().filter(|out| out.peer != target.name || out.state == Leave::Lifting) {
-            return Err(Failure::Failed(out.sentence()));
+        match &out {
+            Some(out) if out.state == Leave::Lifting => return Err(Failure::Failed(out.sentence())),
+            Some(out) => is_target(target, out).await?,
+            None => {}
         }
         let database = target.open().await?;
         let to = target.named(&database);
@@ -140,20 +143,26 @@ impl Moving {
         }
         let began = Instant::now();
         let fresh = app::entropy::fresh().map_err(Failure::from)?.name("move");
-        let id = source.act(Act::Raise { id: fresh, peer: target.name.clone() }).await?;
-        let bar = Bar::new();
-        let tell = |step| bar.tell(step);
-        let moving = Move { from: &*from, to: &to, id: &id, from_name: &source.name, page: PAGE, tell: &tell };
-        let done = moving.run().await;
-        bar.end();
-        let done = match done {
-            Ok(sums) => source.act(Act::Left { id: id.clone() }).await.map(|_| sums),
-            Err(why) => Err(why.into()),
+        // As it was named first.
+        let peer = out.map_or_else(|| target.name.clone(), |out| out.peer);
+        let mut orders = Orders::listen();
+        let id = tokio::select! {
+            biased;
+            () = orders.next() => return Err(cut_short(&source.name)),
+            raised = source.act(Act::Raise { id: fresh, peer }) => raised?,
         };
+        let done = fill(source, (&*from, &to), &id, orders.next()).await;
         database.close();
         let sums = match done {
             Ok(sums) => sums,
-            Err(why) => return Err(stopped(why, &source.name, is_fenced(&*from).await)),
+            Err(why) => {
+                // Whoever says it twice does not wait for a database that does not answer.
+                let fenced = tokio::select! {
+                    () = orders.next() => true,
+                    fenced = is_fenced(&*from) => fenced,
+                };
+                return Err(stopped(why, &source.name, fenced));
+            }
         };
         Ok(moved((&source.name, &target.name), &id, sums, began.elapsed()))
     }
@@ -171,8 +180,8 @@ impl Moving {
                 let peer = &out.peer;
                 return Err(Failure::Use(format!("say which database is the target ({peer}), or --target-is-gone")));
             }
-            Some(target) if target.name != out.peer => return Err(Failure::Failed(out.sentence())),
             Some(target) => {
+                is_target(target, &out).await?;
                 // A server that runs on it would keep this process off its file.
                 unserved(&*target.looking().await?, &out).await?;
                 Some(target.connect().await?)
@@ -229,6 +238,63 @@ async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
             done => done.map_err(|error| Trouble::from(error).into()),
         },
     }
+}
+
+/// Copies everything, and marks the source as moved, unless it is told to `stop` before that.
+async fn fill(
+    source: &Source<'_>,
+    (from, to): (&dyn Engine, &dyn Engine),
+    id: &str,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Vec<Sum>>, Failure> {
+    let bar = Bar::new();
+    let tell = |step| bar.tell(step);
+    let moving = Move { from, to, id, from_name: &source.name, page: PAGE, tell: &tell };
+    let work = async {
+        let sums = moving.run().await?;
+        source.act(Act::Left { id: id.to_owned() }).await?;
+        Ok(sums)
+    };
+    let done = tokio::select! {
+        biased;
+        () = stop => Err(Failure::Failed("interrupted".into())),
+        done = work => done,
+    };
+    bar.end();
+    done
+}
+
+/// Whether a move goes to this target: by its name, or, where a database has several, by what it says of the move itself.
+async fn is_target(target: &Target, out: &Mark<Leave>) -> Result<(), Failure> {
+    if target.name == out.peer {
+        return Ok(());
+    }
+    let into = match target.looking().await {
+        Ok(engine) => Marks::read(&*engine).await.ok().and_then(|marks| marks.into),
+        Err(_) => None,
+    };
+    match into {
+        Some(into) if into.id == out.id => Ok(()),
+        _ => Err(Failure::Failed(misnamed(&target.name, out))),
+    }
+}
+
+/// What is said of a target that is not known to be that of a move.
+fn misnamed(name: &str, out: &Mark<Leave>) -> String {
+    let peer = &out.peer;
+    let told = format!("--to names {name}, and this move goes to {peer}: name {peer} as it was named then");
+    match out.state {
+        Leave::Left => format!("{}; {told}", out.sentence()),
+        _ => told,
+    }
+}
+
+/// What is said where it is not known whether the source was closed to writes: that may still be done where it was asked for.
+fn cut_short(source: &str) -> Failure {
+    Failure::Failed(format!(
+        "interrupted while writes to {source} were being stopped: portiere move --status says whether the move has begun; if so, \
+         {source} takes no writes until it is run again or given up with --abort"
+    ))
 }
 
 /// Whether a source takes no writes, as far as it can be asked.
@@ -309,6 +375,39 @@ fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Durat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Sources;
+    use store::migrations::MIGRATIONS;
+    use store::sqlite::{Options, Sqlite};
+
+    #[test]
+    fn a_move_that_is_told_to_stop_stops_and_says_so() {
+        // red without `stop` in `fill`: a signal would end it without a word.
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let open = |name: &str| Sqlite::open(Options::at(file(name)), MIGRATIONS).unwrap();
+        let (from, to) = (open("from.db"), open("to.db"));
+        let flags = vec![("data", folder.path().display().to_string())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file("from.db").display()))).unwrap();
+        let source = Source::new(&config, url);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let done = runtime.block_on(fill(&source, (&from, &to), "a move", std::future::ready(())));
+        assert_eq!(done.err(), Some(Failure::Failed("interrupted".into())));
+    }
+
+    #[test]
+    fn a_target_that_is_not_that_of_the_move_is_told_beside_the_one_that_is() {
+        let out = |state| Mark { id: "m".into(), state, peer: "postgres://u@localhost/d".into() };
+        let told = misnamed("postgres://u@127.0.0.1/d", &out(Leave::Fenced));
+        assert!(
+            told.starts_with("--to names postgres://u@127.0.0.1/d, and this move goes to postgres://u@localhost/d: ")
+        );
+        let told = misnamed("sqlite:/b.db", &out(Leave::Left));
+        assert!(
+            told.contains("was moved to postgres://u@localhost/d") && told.contains("--to names sqlite:/b.db"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn a_move_that_stops_says_that_writes_are_still_refused_and_what_helps() {

@@ -12,11 +12,17 @@ use app::logout::Leaving;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
+use hyper::header::HeaderValue;
 
 /// `GET /oauth2/logout`.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let params = extract::query(&door.uri)?;
-    let leaving = door.site.app.logout(&params, &door.browser()).await?;
+    let mut leaving = door.site.app.logout(&params, &door.browser()).await?;
+    if let Leaving::Left { to, .. } = &mut leaving
+        && door.is_framed_without_cookies()
+    {
+        *to = None;
+    }
     Ok(door.leave(&leaving, params.get("ui_locales")))
 }
 
@@ -59,6 +65,15 @@ impl Door {
         let mut response = reply::see_other(&with_query(&self.site, "/oauth2/logout", &locales));
         self.forget_session(&mut response);
         response
+    }
+
+    /// Whether a page of another site shows it within itself, so that no cookie came of a session that may live: to go back would
+    /// tell the application that somebody was signed out. No page of ours is shown there, and the application waits in vain.
+    fn is_framed_without_cookies(&self) -> bool {
+        let said = |name| self.headers.get(name).map(HeaderValue::as_bytes);
+        matches!(said("sec-fetch-dest"), Some(b"iframe" | b"frame"))
+            && said("sec-fetch-site") == Some(b"cross-site")
+            && self.site.session_cookie(&self.headers).is_none()
     }
 
     /// Asks, or goes, or says that nobody is signed in any more.

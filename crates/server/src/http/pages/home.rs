@@ -1,7 +1,7 @@
 //! The front page and "Try it".
 
 use crate::http::door::Door;
-use crate::http::error::Refusal;
+use crate::http::error::{Refusal, for_programs};
 use crate::http::reply::{self, Forms};
 use crate::http::try_it::CLIENT_ID;
 use crate::pages::{HomePage, TryPage, Visitor};
@@ -36,6 +36,7 @@ pub async fn try_it(door: Door, _: Body) -> Result<Response, Refusal> {
 }
 
 /// Any other path.
-pub async fn nothing(_: Door, _: Body) -> Result<Response, Refusal> {
-    Err(Refusal::NotFound)
+pub async fn nothing(door: Door, _: Body) -> Result<Response, Refusal> {
+    let why = "there is nothing at this address: is it below the issuer?";
+    for_programs(&door, StatusCode::NOT_FOUND, why).ok_or(Refusal::NotFound)
 }

@@ -1,7 +1,7 @@
 //! The loops of a server, and what becomes of it when one breaks down.
 
 use super::*;
-use crate::boot::without_time;
+use crate::loops::without_time;
 use crate::net::serve;
 
 #[test]

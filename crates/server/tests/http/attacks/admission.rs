@@ -108,6 +108,38 @@ fn preflights_of_strangers_are_failures_and_devices_that_wait_are_none() {
 }
 
 #[test]
+fn no_page_of_another_site_keeps_applications_from_the_browsers_of_its_visitors() {
+    // Red without Sender::Application in server/http/visit.rs: pictures that are not there would be held against them.
+    let server = limited(&[("PORTIERE_LIMITS_FAILURES_BURST", "5"), ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1")]);
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let own = app.redirect.strip_suffix("/cb").unwrap();
+    let access = app.tokens(&mut Browser::new(server), &person).access;
+    let of_page = |call: Call, mode: &str, dest: &str| {
+        let call = call.header("sec-fetch-site", "cross-site").header("sec-fetch-mode", mode);
+        server.send(&from("203.0.113.40", call.header("sec-fetch-dest", dest)))
+    };
+    let of_script = |call: Call, origin: &str| of_page(call.header("origin", origin), "cors", "empty");
+    let userinfo = || Call::get("/oauth2/userinfo").bearer(&access);
+    // Each node remembers for itself which origins there are.
+    (0..2 * nodes()).for_each(|_| drop(of_script(userinfo(), own).must_be(200)));
+    for at in 0..6 * nodes() {
+        (0..6).for_each(|cat| drop(of_page(Call::get(&format!("/cat{cat}.png")), "no-cors", "image")));
+        (0..6).for_each(|_| drop(of_script(Call::get("/.well-known/none"), "https://evil.test")));
+        let asked = match at % 3 {
+            0 => userinfo(),
+            1 => Call::get("/.well-known/openid-configuration"),
+            _ => Call::new("OPTIONS", "/oauth2/userinfo").header("access-control-request-method", "GET"),
+        };
+        let answer = of_script(asked, own);
+        assert!([200, 204].contains(&answer.status), "{at}: {}", answer.text());
+    }
+    // The pages themselves are bound by what they do.
+    let told = (0..MANY).map(|_| of_script(Call::get("/.well-known/none"), "https://evil.test"));
+    assert!(told.into_iter().any(|answer| answer.status == 429));
+    server.kill();
+}
+
+#[test]
 fn ds_05_devices_of_a_client_that_proves_nothing_are_counted_by_address() {
     // Red without `Counts` in server/http/oauth/device.rs, or in server/http/door.rs, settled.
     let server = limited(&[("PORTIERE_LIMITS_FAILURES_BURST", "5"), ("PORTIERE_LIMITS_FAILURES_PER_ADDRESS", "1")]);
