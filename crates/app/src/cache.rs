@@ -10,7 +10,7 @@ use rules::oauth::first_party::is_admitted;
 use rules::oauth::redirect::{as_sent, origin};
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
 use store::tables::{Questions, clients, keys};
@@ -23,28 +23,56 @@ const TOKENS: usize = 20_000;
 /// Where the pages of applications are. Of those that are disabled, too: what the endpoints say of that is for their pages.
 #[derive(Debug, Default)]
 struct Origins {
-    /// Each with whether a first-party client that may be used lives there.
-    named: HashMap<String, bool>,
+    named: HashMap<String, Tenants>,
     /// Loopback addresses at which an application may have whatever port is free.
-    any_port: HashSet<&'static str>,
+    any_port: HashMap<&'static str, Tenants>,
+}
+
+/// Who lives at an origin, besides applications that are disabled.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tenants {
+    /// An application that may be used.
+    enabled: bool,
+    /// A first-party one that may be used.
+    first_party: bool,
+}
+
+impl Tenants {
+    fn add(&mut self, client: &Client) {
+        self.enabled |= client.is_enabled();
+        self.first_party |= is_admitted(client);
+    }
 }
 
 impl Origins {
     fn add(&mut self, client: &Client) {
         for origin in client.redirect_uris.iter().map(|uri| as_sent(origin(uri))) {
-            *self.named.entry(origin.to_owned()).or_default() |= is_admitted(client);
-            self.any_port.extend(loopback(origin).filter(|_| client.native));
+            self.named.entry(origin.to_owned()).or_default().add(client);
+            if let Some(host) = loopback(origin).filter(|_| client.native) {
+                self.any_port.entry(host).or_default().add(client);
+            }
         }
     }
 
-    /// Whether an application is at `asked`. Its port may be another one where that of its redirect URI may.
+    /// Who is at `asked`, by each way. Its port may be another one where that of a redirect URI may.
+    fn at(&self, asked: &str) -> impl Iterator<Item = &Tenants> {
+        let beside = loopback(asked).and_then(|host| self.any_port.get(host));
+        self.named.get(asked).into_iter().chain(beside)
+    }
+
+    /// Whether an application is at `asked`.
     fn have(&self, asked: &str) -> bool {
-        self.named.contains_key(asked) || loopback(asked).is_some_and(|host| self.any_port.contains(host))
+        self.at(asked).next().is_some()
+    }
+
+    /// Whether one that may be used is.
+    fn have_enabled(&self, asked: &str) -> bool {
+        self.at(asked).any(|tenants| tenants.enabled)
     }
 
     /// Whether a first-party one is there. Its pages come with cookies and passwords: at another port is another page.
     fn have_first_party(&self, asked: &str) -> bool {
-        self.named.get(asked).is_some_and(|first_party| *first_party)
+        self.named.get(asked).is_some_and(|tenants| tenants.first_party)
     }
 }
 
@@ -166,6 +194,11 @@ impl App {
         self.held_origins().is_some_and(|(_, origins)| origins.have(asked))
     }
 
+    /// Whether one that may be used does, as far as that is known.
+    pub fn was_enabled_origin(&self, asked: &str) -> bool {
+        self.held_origins().is_some_and(|(_, origins)| origins.have_enabled(asked))
+    }
+
     /// The same, as far as it is known without asking the database.
     pub fn was_first_party_origin(&self, asked: &str) -> bool {
         self.held_origins().is_some_and(|(_, origins)| origins.have_first_party(asked))
@@ -282,8 +315,10 @@ mod tests {
         let client = Client { first_party: true, disabled_at: Some(Time(1)), ..Client::new("app", Vec::new()) };
         let mut origins = origins_of(client.clone(), "https://app.example/cb");
         assert!(origins.have("https://app.example") && !origins.have_first_party("https://app.example"));
+        assert!(!origins.have_enabled("https://app.example"), "what its page does wrong is no other's");
         let enabled = Client { disabled_at: None, redirect_uris: vec!["https://app.example/cb".to_owned()], ..client };
         origins.add(&enabled);
         assert!(origins.have_first_party("https://app.example"), "another one that lives there");
+        assert!(origins.have_enabled("https://app.example"));
     }
 }

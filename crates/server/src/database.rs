@@ -106,6 +106,23 @@ impl Database {
 
     /// Opens it as it is.
     pub async fn connect(config: &Config) -> Result<Self, BootError> {
+        Database::with(config, config.store.connections).await
+    }
+
+    /// What of ours is in the server that is named, before it is opened to be worked on: its account may have no room for more
+    /// connections than that takes.
+    pub async fn look(config: &Config, realm: &RealmId) -> Result<Found, BootError> {
+        let database = Database::with(config, 2).await?;
+        let found = database.found(realm).await;
+        database.close();
+        found
+    }
+
+    async fn with(config: &Config, connections: usize) -> Result<Self, BootError> {
+        let settings = |config: &Config, url: &str| Settings {
+            connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
+            ..settings(config, url)
+        };
         let other = |error: remote::OpenError| named(config, &error);
         Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => {

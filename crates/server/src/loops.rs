@@ -1,7 +1,9 @@
 //! Loops that run until the process ends.
 
 use std::convert::Infallible;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 /// Never ready. A panic of one of these tasks goes on here, and so ends the process: whoever watches over it starts it anew. A
@@ -13,6 +15,15 @@ pub async fn panic_of<T: 'static>(tasks: &mut JoinSet<T>) -> Infallible {
         }
     }
     std::future::pending().await
+}
+
+/// Does the work of a whole process, and lets go of its threads. What still runs on others, such as a copy of the database, or waits
+/// there for a disk, has had its time, however the work ended: a process that panicked and waits for it would be started anew by
+/// nobody.
+pub fn run_out<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Runs what is to break down, in a runtime without a clock: whoever asks it for the time panics. Bounded, so that what does not
@@ -36,6 +47,20 @@ pub fn without_time<T>(work: impl Future<Output = T>) {
 mod tests {
     use super::*;
     use std::future::pending;
+
+    #[test]
+    fn what_waits_for_a_disk_keeps_no_process_alive_that_broke_down() {
+        // red without catch_unwind in run_out: the runtime would be dropped, and wait for it.
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (over, waits) = std::sync::mpsc::channel::<()>();
+        let work = async move {
+            drop(tokio::task::spawn_blocking(move || waits.recv()));
+            assert!(std::hint::black_box(false), "as it says");
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| run_out(runtime, work)));
+        assert_eq!(ended.unwrap_err().downcast_ref::<&str>(), Some(&"as it says"));
+        drop(over);
+    }
 
     #[test]
     #[should_panic(expected = "timers are disabled")]

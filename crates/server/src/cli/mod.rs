@@ -40,6 +40,7 @@ pub use request::{Place, Request};
 
 use crate::config::{Config, LogFormat, Sources};
 use crate::logs::Logs;
+use crate::loops::run_out;
 use input::Input;
 use outcome::Printer;
 use reach::Reach;
@@ -89,8 +90,8 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
             let config = quiet(&global)?;
             let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
             let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-            let outcome = threads.block_on(Box::pin(command.run(&config)))?;
-            Ok(show(&global, &outcome))
+            let outcome = run_out(threads, Box::pin(command.run(&config)));
+            Ok(show(&global, &outcome?))
         }
         Command::Config(command) => match command.run(global.sources(Vec::new()))? {
             (outcome, None) => Ok(show(&global, &outcome)),

@@ -64,7 +64,7 @@ impl<'a> Reach<'a> {
         names_its_database(self.config)?;
         let found = match self.found {
             Some(found) => found,
-            None => found(self.config, Database::open(self.config)).await?,
+            None => found(self.config).await?,
         };
         if found != Found::Realm && !request.begins() {
             return Err(Failure::Failed(missing(self.config, found)));
@@ -95,21 +95,17 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// What of ours is in the database that is named, before anything is made: whether a file is there, and what a server says that is
-/// `opened` for it.
-async fn found(config: &Config, opened: impl Future<Output = Result<Database, BootError>>) -> Result<Found, BootError> {
+/// What of ours is in the database that is named, before anything is made: whether a file is there, and what a server says.
+async fn found(config: &Config) -> Result<Found, BootError> {
     match config.database() {
         Some(file) => Ok(if file.exists() { Found::Realm } else { Found::Nothing }),
-        None => opened.await?.found(&RealmId::from(FIRST_REALM)).await,
+        None => Database::look(config, &RealmId::from(FIRST_REALM)).await,
     }
 }
 
-/// Refuses a database in which nothing of ours is, as `opened` finds.
-pub async fn must_be_there(
-    config: &Config,
-    opened: impl Future<Output = Result<Database, BootError>>,
-) -> Result<(), Failure> {
-    match found(config, opened).await? {
+/// Refuses a database in which nothing of ours is.
+pub async fn must_be_there(config: &Config) -> Result<(), Failure> {
+    match found(config).await? {
         Found::Realm => Ok(()),
         less => Err(Failure::Failed(missing(config, less))),
     }

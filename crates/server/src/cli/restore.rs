@@ -128,7 +128,7 @@ impl Restore {
         names_its_database(config)?;
         // Who may not look finds nothing.
         own(data)?;
-        must_be_there(config, Database::connect(config)).await?;
+        must_be_there(config).await?;
         self.confirm(&mut Input::of_process())?;
         let instance = match Box::pin(Instance::open(config, None)).await {
             Err(BootError::InUse) => return Err(serves(data)),

@@ -5,6 +5,7 @@ use super::reach::own;
 use crate::boot;
 use crate::config::Config;
 use crate::logs::Logs;
+use crate::loops::run_out;
 use crate::net::hear_hangups;
 use crate::private::is_empty;
 use crate::profile::RUNTIME;
@@ -13,7 +14,6 @@ use rustix::process::{self, Resource, Rlimit, setrlimit};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,10 +52,7 @@ pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Fa
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    let ended = runtime.block_on(Box::pin(boot::run(config, json)));
-    // What still runs on other threads, such as a copy of the database, has had its time.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    Ok(ended?)
+    Ok(run_out(runtime, Box::pin(boot::run(config, json)))?)
 }
 
 /// The threads of the network. The runtime panics where the system gives it none, and then waits for those that it got: that would

@@ -3,6 +3,7 @@
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, harmless};
 use crate::config::{Raw, Size, Value as _};
+use crate::loops::run_out;
 use crate::verifier::{Folder, Identity, Work, enroll, serve};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// What can be done about hash workers.
@@ -339,7 +339,7 @@ impl Serve {
     pub fn run(self) -> Result<(), Failure> {
         let work = Work { threads: self.threads, memory: self.memory };
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let ended = threads.block_on(async {
+        let ended = run_out(threads, async {
             let (stop, stopping) = watch::channel(false);
             let folder = Folder::at(&self.folder);
             let mut orders = crate::boot::Orders::listen();
@@ -354,7 +354,6 @@ impl Serve {
                 () = orders.next() => Ok(()),
             }
         });
-        threads.shutdown_timeout(Duration::from_secs(1));
         ended.map_err(Failure::Failed)
     }
 }

@@ -36,7 +36,7 @@ impl Visit {
             request_id: base64url(&chance[..12]).into(),
             nonce: base64url(&chance[12..28]).into(),
             client: client_address(peer, headers, &site.proxies),
-            sender: sender(headers, |origin| site.app.was_registered_origin(origin)),
+            sender: sender(headers, |origin| site.app.was_enabled_origin(origin)),
             asking: Asking::of(headers),
         })
     }

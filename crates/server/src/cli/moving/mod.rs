@@ -152,18 +152,24 @@ impl Moving {
             raised = source.act(Act::Raise { id: fresh, peer }) => raised?,
         };
         let done = fill(source, (&*from, &to), &id, orders.next()).await;
-        database.close();
+        // On a thread that may be kept waiting: a disk may stand still.
+        let closed = tokio::task::spawn_blocking(move || database.close());
         let sums = match done {
             Ok(sums) => sums,
             Err(why) => {
-                // Whoever says it twice does not wait for a database that does not answer.
+                let fenced = async {
+                    drop(closed.await);
+                    is_fenced(&*from).await
+                };
+                // Whoever says it twice does not wait for a disk or a database that does not answer.
                 let fenced = tokio::select! {
                     () = orders.next() => true,
-                    fenced = is_fenced(&*from) => fenced,
+                    fenced = fenced => fenced,
                 };
                 return Err(stopped(why, &source.name, fenced));
             }
         };
+        closed.await.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(moved((&source.name, &target.name), &id, sums, began.elapsed()))
     }
 

@@ -67,13 +67,12 @@ impl Door {
         response
     }
 
-    /// Whether a page of another site shows it within itself, so that no cookie came of a session that may live: to go back would
-    /// tell the application that somebody was signed out. No page of ours is shown there, and the application waits in vain.
+    /// Whether another page shows it within itself, and no cookie came of a session that may live: it comes only where all pages
+    /// around it are of the same site. To go back would tell the application that somebody was signed out. No page of ours is shown
+    /// there, and the application waits in vain.
     fn is_framed_without_cookies(&self) -> bool {
-        let said = |name| self.headers.get(name).map(HeaderValue::as_bytes);
-        matches!(said("sec-fetch-dest"), Some(b"iframe" | b"frame"))
-            && said("sec-fetch-site") == Some(b"cross-site")
-            && self.site.session_cookie(&self.headers).is_none()
+        let framed = |dest: &HeaderValue| matches!(dest.as_bytes(), b"iframe" | b"frame" | b"object" | b"embed");
+        self.headers.get("sec-fetch-dest").is_some_and(framed) && self.site.session_cookie(&self.headers).is_none()
     }
 
     /// Asks, or goes, or says that nobody is signed in any more.
