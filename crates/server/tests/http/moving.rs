@@ -368,8 +368,9 @@ fn a_move_that_is_interrupted_says_what_that_means() {
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
         caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 0b10 != 0)
     };
+    // Which it does last. One that comes between a handler and who listens to it is heard by nobody.
     until("it hears SIGINT", heard);
-    tell(moving.id(), Signal::INT);
+    tell(moving.id(), Signal::TERM);
     let output = moving.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
