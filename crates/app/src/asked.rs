@@ -1,20 +1,30 @@
-//! Where what is done comes from, so that the audit log can say so.
+//! Where what is done comes from, so that the audit log can say so, and what a request found out on its way.
 
+use crate::rates::Standing;
 use rules::events::Event;
 use rules::login::throttle::counted_as;
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who, or what, asked.
 #[derive(Clone, Debug)]
 enum Source {
     /// A request of that id, from that address.
-    Request(Arc<str>, IpAddr),
+    Request(Arc<str>, IpAddr, Arc<Mutex<Found>>),
     /// Somebody at the machine, by a command; the number of their user there.
     Operator(u32),
     /// Nobody: it was time for it.
     Upkeep,
+}
+
+/// What a request found out, for whatever else belongs to it.
+#[derive(Debug, Default)]
+struct Found {
+    /// The epoch by which it is judged.
+    epoch: Option<i64>,
+    /// How its client stands under the rate that it has.
+    standing: Option<Standing>,
 }
 
 tokio::task_local! {
@@ -23,7 +33,7 @@ tokio::task_local! {
 
 /// Does `work` as part of the request of that id, which came from that address.
 pub fn within<F: Future>(request: Arc<str>, address: IpAddr, work: F) -> impl Future<Output = F::Output> {
-    SOURCE.scope(Some(Source::Request(request, address)), work)
+    SOURCE.scope(Some(Source::Request(request, address, Arc::default())), work)
 }
 
 /// Does `work` for a command of that user of the machine.
@@ -44,9 +54,38 @@ pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
 /// The address that the request came from, as it is counted; empty where nobody's is done.
 pub(crate) fn address() -> String {
     match SOURCE.try_with(Clone::clone) {
-        Ok(Some(Source::Request(_, address))) => counted_as(address),
+        Ok(Some(Source::Request(_, address, _))) => counted_as(address),
         _ => String::new(),
     }
+}
+
+/// What this request found out; nothing where none is answered.
+fn found<T>(with: impl FnOnce(&mut Found) -> T) -> Option<T> {
+    let look = |source: &Option<Source>| match source {
+        Some(Source::Request(_, _, found)) => Some(with(&mut found.lock().unwrap_or_else(PoisonError::into_inner))),
+        _ => None,
+    };
+    SOURCE.try_with(look).ok().flatten()
+}
+
+/// Notes the epoch that this request has read, and by which it is judged.
+pub(crate) fn judged_at(epoch: i64) {
+    found(|found| found.epoch = Some(epoch));
+}
+
+/// The epoch that this request has read already: what else is asked for it need not read it once more.
+pub(crate) fn epoch() -> Option<i64> {
+    found(|found| found.epoch).flatten()
+}
+
+/// Notes how the client of this request stands under its rate.
+pub(crate) fn stands(standing: Standing) {
+    found(|found| found.standing = Some(standing));
+}
+
+/// How the client of this request stands under its rate, where it has one.
+pub fn standing() -> Option<Standing> {
+    found(|found| found.standing).flatten()
 }
 
 /// Notes on an event in which request it happened and from where, or by whom.
@@ -56,7 +95,7 @@ pub(crate) fn sign(event: &mut Event) {
         event.detail.entry("by").or_insert_with(|| who.into());
     };
     match source {
-        Source::Request(id, address) => {
+        Source::Request(id, address, _) => {
             event.request = Some(id.to_string());
             event.address.get_or_insert_with(|| address.to_string());
         }
@@ -82,7 +121,7 @@ mod tests {
             ("2001:db8:0:5::2", "2001:db8:0:5::/64"),
             ("2001:db8:0:6::2", "2001:db8:0:6::/64"),
         ] {
-            let asked = Source::Request("r1".into(), from.parse().unwrap());
+            let asked = Source::Request("r1".into(), from.parse().unwrap(), Arc::default());
             assert_eq!(SOURCE.sync_scope(Some(asked), address), wanted, "{from}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::keyring::Keys;
 use crate::tally::Cached;
-use crate::{App, Fault};
+use crate::{App, Fault, asked};
 use quick_cache::sync::Cache as Bounded;
 use rules::id::ClientId;
 use rules::oauth::client::Client;
@@ -106,6 +106,7 @@ impl App {
     /// A client as it stands at `epoch`, which was read before: a later one is kept under it at worst, and asked for again
     /// at the next.
     pub(crate) async fn client(&self, id: &ClientId, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
+        asked::judged_at(epoch);
         if let Some((at, client)) = self.cache.clients.get(id)
             && at == epoch
         {
@@ -127,6 +128,7 @@ impl App {
 
     /// The signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
+        asked::judged_at(epoch);
         let held = self.cache.keys.read().ok().and_then(|held| held.clone());
         if let Some((at, keys)) = held
             && at == epoch
@@ -140,6 +142,14 @@ impl App {
             *held = Some((epoch, Arc::clone(&keys)));
         }
         Ok(keys)
+    }
+
+    /// Has them read, where they are of another epoch, beside what a request has to wait for in any case. Where they cannot be
+    /// read, who signs is told.
+    pub(crate) async fn have_keys(&self, epoch: i64) {
+        if self.cache.keys.read().is_ok_and(|held| held.as_ref().is_none_or(|(at, _)| *at != epoch)) {
+            drop(self.keys(epoch).await);
+        }
     }
 
     /// The signing keys as they were last read.
@@ -195,7 +205,10 @@ impl App {
     }
 
     async fn origins(&self) -> Result<Arc<Origins>, Fault> {
-        let epoch = self.epoch().await?;
+        let epoch = match asked::epoch() {
+            Some(epoch) => epoch,
+            None => self.epoch().await?,
+        };
         if let Some((at, origins)) = self.held_origins()
             && at == epoch
         {

@@ -3,7 +3,7 @@
 use crate::keyring::Keys;
 use crate::settle::Ahead;
 use crate::stopwatch::{Stage, lap};
-use crate::{App, Fault};
+use crate::{App, Fault, asked};
 use rules::decision::{Change, Decision};
 use rules::events::Rejection;
 use rules::id::FamilyId;
@@ -71,11 +71,14 @@ impl App {
         let proved = self.judge_proof(proof, epoch).await?;
         // Anybody can say that he is a public one.
         let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
-        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential)
-            && let Err(over) = clients.count(&proved.client.id)
-        {
-            self.reject(Rejection::Throttled(Some(proved.client.id.clone()))).await;
-            return Err(Fault::Over(over));
+        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
+            match clients.count(&proved.client.id) {
+                Ok(standing) => asked::stands(standing),
+                Err(over) => {
+                    self.reject(Rejection::Throttled(Some(proved.client.id.clone()))).await;
+                    return Err(Fault::Over(over));
+                }
+            }
         }
         Ok(proved)
     }
@@ -129,15 +132,18 @@ impl App {
     /// A request to the token endpoint. Its client is a fact like what it presents: whoever decides again asks for both
     /// again, and a client that was changed meanwhile is judged by what it may have by then.
     pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
-        let (epoch, presented) = self.look_ahead(params).await?;
-        let proved = match self.prove_client(&proof, epoch).await? {
+        let (epoch, mut presented) = self.look_ahead(params).await?;
+        let (proved, ()) = tokio::join!(self.prove_client(&proof, epoch), self.have_keys(epoch));
+        let proved = match proved? {
             Ok(proved) => proved,
             Err(error) => return Ok(Err(error)),
         };
+        let (used, known) = tokio::join!(self.use_up(&proved), self.know_groups(&proved.client, &mut presented));
         // Whatever comes of the request.
-        if let Err(error) = self.use_up(&proved).await? {
+        if let Err(error) = used? {
             return Ok(Err(error));
         }
+        known?;
         let grant = match params.get("grant_type") {
             None => return Ok(Err(Error::request("grant_type is missing"))),
             Some(name) => match Grant::parse(name) {
@@ -174,7 +180,6 @@ impl App {
         at: (Time, &Fresh),
     ) -> Result<Decision<Tokens, Error>, Fault> {
         let client = &*case.client;
-        self.know_groups(client, &mut case.presented).await?;
         self.know_end(&mut case.presented).await?;
         Ok(match &case.presented {
             Presented::Code(found) => self.redeem(client, params, found.as_ref(), at),
@@ -217,9 +222,13 @@ impl App {
 
     /// The same once more, for a client that was proved: that it was is counted, and an assertion used up, already.
     async fn look_again(&self, params: &Params, proof: &Proof) -> Result<Result<Case, Error>, Fault> {
-        let (epoch, presented) = self.look_ahead(params).await?;
-        let proved = self.judge_proof(proof, epoch).await?;
-        Ok(proved.map(|proved| Case { epoch, client: proved.client, presented }))
+        let (epoch, mut presented) = self.look_ahead(params).await?;
+        let client = match self.judge_proof(proof, epoch).await? {
+            Ok(proved) => proved.client,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.know_groups(&client, &mut presented).await?;
+        Ok(Ok(Case { epoch, client, presented }))
     }
 
     fn redeem(

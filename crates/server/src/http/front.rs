@@ -66,14 +66,18 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
-        match known {
+        let mut response = match known {
             _ if is_coded => page(Pace::Pages, coded).of_no_body().call(request, site.clone()).await,
             _ if is_padded => page(Pace::Pages, padded).of_no_body().call(request, site.clone()).await,
             Some(true) => next.run(request).await,
             // Who comes to no door of ours is counted and takes a place as everybody does.
             Some(false) => page(Pace::Pages, misdirected).of_no_body().call(request, site.clone()).await,
             None => page(Pace::Pages, nameless).of_no_body().call(request, site.clone()).await,
+        };
+        if let Some(standing) = app::asked::standing() {
+            reply::rate_limit(&mut response, &standing);
         }
+        response
     };
     let asked = app::asked::within(Arc::clone(&visit.request_id), visit.client.address, answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;

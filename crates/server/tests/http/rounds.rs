@@ -1,5 +1,6 @@
 //! How often a request waits for its database, where that is a PostgreSQL: counted by something between the two.
 
+use crate::rfc::client_auth::{ASSERTION, Keyed};
 use crate::support::*;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -96,5 +97,48 @@ fn a_token_request_costs_two_round_trips_to_postgresql_and_an_introspection_one(
     let costs =
         [between.least(redemptions, server), between.least(introspections, server), between.least(refreshes, server)];
     assert_eq!(costs, [2, 1, 2], "a redemption, an introspection, a refresh");
+    server.kill();
+}
+
+#[test]
+fn whatever_a_token_request_has_it_costs_three_round_trips_at_the_most() {
+    // red where the groups wait for the assertion to be used up, or the epoch is read once more for the page that asks.
+    let Some((server, between)) = counted() else { return };
+    let (redirect, page) = ("https://keyed.test/cb", "https://keyed.test");
+    let keyed = Keyed::at(
+        server,
+        &[
+            "--redirect-uri",
+            redirect,
+            "--grant",
+            "authorization_code",
+            "--scope",
+            "openid",
+            "--scope",
+            "groups",
+            "--trusted",
+        ],
+    );
+    let keyed = Keyed { app: App { redirect: redirect.to_owned(), ..keyed.app }, ..keyed };
+    let person = Person::add(server);
+    server.must(&["group", "add", "staff"], "");
+    server.must(&["group", "member", "staff", &person.name], "");
+    let mut browser = Browser::of(server, &person);
+    let ask = keyed.app.ask().with("scope", "openid groups").with("claims", r#"{"id_token":{"groups":null}}"#);
+    let calls = [0; 8].map(|_| {
+        let (code, assertion) = (keyed.app.code(&mut browser, &person, &ask), keyed.assertion(&keyed.claims()));
+        let proof = [("client_assertion_type", ASSERTION), ("client_assertion", assertion.as_str())];
+        keyed.app.redemption_with(&code, &proof).header("origin", page)
+    });
+    let cost = |call: Call| {
+        let before = between.rounds.load(SeqCst);
+        let answer = server.send(&call);
+        let cost = between.rounds.load(SeqCst) - before;
+        assert_eq!(answer.header("access-control-allow-origin"), Some(page), "{}", answer.text());
+        assert_eq!(jwt(&Tokens::of(&answer).id).claims["groups"], serde_json::json!(["staff"]));
+        cost
+    };
+    let costs = calls.map(cost);
+    assert_eq!(costs.iter().min(), Some(&3), "{costs:?}");
     server.kill();
 }

@@ -172,6 +172,12 @@ fn a_client_has_a_rate_which_strangers_cannot_use_up() {
     // Two more may come each second, and the first twelve may have taken some.
     let is_refused = |answers: &Vec<u16>| answers.contains(&429);
     assert!(is_refused(&answers) || (0..20).map(|_| batch()).any(|answers| is_refused(&answers)), "{answers:?}");
+    // Red without `stands` in app/token.rs, prove_client: whoever would keep below the rate has to know it.
+    until("one is let in, and told how many more may be", || {
+        let answer = app.post("/oauth2/introspect", &[("token", "x")]);
+        answer.status == 200
+            && ["ratelimit-limit", "ratelimit-remaining"].iter().all(|name| answer.header(name).is_some())
+    });
     // Red without `reject` in app/token.rs, prove_client.
     let refused = server.must(&["audit", "strangers", "--json"], "");
     let rows: Vec<serde_json::Value> = serde_json::from_str(&refused).unwrap();

@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+pub const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// An application with a key of its own.
 pub struct Keyed {
@@ -15,7 +15,10 @@ pub struct Keyed {
 
 impl Keyed {
     pub fn add(options: &[&str]) -> Keyed {
-        let server = default_server();
+        Keyed::at(default_server(), options)
+    }
+
+    pub fn at(server: &'static Server, options: &[&str]) -> Keyed {
         let key = EcKey::make();
         let file = server.folder.join(unique("jwks"));
         std::fs::write(&file, json!({ "keys": [key.jwk("k1")] }).to_string()).unwrap();

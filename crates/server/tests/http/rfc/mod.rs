@@ -2,7 +2,7 @@
 
 mod authorize;
 mod bearer;
-mod client_auth;
+pub mod client_auth;
 mod conformance;
 mod device;
 mod introspect;
