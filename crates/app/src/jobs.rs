@@ -32,6 +32,8 @@ const STRETCH: Duration = Duration::from_secs(20);
 
 /// The job that one node does for all.
 const UPKEEP: &str = "upkeep";
+/// How long keys that have grown old wait, at most, for a moment in which their successors keep nobody waiting.
+const PUT_OFF: Span = Span::hours(6);
 /// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
 pub(crate) const LEASE: Span = Span::seconds(90);
 
@@ -150,9 +152,7 @@ impl App {
         if let Err(fault) = self.write_uses().await {
             tracing::warn!(%fault, "which sessions were used within the last second was not written");
         }
-        if let Err(fault) = self.keep_mark(true).await {
-            tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
-        }
+        self.close_books().await;
         if let Err(error) = self.engine.commit(leases::give_back(&self.realm.id, &self.node)).await {
             tracing::debug!(?error, "the leases of this node were not given back: they run out");
         }
@@ -216,7 +216,8 @@ impl App {
             Ok(lines) => tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling"),
             Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be taken out"),
         }
-        match self.rotate_aged_keys(upkeep.keys).await {
+        let age = if busy() { upkeep.keys + PUT_OFF } else { upkeep.keys };
+        match self.rotate_aged_keys(age).await {
             Ok(made) if made.is_empty() => {}
             Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
             Err(fault) => complaint.tell(&fault, "signing keys could not be looked after"),

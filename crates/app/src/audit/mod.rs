@@ -46,6 +46,8 @@ const ELSEWHERE: Duration = Duration::from_secs(5);
 const REST: Duration = Duration::from_millis(10);
 /// Between two looks at what is too old or too much.
 const RETIRE_EVERY: Duration = Duration::from_secs(20);
+/// How long a node that ends goes on sealing what it leaves.
+const LAST: Duration = Duration::from_secs(2);
 
 /// What an operator chose for the audit log.
 #[derive(Clone, Debug)]
@@ -208,6 +210,27 @@ impl App {
             Sealed::All(_) if !retired => Ok(Step::Idle),
             _ => Ok(Step::More),
         }
+    }
+
+    /// Seals what this process leaves at its end, and keeps the end of the log as it saw it. What waited for the next start could
+    /// be taken out meanwhile, and nothing would show it.
+    pub async fn close_books(&self) {
+        if let Err(fault) = self.seal_rest().await {
+            tracing::debug!(%fault, "the last lines of the audit log wait for whoever seals next");
+        }
+        if let Err(fault) = self.keep_mark(true).await {
+            tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
+        }
+    }
+
+    async fn seal_rest(&self) -> Result<(), Fault> {
+        let began = Instant::now();
+        if self.look_at_end().await?.is_err() || self.cannot_seal().await?.is_some() {
+            return Ok(());
+        }
+        // Where another node is faster it goes on, too.
+        while began.elapsed() < LAST && matches!(self.seal_once().await?, Sealed::Some(1..)) {}
+        Ok(())
     }
 
     /// Takes out the oldest block if its time has come; whether there may be another one.

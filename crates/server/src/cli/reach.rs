@@ -89,9 +89,12 @@ impl<'a> Reach<'a> {
 
     /// Lets go of the database, if this process holds it.
     pub async fn close(self) {
-        if let Some(instance) = self.here {
-            instance.close().await;
+        let Some(instance) = self.here else { return };
+        // Servers have nodes that seal, under a key that may be none of this folder.
+        if self.config.database().is_some() {
+            instance.app.close_books().await;
         }
+        instance.close().await;
     }
 }
 

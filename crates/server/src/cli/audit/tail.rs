@@ -7,6 +7,7 @@ use super::wanted::Wanted;
 use app::App;
 use app::audit::wire;
 use clap::Args;
+use rules::Span;
 use rules::audit::Line;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,8 @@ use store::tables::audit::Place;
 const PAGE: i64 = 1000;
 /// The most lines of a block, of which the first ones may not be wanted.
 const BLOCK: i64 = 256;
+/// Lines are sealed about a second after they were written.
+const LATE: Span = Span::seconds(15);
 
 /// Where to begin, and whether to go on.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -42,8 +45,9 @@ impl Tail {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         let (filter, mut notes) = self.wanted.filter(app).await?;
-        if self.behind.is_some() {
-            notes.clear();
+        match self.behind {
+            Some(_) => notes.clear(),
+            None => notes.extend(late(app).await?),
         }
         let (mut place, limit, newest) = match &self.behind {
             Some((block, line)) => (Place { block: *block, line: line.clone() }, PAGE, i64::MAX),
@@ -73,6 +77,15 @@ impl Tail {
         let (block, line) = next.split_once(' ').unwrap_or((next, ""));
         self.behind = Some((block.parse().unwrap_or(0), line.to_owned()));
     }
+}
+
+/// What is not sealed is not shown: whoever waits for it is told where that does not go on.
+async fn late(app: &App) -> Result<Option<String>, Failure> {
+    let lag = app.audit_lag().await?;
+    Ok((lag.unsealed_for >= LATE).then(|| {
+        let (lines, seconds) = (lag.unsealed, lag.unsealed_for.whole_seconds());
+        format!("{lines} lines wait to be sealed, the first for {seconds} s, and come once they are: portiere audit status says why")
+    }))
 }
 
 /// Nothing comes behind a line that the log does not reach any more, until it is as long again: then some would be left out.
