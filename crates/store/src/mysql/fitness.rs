@@ -8,8 +8,9 @@ use crate::remote::Loss;
 
 /// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
-     'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', \
-     'sync_binlog', 'binlog_format', 'wsrep_on', 'server_uuid', 'server_id', 'hostname', 'port')";
+     'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', \
+     'innodb_flush_method', 'debug_no_sync', 'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on', \
+     'server_uuid', 'server_id', 'hostname', 'port')";
 
 /// What a server says of itself at this moment; only asked where it can say something.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
@@ -163,6 +164,19 @@ fn would_lose(variables: &Answers, status: &Answers) -> Vec<(Loss, String)> {
     if !variables.is_on("innodb_doublewrite") && variables.text("innodb_doublewrite") != "DETECT_AND_RECOVER" {
         set(Loss::Database, "innodb_doublewrite");
     }
+    // The first syncs nothing at all, the second its log alone: what a checkpoint counts as written may not be.
+    match variables.text("innodb_flush_method") {
+        method if method.eq_ignore_ascii_case("nosync") => {
+            set(Loss::Commits, "innodb_flush_method");
+            set(Loss::Database, "innodb_flush_method");
+        }
+        method if method.eq_ignore_ascii_case("littlesync") => set(Loss::Database, "innodb_flush_method"),
+        _ => {}
+    }
+    if variables.is_on("debug_no_sync") {
+        set(Loss::Commits, "debug_no_sync");
+        set(Loss::Database, "debug_no_sync");
+    }
     if !status.text("innodb_redo_log_enabled").is_empty() && !status.is_on("innodb_redo_log_enabled") {
         losses.push((Loss::Database, "the redo log is disabled".to_owned()));
     }
@@ -293,6 +307,7 @@ mod tests {
             (MARIADB, "innodb_doublewrite", "OFF", Loss::Database),
             (MARIADB, "innodb_doublewrite", "fast", Loss::Database),
             (MYSQL, "innodb_doublewrite", "DETECT_ONLY", Loss::Database),
+            (MARIADB, "innodb_flush_method", "littlesync", Loss::Database),
         ] {
             let other = if loss == Loss::Commits { Loss::Database } else { Loss::Commits };
             for accepted in [&[][..], &[other]] {
@@ -300,6 +315,20 @@ mod tests {
                 assert!(why.contains(&format!("{name} = {value}")), "{why}");
             }
             assert_eq!(but(server, name, value, &[other, loss]).unwrap().losses, [loss]);
+        }
+        for (server, name, value) in [
+            (MARIADB, "innodb_flush_method", "nosync"),
+            (MYSQL, "innodb_flush_method", "NOSYNC"),
+            (MARIADB, "debug_no_sync", "ON"),
+        ] {
+            for accepted in [&[][..], &[Loss::Commits], &[Loss::Database]] {
+                let why = but(server, name, value, accepted).unwrap_err();
+                assert!(why.contains(&format!("{name} = {value}")), "{why}");
+            }
+            assert!(but(server, name, value, &[Loss::Commits, Loss::Database]).is_ok());
+        }
+        for method in ["fsync", "O_DSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC"] {
+            assert!(but(MARIADB, "innodb_flush_method", method, &[]).is_ok(), "{method}");
         }
         let disabled = answers(&[("Innodb_redo_log_enabled", "OFF")]);
         assert!(judge(&answers(MYSQL), &disabled, &[Loss::Commits]).unwrap_err().contains("redo log"));
