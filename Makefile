@@ -19,7 +19,7 @@ test-full: ## the same tests with release figures: hours, not minutes
 chaos: ## kill, pause and cut off database servers under load: 20 rounds of each scenario, about three hours
 	@scripts/install-test-tools
 	@cargo build --locked --package server --bin portiere
-	@tests/chaos/run all --rounds 20 $(ARGS)
+	@tests/chaos/run all --rounds 20 --whole $(ARGS)
 
 bench: ## measure the release build, each figure beside its reference
 	@scripts/bench $(ARGS)
@@ -27,8 +27,8 @@ bench: ## measure the release build, each figure beside its reference
 bench-hash: ## measure password hashing beside the argon2, bcrypt and argon2-rust crates
 	@cargo run --release --locked --package hasher --example bench_hash -- $(ARGS)
 
-bench-engines: ## measure the same load on SQLite, PostgreSQL and MariaDB, with two nodes and with the database far away
-	@scripts/bench --only engines $(ARGS)
+bench-engines: ## measure the same load on SQLite, PostgreSQL and MariaDB, with two nodes, with the database far away, and a move
+	@scripts/bench --only engines,move $(ARGS)
 
 bench-overload: ## measure ten times the capacity, crowds of browsers, hostile clients, 2,000 sessions, hash workers
 	@scripts/bench --only overload,w2,workers $(ARGS)

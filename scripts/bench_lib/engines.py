@@ -69,12 +69,14 @@ class Databases:
         stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
 
     def home(self, kind: str, folder: Path) -> Home:
-        if kind == "sqlite":
-            return Home(folder, {}).make()
+        settings = {} if kind == "sqlite" else {"PORTIERE_STORE_URL": self.empty(kind)}
+        return Home(folder, settings).make()
+
+    def empty(self, kind: str) -> str:
+        """The URL of a database with nothing in it, on a server that ends with the stack."""
         self._databases("up", kind, self.folder / kind)
         self.stack.callback(self._databases, "down", self.folder / kind)
-        url = self._databases("database", self.folder / kind, "portiere").strip()
-        return Home(folder, {"PORTIERE_STORE_URL": url}).make()
+        return self._databases("database", self.folder / kind, "portiere").strip()
 
     @staticmethod
     def _databases(*arguments) -> str:

@@ -22,19 +22,21 @@ async def dawdle(port: int) -> None:
 
 
 async def exceed(port: int) -> None:
-    """Bodies of 2 GiB, scopes of 100,000 words, passwords of a mebibyte, in turn."""
+    """Bodies of 2 GiB, scopes of 100,000 words, passwords of a mebibyte, and a scope that is just let in, in turn."""
     form = "content-type: application/x-www-form-urlencoded\r\n"
-    huge = [("/oauth2/token", "content-length: 2147483648", b"a=" + b"b" * 65536),
-            ("/oauth2/device", "transfer-encoding: chunked", b"10000\r\n" + b"c" * 65536 + b"\r\n"),
-            ("/oauth2/token", "content-length: 200010", b"scope=" + b"a+" * 100002),
-            ("/login", "content-length: 1048585", b"password=" + b"p" * 65536)]
+    words = b"client_id=web-rs256&scope=" + b"+".join(b"w%d" % at for at in range(8_000))
+    huge = [("/oauth2/token", "content-length: 2147483648", b"a=" + b"b" * 65536, 16),
+            ("/oauth2/device", "transfer-encoding: chunked", b"10000\r\n" + b"c" * 65536 + b"\r\n", 16),
+            ("/oauth2/token", "content-length: 200010", b"scope=" + b"a+" * 100002, 16),
+            ("/login", "content-length: 1048585", b"password=" + b"p" * 65536, 16),
+            ("/oauth2/device", f"content-length: {len(words)}", words, 1)]
     while True:
-        for path, length, piece in huge:
+        for path, length, piece, times in huge:
             head = f"POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\n{form}{length}\r\n\r\n"
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(head.encode())
-                for _ in range(16):
+                for _ in range(times):
                     writer.write(piece)
                     await writer.drain()
                 writer.close()

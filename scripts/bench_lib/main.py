@@ -9,6 +9,7 @@ from .engines import engines
 from .figures import table, write
 from .growth import growth
 from .measures import REQUESTS, Bench
+from .moving import moving
 from .overload import overload
 from .place import Place
 from .programs import PORTIERE, RELEASE, Failed, build
@@ -30,13 +31,14 @@ MEASURES = {
     "timing": timing,
     "growth": growth,
     "engines": engines,
+    "move": moving,
     "overload": overload,
     "w2": traffic,
     "workers": workers,
 }
 
 # What needs more than the release build: measured only when it is named.
-APART = {"engines", "overload", "w2", "workers"}
+APART = {"engines", "move", "overload", "w2", "workers"}
 
 SMALL = (1000, 5000)
 

@@ -68,7 +68,8 @@ fn who_is_signed_in_stays_so_at_the_new_database() {
         app.revoke(&ended.refresh).must_be(200);
         let code = app.code(&mut browser, &person, &app.ask());
         let named = file_with(folder.path(), &url);
-        let moved = server.must(&["move", "--to-file", &named, "--yes", "--json"], "");
+        // Where there is no terminal nobody is asked.
+        let moved = server.must(&["move", "--to-file", &named, "--json"], "");
         let told: Value = serde_json::from_str(&moved).unwrap();
         assert!(told["rows"].as_u64().unwrap() > 10 && told["tables"].as_array().unwrap().len() > 20, "{moved}");
 

@@ -6,7 +6,7 @@ mod ends;
 use self::bar::Bar;
 pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target};
-use super::outcome::{Failure, Outcome, Reply, mutter};
+use super::outcome::{Failure, Outcome, Reply, mutter, say};
 use super::text::facts;
 use crate::boot::Orders;
 use crate::config::{self, Config, Raw, Statements, StoreUrl, Value as _};
@@ -36,7 +36,7 @@ pub struct Moving {
     /// A file with that URL in its first line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     to_file: Option<PathBuf>,
-    /// Do not ask before writes stop
+    /// Do not ask before writes stop. Nobody is asked where the input is no terminal
     #[arg(long)]
     yes: bool,
     /// Say how far a move is
@@ -126,6 +126,12 @@ impl Moving {
             Some(out) => is_target(target, out).await?,
             None => {}
         }
+        // Before anything is made. Where nobody can be asked, whoever wrote the command is taken at their word: a move can be given
+        // up.
+        if out.is_none() && io::stdin().is_terminal() {
+            let what = "nothing can be written to it until the move is done or given up with --abort";
+            self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;
+        }
         let database = target.open().await?;
         let to = target.named(&database);
         let arrived = moving::examine(&*from, &to, out.as_ref().map(|out| out.id.as_str())).await?;
@@ -138,8 +144,8 @@ impl Moving {
             )));
         }
         if out.is_none() {
-            let what = "nothing can be written to it until the move is done or given up with --abort";
-            self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;
+            // On a server whoever holds a table is waited for.
+            say(&format!("closing {} to writes", source.name));
         }
         let began = Instant::now();
         let fresh = app::entropy::fresh().map_err(Failure::from)?.name("move");
