@@ -315,7 +315,7 @@ pub struct Counts;
 
 /// Whether there was no room for it.
 fn is_put_off(response: &Response) -> bool {
-    matches!(response.extensions().get(), Some(Refused::Busy | Refused::Rate))
+    response.extensions().get().is_some_and(Refused::puts_off)
 }
 
 /// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
@@ -324,8 +324,8 @@ fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response 
     let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());
     let wrong = response.status().is_client_error() && marks.get::<AsExpected>().is_none();
     let went = match refused {
-        Some(Refused::Busy | Refused::Rate) if door.unproved.is_set() => Went::Stranger,
-        Some(Refused::Busy | Refused::Rate) => Went::Refused,
+        Some(refused) if refused.puts_off() && door.unproved.is_set() => Went::Stranger,
+        Some(refused) if refused.puts_off() => Went::Refused,
         _ if wrong || marks.get::<Counts>().is_some() => Went::Wrong,
         _ => Went::Well,
     };

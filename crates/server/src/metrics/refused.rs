@@ -31,3 +31,10 @@ app::labels! {
         WrongHost = "wrong_host",
     }
 }
+
+impl Refused {
+    /// Whether it was told to come back, before anything was done for it.
+    pub fn puts_off(&self) -> bool {
+        matches!(self, Refused::Busy | Refused::Rate)
+    }
+}

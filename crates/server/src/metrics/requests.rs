@@ -59,6 +59,8 @@ struct Place {
 struct Answers {
     statuses: [[AtomicU64; STATUSES.len() + 1]; METHODS.len()],
     times: Buckets,
+    /// The same of those that were told to come back, which takes next to nothing and says nothing of the others.
+    put_off: Buckets,
     /// Nanoseconds in each stage.
     stages: [AtomicU64; Stage::ALL.len()],
 }
@@ -140,12 +142,15 @@ impl Requests {
         }
     }
 
-    /// Calls `with` each route and how long its requests took.
-    pub fn times(&self, mut with: impl FnMut(&str, &Spread)) {
+    /// Calls `with` each route, whether its requests were told to come back, and how long they took.
+    pub fn times(&self, mut with: impl FnMut(&str, &str, &Spread)) {
         for place in self.known() {
-            let spread = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
-            if spread.count > 0 {
-                with(place.name(), &spread);
+            for (put_off, spread) in
+                [("no", place.spread(|shard| &shard.times)), ("yes", place.spread(|shard| &shard.put_off))]
+            {
+                if spread.count > 0 {
+                    with(place.name(), put_off, &spread);
+                }
             }
         }
     }
@@ -156,11 +161,11 @@ impl Requests {
             place.shards.all().map(|shard| shard.stages[stage].load(Relaxed)).sum::<u64>()
         };
         let spent = self.known().map(|place| {
-            let times = Buckets::total(&TIMES, place.shards.all().map(|shard| &shard.times));
+            let (times, put_off) = (place.spread(|shard| &shard.times), place.spread(|shard| &shard.put_off));
             let stages: [f64; _] = std::array::from_fn(|at| Duration::from_nanos(stage(place, at)).as_secs_f64());
             let theirs = Stage::ALL.iter().zip(&stages).filter(|(stage, _)| !stage.is_ours()).map(|(_, sum)| sum);
-            let seconds = times.sum + theirs.sum::<f64>();
-            Spent { route: place.name().to_owned(), requests: times.count, seconds, stages }
+            let seconds = times.sum + put_off.sum + theirs.sum::<f64>();
+            Spent { route: place.name().to_owned(), requests: times.count + put_off.count, seconds, stages }
         });
         spent.filter(|spent| spent.requests > 0).collect()
     }
@@ -174,6 +179,10 @@ impl Requests {
 impl Place {
     fn name(&self) -> &str {
         self.route.get().map_or(NO_ROUTE, |route| route)
+    }
+
+    fn spread(&self, which: impl Fn(&Answers) -> &Buckets) -> Spread {
+        Buckets::total(&TIMES, self.shards.all().map(which))
     }
 }
 
@@ -203,14 +212,16 @@ impl Running<'_> {
         let number = response.status().as_u16();
         let status = STATUSES.iter().position(|known| *known == number).unwrap_or(STATUSES.len());
         answers.statuses[self.method][status].fetch_add(1, Relaxed);
-        answers.times.observe(&TIMES, nanos(took));
+        let refused = response.extensions().get::<Refused>();
+        let times = if refused.is_some_and(Refused::puts_off) { &answers.put_off } else { &answers.times };
+        times.observe(&TIMES, nanos(took));
         for ((times, spent), (_, sum)) in self.requests.stages.iter().zip(&answers.stages).zip(sheet.sums()) {
             if sum > Duration::ZERO {
                 times.took(sum);
                 spent.fetch_add(nanos(sum), Relaxed);
             }
         }
-        if let Some(refused) = response.extensions().get::<Refused>() {
+        if let Some(refused) = refused {
             self.requests.refusals.one(*refused);
         }
         if let Some(code) = response.extensions().get::<ErrorCode>() {

@@ -92,10 +92,12 @@ impl Queues {
             ("the door: sign-ins", passwords),
             ("the door: pages", pages),
             ("the door: tokens", tokens),
+            // Where they hang, no bar above has them: that is of those that were answered.
+            ("requests under way", usize::try_from(site.requests.in_flight()).unwrap_or(usize::MAX)),
         ]);
     }
 
-    fn note(&mut self, queues: [(&'static str, usize); 5]) {
+    fn note(&mut self, queues: [(&'static str, usize); 6]) {
         self.looks += 1;
         self.seen.resize(queues.len(), ("", 0, 0));
         for ((known, sum, most), (name, waiting)) in self.seen.iter_mut().zip(queues) {
@@ -139,7 +141,7 @@ mod tests {
     fn a_queue_has_a_mean_and_a_peak() {
         let mut queues = Queues::default();
         for waiting in [0, 9, 3] {
-            queues.note(["a", "b", "c", "d", "e"].map(|name| (name, if name == "b" { waiting } else { 0 })));
+            queues.note(["a", "b", "c", "d", "e", "f"].map(|name| (name, if name == "b" { waiting } else { 0 })));
         }
         let seen = queues.seen();
         assert_eq!((&*seen[1].name, seen[1].mean, seen[1].most, seen[0].most), ("b", 4.0, 9, 0));

@@ -17,10 +17,11 @@ pub static GROUP: Group = Group {
         ),
         histogram(
             "portiere_http_request_duration_seconds",
-            &["route"],
+            &["route", "put_off"],
             "Time from the headers of a request to its answer, without the times that the client takes to send its body (the stage body) \
-             and to read the answer, and without the stage pace.",
-            |now, out| now.from.requests.times(|route, times| out.spread(&[route], times)),
+             and to read the answer, and without the stage pace; apart (put_off is yes, otherwise no) of those that were refused as \
+             busy or for a rate, which is quick and would hide how long the others take.",
+            |now, out| now.from.requests.times(|route, put_off, times| out.spread(&[route, put_off], times)),
         ),
         histogram(
             "portiere_http_stage_duration_seconds",
