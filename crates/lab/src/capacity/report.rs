@@ -128,8 +128,10 @@ pub fn headline(capacity: &Capacity) -> Vec<String> {
 pub fn limits(capacity: &Capacity) -> Table {
     let mut table = Table::new(&["A SECOND", "LIMIT", "AT 75 %", "SET BY", "THEN"]);
     for one in &capacity.forecasts {
-        let next =
-            one.next.map_or_else(String::new, |(station, rate)| format!("{} at {}", station.name(), number(rate)));
+        let next = one.next.map_or_else(
+            || "nothing else".to_owned(),
+            |(station, rate)| format!("{} at {}", station.name(), number(rate)),
+        );
         table.row(vec![
             one.operation.name().to_owned(),
             number(one.bound),

@@ -4,7 +4,7 @@ use super::{Options, to_json};
 use crate::experiments::{ALL, Experiment};
 use crate::report::{Report, Saved, markdown, page};
 use load::Refusal;
-use load::output::{try_out, write};
+use load::output::{apart, try_out, write};
 use std::path::{Path, PathBuf};
 
 /// Where the report goes.
@@ -18,7 +18,11 @@ impl Files {
     /// Those that were asked for, tried out.
     pub fn of(options: &Options) -> Result<Files, Refusal> {
         let Options { html, save, markdown, .. } = options.clone();
-        [&html, &save, &markdown].into_iter().flatten().try_for_each(|file| try_out(file))?;
+        let files = || [&html, &save, &markdown].into_iter().flatten();
+        // The folder of a page's pictures has the page's name without its end.
+        let pictures = markdown.as_ref().map(|file| file.with_extension(""));
+        apart(files().chain(&pictures))?;
+        files().try_for_each(|file| try_out(file))?;
         let markdown = markdown.map(with_pictures).transpose()?;
         Ok(Files { html, save, markdown })
     }
@@ -102,14 +106,37 @@ mod tests {
         }
         let full = PathBuf::from("/dev/full");
         let (save, page) = (folder.join("a.json"), folder.join("a.md"));
-        let report =
-            Report { machine: Default::default(), version: "1", quick: true, seconds: 1.0, experiments: Vec::new() };
+        let report = Report {
+            machine: Default::default(),
+            version: "1",
+            build: None,
+            quick: true,
+            seconds: 1.0,
+            experiments: Vec::new(),
+        };
         let markdown = Some((page.clone(), pictures.clone()));
         let files = Files { html: Some(full), save: Some(save.clone()), markdown };
         let refusal = files.write(&report).unwrap_err();
         assert!(refusal.to_string().starts_with("/dev/full cannot be written: "), "{refusal}");
         assert!(save.exists() && page.exists());
         assert!(!pictures.join("lanes-1-1.svg").exists() && pictures.join("mine.svg").exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Red without `apart`: each result would take the place of the one before, after an hour.
+    #[test]
+    fn no_two_results_are_one_file() {
+        let folder = std::env::temp_dir().join(format!("lab-apart-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str| Some(folder.join(name));
+        let of = |save: &str, html: &str, markdown: &str| {
+            Files::of(&Options { save: file(save), html: file(html), markdown: file(markdown), ..Options::default() })
+        };
+        assert!(of("r.json", "r.html", "r.md").is_ok());
+        for (save, html, markdown) in [("a", "a", "b.md"), ("a.json", "a.md", "a.md"), ("p", "a.html", "p.md")] {
+            let Err(refusal) = of(save, html, markdown) else { panic!("{save} {html} {markdown}") };
+            assert!(refusal.to_string().contains("would hold two results"), "{refusal}");
+        }
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -14,6 +14,7 @@ use load::Refusal;
 use progress::Progress;
 use rules::Secret;
 use serde_json::json;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -75,7 +76,7 @@ Examples:
 }
 
 /// How experiments are made, and where the result goes.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Options {
     /// Few and short rounds
     #[arg(long)]
@@ -154,6 +155,13 @@ fn list(as_json: bool) -> Result<String, Refusal> {
     Ok(ALL.iter().map(|Experiment { name, title, .. }| format!("{name:width$}  {title}\n")).collect())
 }
 
+/// What tells this program from what is made of other sources: figures of two of them are no one report.
+fn build(program: &Path) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&std::fs::read(program).ok()?);
+    Some(hasher.finish())
+}
+
 fn experiment(
     wanted: &[Experiment],
     options: &Options,
@@ -167,7 +175,8 @@ fn experiment(
     drop(Folder::new(program, Some(&within))?);
     let (machine, begun) = (Machine::look(&within), Instant::now());
     let version = env!("CARGO_PKG_VERSION");
-    let mut report = Report { machine, version, quick: options.quick, seconds: 0.0, experiments: Vec::new() };
+    let (build, quick) = (build(program), options.quick);
+    let mut report = Report { machine, version, build, quick, seconds: 0.0, experiments: Vec::new() };
     let (machine, earlier) = begin(&report, before)?;
     report.machine = machine;
     if !as_json {
@@ -249,7 +258,7 @@ mod tests {
         let done = |experiment| Outcome::of(experiment, Sheet::default(), End::Done, 1.0);
         let machine = Machine::look(&std::env::temp_dir());
         let experiments = vec![done(ALL[0])];
-        let report = Report { machine, version: "1", quick: true, seconds: 1.0, experiments };
+        let report = Report { machine, version: "1", build: None, quick: true, seconds: 1.0, experiments };
         let whole = with_those_to_come(&report, &[None, None, Some(done(ALL[2]))]);
         let names: Vec<&str> = whole.experiments.iter().map(|outcome| outcome.experiment.name).collect();
         assert_eq!(names, [ALL[0].name, ALL[2].name]);

@@ -32,6 +32,8 @@ pub struct Report {
     pub machine: Machine,
     /// Of this program.
     pub version: &'static str,
+    /// What tells this build of it from others; none where it cannot be read.
+    pub build: Option<u64>,
     /// True when it was meant to be quick: figures say little then.
     pub quick: bool,
     /// How long all of it took, in seconds.

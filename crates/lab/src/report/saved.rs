@@ -9,6 +9,8 @@ use serde::Deserialize;
 pub struct Saved {
     machine: Machine,
     version: String,
+    #[serde(default)]
+    build: Option<u64>,
     quick: bool,
     seconds: f64,
     experiments: Vec<Made>,
@@ -31,8 +33,10 @@ impl Saved {
         let of = |machine: &Machine| (machine.cpu.clone(), machine.cores, machine.system.clone());
         // A report of before this was told may be of any disk.
         let disks = self.machine.disk.zip(report.machine.disk);
+        let builds = self.build.zip(report.build);
         match () {
             () if self.version != report.version => Some("is of another version of this program"),
+            () if builds.is_some_and(|(before, now)| before != now) => Some("is of another build of this program"),
             () if of(&self.machine) != of(&report.machine) => Some("is of another machine"),
             () if disks.is_some_and(|(before, now)| before != now) => Some("is of another disk (--within)"),
             () if self.quick != report.quick => Some("is of a quick run, or this one is to be"),
@@ -74,7 +78,7 @@ mod tests {
             Outcome::of(ALL[0], sheet.clone(), End::Done, 5.0),
             Outcome::of(ALL[1], sheet, End::Failed("no".to_owned()), 6.0),
         ];
-        let report = Report { machine, version, quick: false, seconds: 11.0, experiments: outcomes };
+        let report = Report { machine, version, build: Some(3), quick: false, seconds: 11.0, experiments: outcomes };
         let saved: Saved = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
         assert_eq!(saved.done(ALL[0]).unwrap().to_string(), report.experiments[0].to_string());
         assert!(saved.done(ALL[1]).is_none() && saved.done(ALL[2]).is_none());
@@ -86,6 +90,8 @@ mod tests {
         assert_eq!(saved.obstacle(&report), None);
         assert!(saved.obstacle(&Report { quick: true, ..report.clone() }).is_some());
         assert!(saved.obstacle(&Report { version: "1.2.4", ..report.clone() }).is_some());
+        assert!(saved.obstacle(&Report { build: Some(4), ..report.clone() }).is_some());
+        assert!(saved.obstacle(&Report { build: None, ..report.clone() }).is_none(), "it cannot be read now");
         let other = Machine { cores: 4, ..report.machine.clone() };
         assert!(saved.obstacle(&Report { machine: other, ..report }).is_some());
     }
@@ -97,6 +103,7 @@ mod tests {
         let on = |disk: Option<u64>| Report {
             machine: Machine { fsync_ms: None, disk, ..Machine::default() },
             version: "1.2.3",
+            build: None,
             quick: false,
             seconds: 1.0,
             experiments: Vec::new(),

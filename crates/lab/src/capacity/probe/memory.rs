@@ -27,17 +27,16 @@ pub struct Probe {
     from: Vec<u64>,
     to: Vec<u64>,
     others: usize,
-    together: usize,
     alone: Vec<f64>,
     under_hashing: Vec<f64>,
 }
 
 impl Probe {
-    /// While so many others hash, with so many passwords side by side on each.
+    /// While so many others hash.
     ///
     /// # Errors
     /// [`Refusal::Failure`] where there is no memory for what is copied.
-    pub fn new(others: usize, together: usize) -> Result<Probe, Refusal> {
+    pub fn new(others: usize) -> Result<Probe, Refusal> {
         let words = BUFFER / size_of::<u64>();
         let filled = |with: u64| {
             let mut buffer = Vec::new();
@@ -46,14 +45,14 @@ impl Probe {
             Ok(buffer)
         };
         let (from, to) = (filled(1)?, filled(2)?);
-        Ok(Probe { from, to, others, together, alone: vec![], under_hashing: vec![] })
+        Ok(Probe { from, to, others, alone: vec![], under_hashing: vec![] })
     }
 
-    /// One more sample of everything.
-    pub fn round(&mut self) {
+    /// One more sample of everything; those that hash do so with so many passwords side by side on each core.
+    pub fn round(&mut self, together: usize) {
         let alone = self.copy();
         self.alone.push(alone);
-        let (others, together) = (self.others, self.together);
+        let others = self.others;
         if others > 0 {
             let under = thread::scope(|scope| {
                 let hashing = scope.spawn(move || {

@@ -75,7 +75,7 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
     let mut signatures = sign::Probe::new()?;
     let threads = hashing_threads(machine.cores, memory);
     let mut hashes = hash::Probe::new(threads, memory, bench.quick);
-    let mut bandwidth = memory::Probe::new(threads.min(machine.cores - 1), 1)?;
+    let mut bandwidth = memory::Probe::new(threads.min(machine.cores - 1))?;
     let watch = Watch::begin(http.pid());
     for round in 0..rounds {
         let of = |part: f64| (f64::from(round) + part) / f64::from(rounds) * if bench.quick { 1.0 } else { 0.75 };
@@ -86,7 +86,7 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
         progress("commits and reads", of(0.4));
         commits.round()?;
         progress("memory", of(0.6));
-        bandwidth.round();
+        bandwidth.round(hashes.lanes());
         progress("requests, with and without hashing beside them", of(0.7));
         http.round(hashes.lanes())?;
     }

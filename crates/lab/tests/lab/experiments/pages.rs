@@ -13,7 +13,14 @@ fn report(end: End, group: Group) -> Report {
         ..Machine::default()
     };
     let outcome = Outcome::of(experiment(), sheet, end, 12.0);
-    Report { machine, version: "1.2.3", quick: true, seconds: 12.0, experiments: vec![outcome.clone(), outcome] }
+    Report {
+        machine,
+        version: "1.2.3",
+        build: None,
+        quick: true,
+        seconds: 12.0,
+        experiments: vec![outcome.clone(), outcome],
+    }
 }
 
 fn made_up() -> Report {
