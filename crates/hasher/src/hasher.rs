@@ -189,8 +189,8 @@ impl Hasher {
         self.finish(key, draft).await
     }
 
-    /// Hashes a password that was just verified against `stored` as the policy says, but never at a lower cost than
-    /// `stored` has: an imported hash may be dearer than today's policy and yet of an older version or pepper.
+    /// Hashes a password that was just verified against `stored` as the policy says, but, where that is an Argon2 hash, never at a
+    /// lower cost than it has: an imported hash may be dearer than today's policy and yet of an older version or pepper.
     ///
     /// # Errors
     /// As [`Hasher::hash`].

@@ -69,7 +69,8 @@ impl Settings {
     pub(crate) fn limits(&self) -> Result<Limits, StartError> {
         let need = u64::from(self.policy.cost.memory());
         let memory = match self.memory {
-            Some(bytes) => bytes / 1024,
+            // A ceiling above what there is would be none.
+            Some(bytes) => bytes.min(machine::memory()) / 1024,
             None => (machine::memory() / 1024 / 4).max(need),
         };
         let fit = usize::try_from(memory / need).unwrap_or(usize::MAX);

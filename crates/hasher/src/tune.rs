@@ -118,6 +118,11 @@ pub fn default_memory() -> u64 {
     machine::memory() / 4
 }
 
+/// The memory of the machine, or of its container: more cannot be allowed.
+pub fn most_memory() -> u64 {
+    machine::memory()
+}
+
 /// Measures [`CHOICES`] under `memory` bytes over all threads; calls `progress` with each row when it is known, of how
 /// many. Takes all cores for some seconds.
 pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {

@@ -94,6 +94,10 @@ impl Command {
 impl Tune {
     fn run(&self) -> Reply {
         let memory = self.memory.map_or_else(tune::default_memory, |size| size.0);
+        if memory > tune::most_memory() {
+            let most = mib(tune::most_memory());
+            return Err(Failure::Use(format!("--memory is more than this machine, or its container, has: {most}")));
+        }
         let mut progress = Progress::new();
         let found = tune::recommend(self.target, memory, |kib| progress.say(&format!("measuring {} MiB", kib >> 10)))
             .map_err(|error| Failure::Failed(error.to_string()))?;

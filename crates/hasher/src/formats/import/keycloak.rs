@@ -40,7 +40,7 @@ const CREDENTIAL: Part = Part("credentialData");
 const SECRET: Part = Part("secretData");
 
 /// A password credential of Keycloak: `credentialData` and `secretData`, each the JSON text that the export has. Knows
-/// `pbkdf2`, `pbkdf2-sha256`, `pbkdf2-sha512` and `argon2`.
+/// `pbkdf2` (which other programs call `pbkdf2-sha1`), `pbkdf2-sha256`, `pbkdf2-sha512` and `argon2`.
 ///
 /// # Errors
 /// [`ParseError`] when the JSON is something else, the algorithm another, or a parameter outside the limits.
@@ -56,7 +56,7 @@ pub(super) fn of_parts(credential_data: Value, secret_data: Value) -> Result<Sto
 fn imported(data: &CredentialData, secret: &SecretData) -> Result<Stored, ParseError> {
     let (salt, value) = (text::padded(&secret.salt)?, text::padded(&secret.value)?);
     let digest = match data.algorithm.as_str() {
-        "pbkdf2" => Digest::Sha1,
+        "pbkdf2" | "pbkdf2-sha1" => Digest::Sha1,
         "pbkdf2-sha256" => Digest::Sha256,
         "pbkdf2-sha512" => Digest::Sha512,
         "argon2" => return argon2(data, salt, value),

@@ -38,6 +38,7 @@ fn holds_imported(imported: Imported) {
 fn keycloak() {
     for (credential, secret) in [
         (r#"{"hashIterations":2750,"algorithm":"pbkdf2","additionalParameters":{}}"#, r#"{"value":"T/ayAfwnDJY5Ubux6akTF0kZgELgliPYZRdQcYqrUyAThEnYw8km+vzZXYgnxmN6B/62pVr6T8zxW11HZEoMUA==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
+        (r#"{"hashIterations":2750,"algorithm":"pbkdf2-sha1","additionalParameters":{}}"#, r#"{"value":"T/ayAfwnDJY5Ubux6akTF0kZgELgliPYZRdQcYqrUyAThEnYw8km+vzZXYgnxmN6B/62pVr6T8zxW11HZEoMUA==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
         (r#"{"hashIterations":2750,"algorithm":"pbkdf2-sha256","additionalParameters":{}}"#, r#"{"value":"reCJfHZpxM9yCuh7ShX9ifMjqROc4gmSsPFd5ApkF/n/CUwxGhfI+r8MmdMq8+fIIqgSBNtoaF2XTt6FIH5pwg==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
         (r#"{"hashIterations":2750,"algorithm":"pbkdf2-sha512","additionalParameters":{}}"#, r#"{"value":"1G1gpZQVBXu+khPMVNSOcTg3+fIcveS9gLKLNLrhKZCRijsAochFbNwanJYH8mWJQJezk1M9UPvuSRaA5WUpWQ==","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
         (r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":{"hashLength":["32"],"memory":["128"],"type":["id"],"version":["1.3"],"parallelism":["1"]}}"#, r#"{"value":"wHc9NfQc0WMvhR+EpLC+nSwcmm9d9IZL9jKIJo4F8Mo=","salt":"c2l4dGVlbiBieXRlIHNsdA==","additionalParameters":{}}"#),
