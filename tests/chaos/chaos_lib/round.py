@@ -29,9 +29,11 @@ class Stage:
     nodes: list
     client: object
     issuer: str
+    names: list[str]
     # Seconds after the fault until everybody has to be able to sign in again.
     within: float
-    names: list[str] = field(default_factory=list)
+    # Whether all that was acknowledged is asked for, and not some of it.
+    whole: bool
 
 
 @dataclass
@@ -88,7 +90,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
             raise visitor.failure
     for node in stage.nodes:
         node.wait_until_settled()
-    verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed).run(ledger)
+    verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed, stage.whole).run(ledger)
     failures = sorted({why for one in probes for why in one.failures(strike.at)})
     outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
     hanging = [thread for thread in [*visitors, *probes] if thread.is_alive()]

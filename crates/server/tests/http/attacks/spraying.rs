@@ -92,7 +92,7 @@ fn rc_11_user_codes_guessed_at_once_are_heard_as_often_as_in_turn() {
 
 #[test]
 fn rfc8628_5_1_a_guess_at_a_user_code_counts_whether_the_answer_is_awaited_or_not() {
-    // red without to_the_end in app/device.rs, device_find; on a fast machine the guess is counted either way.
+    // red without to_the_end in app/device.rs, device_find, but on a machine that counts a guess before it hears of the end.
     let server = server();
     let mut browser = Browser::of(server, &Person::add(server));
     let page = browser.get("/device").must_be(200).text();
@@ -101,7 +101,8 @@ fn rfc8628_5_1_a_guess_at_a_user_code_counts_whether_the_answer_is_awaited_or_no
     for _ in 0..8 * nodes() {
         call.abandon(server.port);
     }
-    until("guesses are refused", || browser.submit(&guess).status == 429);
+    let heard = (0..).take_while(|_| browser.submit(&guess).status != 429).count();
+    assert!(heard < 5 * nodes(), "{heard} were heard after those that nobody waited for");
     server.kill();
 }
 
