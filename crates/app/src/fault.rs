@@ -2,7 +2,8 @@
 
 use crate::rates::Over;
 use rules::Span;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use store::engine::{CommitError, Unavailable};
 
 /// A use case could not be carried through. Nothing was answered that is not true.
@@ -59,14 +60,24 @@ impl From<hasher::Refusal> for Fault {
             // The server is about to end: whoever is told comes to the next one.
             hasher::Refusal::Stopped => Fault::Busy(Span::seconds(1)),
             // Of this moment: there was no memory.
-            refusal @ hasher::Refusal::Failed => {
-                tracing::error!(%refusal, "a password was not hashed");
+            hasher::Refusal::Failed => {
+                tell_of_failure();
                 Fault::Busy(Span::seconds(1))
             }
             refusal @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_)) => {
                 Fault::Broken(format!("hashing: {refusal}"))
             }
         }
+    }
+}
+
+/// Says that a password was not hashed, at most once a second: where memory is short it happens hundreds of times.
+fn tell_of_failure() {
+    static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if told.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
+        *told = Some(Instant::now());
+        tracing::error!("a password was not hashed: there was no memory for it, or the kernel failed");
     }
 }
 

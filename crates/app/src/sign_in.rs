@@ -94,7 +94,7 @@ struct Admitted {
 /// What an attempt holds until it was judged and its count forgotten again, so that who comes next finds it so: what it
 /// may cost its address, and the place behind its account's turnstile.
 struct Hold {
-    _stake: Stake,
+    stake: Option<Stake>,
     _pass: Pass,
 }
 
@@ -288,7 +288,7 @@ impl App {
             match self.count(attempt, shared, &stake).await? {
                 Ok(admitted) => {
                     stake.let_in(admitted.more);
-                    return Ok(Ok((admitted, coming, Hold { _stake: stake, _pass: pass })));
+                    return Ok(Ok((admitted, coming, Hold { stake: Some(stake), _pass: pass })));
                 }
                 Err(Held::Wait(wait)) => return Ok(Err(Refusal::Wait(wait))),
                 Err(Held::Crowded(key, left)) => hopeful.step_back(stake, key, left),
@@ -325,7 +325,7 @@ impl App {
 
     /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Tried, Refusal>, Fault> {
-        let (Admitted { counted, slowed, epoch, .. }, coming, hold) = match self.admit(attempt).await? {
+        let (Admitted { counted, slowed, epoch, .. }, coming, mut hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 let Origin { client, .. } = self.origin_of(attempt.flow, attempt.browser).await;
@@ -363,6 +363,10 @@ impl App {
         match verified {
             Ok(proof) => {
                 let turn = begun.filter(|_| !two_turns).unwrap_or(asked);
+                if proof.ok {
+                    // It costs its address nothing: whoever waits behind it there need not wait until its answer is even with others.
+                    hold.stake = None;
+                }
                 let tried = Tried { proof, counted, _hold: hold };
                 let evened = self.even_out((asked, turn), epoch).await;
                 self.unless_right(&tried, evened).await?;

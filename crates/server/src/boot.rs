@@ -33,12 +33,17 @@ use serde_json::json;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
+use std::time::Duration;
 use stop::wind_down;
 use store::tables::realms::Issuer;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use folder::{make as make_folder, was_used};
 pub use stop::Orders;
+
+/// How often the database is tried at the start, and how long between.
+const OPENED_WITHIN: u32 = 50;
+const OPENED_EVERY: Duration = Duration::from_millis(100);
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
@@ -306,7 +311,7 @@ impl Ready {
         let terms = Terms::of(config, files)?;
         let streams = auditing::streams(config)?;
         let desk = Desk::of(config)?;
-        let instance = Instance::open(config, Some(&url)).await?;
+        let instance = open_soon(config, &url).await?;
         hashing::tell_of_room(config);
         trial::bared(config).iter().for_each(|why| tracing::warn!("{why}"));
         take_over(config, &instance.app).await;
@@ -325,7 +330,8 @@ impl Ready {
         let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
         let upkeep = Upkeep { keys: config.keys.rotate_after };
         let watched = site.clone();
-        let mut commands = Box::pin(control.run());
+        let (end, told) = oneshot::channel::<()>();
+        let mut commands = Box::pin(control.run(async move { drop(told.await) }));
         let (tell, told) = mpsc::unbounded_channel();
         let ended = |what: &str| Err(BootError::Other(what.to_owned()));
         let jobs = "the background jobs ended";
@@ -349,8 +355,9 @@ impl Ready {
         }
         let app = instance.app.clone();
         let last = async move {
-            // Their files are on the same disk as the database.
-            drop(commands);
+            // What was carried out is told; their files are on the same disk as the database.
+            drop(end);
+            commands.await;
             if let Some(file) = announced {
                 file.remove();
             }
@@ -367,6 +374,17 @@ impl Ready {
         tracing::info!("stopped");
         Ok(())
     }
+}
+
+/// Opens what a command may hold for a moment. A server that runs is not waited for.
+async fn open_soon(config: &Config, url: &PublicUrl) -> Result<Instance, BootError> {
+    for _ in 0..OPENED_WITHIN {
+        match Instance::open(config, Some(url)).await {
+            Err(BootError::InUse) if !control::is_heard(&config.server.data) => tokio::time::sleep(OPENED_EVERY).await,
+            opened => return opened,
+        }
+    }
+    Instance::open(config, Some(url)).await
 }
 
 /// A file has one server: what another one did for all is this one's, and nobody waits for the lease of one that was killed.

@@ -20,6 +20,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -40,6 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// [`Admission::command`]: crate::admission::Admission::command
 const CALLERS: usize = 64;
+/// How long commands that run are waited for at a stop.
+const LAST: Duration = Duration::from_secs(5);
 
 /// A request, with the version of the program that sends it.
 #[derive(Serialize, Deserialize)]
@@ -75,6 +78,11 @@ pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     Ok(Control { listener, path, data: data.to_owned(), app: instance.app.clone(), site: None, owner })
 }
 
+/// Whether a server listens in the data folder.
+pub fn is_heard(data: &Path) -> bool {
+    short(data).and_then(|short| std::os::unix::net::UnixStream::connect(&short.path)).is_ok()
+}
+
 /// A path that fits into a socket's address.
 struct Short {
     path: PathBuf,
@@ -100,14 +108,20 @@ impl Control {
         self
     }
 
-    /// Answers requests until it is dropped, which ends those that run.
-    pub async fn run(self) {
+    /// Answers requests until it is told to end: then it takes no more, and finishes those that run, for [`LAST`] at most.
+    pub async fn run(self, told: impl Future<Output = ()>) {
+        let mut told = pin!(told);
         let mut callers = JoinSet::new();
         loop {
             while callers.len() >= CALLERS {
                 callers.join_next().await;
             }
-            match self.listener.accept().await {
+            let came = tokio::select! {
+                biased;
+                () = &mut told => break,
+                came = self.listener.accept() => came,
+            };
+            match came {
                 Ok((stream, _)) => {
                     let server = (self.app.clone(), self.site.clone());
                     callers.spawn(answer(stream, server, self.data.clone(), self.owner));
@@ -118,6 +132,11 @@ impl Control {
                 }
             }
             while callers.try_join_next().is_some() {}
+        }
+        drop(self);
+        let finished = timeout(LAST, async { while callers.join_next().await.is_some() {} }).await;
+        if finished.is_err() {
+            tracing::warn!(commands = callers.len(), "commands were cut short");
         }
     }
 }

@@ -237,3 +237,26 @@ async fn a_device_is_answered_by_what_its_application_may_have_by_then() {
     let found = app.device_find(&other.user_code, &session, &browser).await.unwrap();
     assert!(matches!(found, Err(crate::device::Lookup::Unknown)));
 }
+
+#[tokio::test]
+async fn a_device_that_was_allowed_in_the_last_moment_hears_of_it() {
+    // Red without HEARD in tables/devices.rs, answer: the page said that it is connected, and the device that the code had expired.
+    let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
+    let app = node(database(folder.path()).await, clock.clone()).await;
+    app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+    let (tv, _) = app.add_client(television(), ClientSecret::Nothing).await.unwrap().unwrap();
+    let asked = app.device_ask(&tv, &scope(), "192.0.2.1").await.unwrap().unwrap();
+    clock.advance(Span::seconds(asked.expires_in - 1));
+    let mut browser = Browser::default();
+    sign_in(&app, Flow::new(To::Place(Place::Account), NOW), &mut browser).await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    let waiting = app.device_find(&asked.user_code, &session, &browser).await.unwrap().unwrap();
+    app.device_answer(&waiting.device, true, &session).await.unwrap().unwrap();
+    clock.advance(Span::seconds(asked.interval + 5));
+    let poll = vec![
+        ("grant_type".into(), Grant::DeviceCode.name().into()),
+        ("device_code".into(), asked.device_code.reveal().into()),
+    ];
+    let proof = Proof { client: "tv".into(), means: Means::Name };
+    app.token(&Params::parse(poll).unwrap(), proof).await.unwrap().expect("it is connected");
+}

@@ -298,7 +298,11 @@ impl JwkSet {
         let list = match members.get("keys") {
             Some(Value::Array(list)) if list.len() <= MAX_KEYS => list,
             Some(Value::Array(_)) => return Err(KeyError::Invalid("the key set has more than 32 keys")),
-            _ => return Err(KeyError::Invalid("the key set has no list of keys")),
+            _ => {
+                return Err(KeyError::Invalid(
+                    "the key set has no list of keys (a key by itself goes into one: {\"keys\": […]})",
+                ));
+            }
         };
         let mut keys = Vec::with_capacity(list.len());
         for value in list {

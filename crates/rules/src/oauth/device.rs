@@ -21,6 +21,8 @@ use crate::time::{Span, Time};
 pub const INTERVAL_S: i64 = 5;
 /// So much sooner is in time: a poll may travel faster than the one before it.
 pub const HURRY: Span = Span::seconds(1);
+/// For so long at least a device hears of a yes, however late that came: whoever said it was told that it is connected.
+pub const HEARD: Span = Span::seconds(30);
 /// RFC 8628 §6.1: consonants that are hard to confuse and spell no words.
 const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Letters of a user code: 34 bits.

@@ -80,6 +80,9 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
     if uri.contains('#') {
         return Some("must not have a fragment");
     }
+    if uri.contains(",http://") || uri.contains(",https://") {
+        return Some("is a list: give each by itself");
+    }
     if uri.contains('*') {
         return Some("wildcards are not supported");
     }
@@ -230,6 +233,7 @@ mod tests {
             "https://app.test/*",
             "https://*.app.test/cb",
             "https://app.test/cb#x",
+            "https://app.test/cb,https://other.test/cb",
             "https://user@app.test/cb",
             "https://a@b@evil.test/cb",
             "https://app.test\\@evil.test/cb",

@@ -9,7 +9,7 @@ use rules::login::throttle::{ASTRAY, Counter};
 use rules::oauth::client::Client;
 use rules::oauth::code::Code;
 use rules::oauth::consent::Consent;
-use rules::oauth::device::{Device, Stage};
+use rules::oauth::device::{Device, HEARD, Stage};
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::token::AccessClaims;
 use rules::oauth::{code, device, family};
@@ -285,6 +285,9 @@ impl Tables {
             }
             Change::AnswerDevice { device, approval, at } => match self.devices.get_mut(&device.0) {
                 Some(row) if matches!(row.stage, Stage::Pending) && !row.expires.has_come(*at) => {
+                    if approval.is_some() {
+                        row.expires = row.expires.max(*at + HEARD);
+                    }
                     row.stage = approval.as_deref().map_or(Stage::Denied, |yes| Stage::Approved(Box::new(yes.clone())));
                     Ok(())
                 }

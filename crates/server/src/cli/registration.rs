@@ -270,6 +270,8 @@ impl Add {
 pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
     let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
     let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
+    // As some editors begin what they save.
+    let text = text.trim_start_matches('\u{feff}');
     JwkSet::parse(text.as_bytes()).map_err(|error| wrong(error.why().to_owned()))
 }
 

@@ -18,7 +18,7 @@ async fn beside(owner: Option<u32>, scenario: impl AsyncFnOnce(&Path)) {
     let mut control = listen(folder.path(), &server).unwrap();
     control.owner = owner.unwrap_or(control.owner);
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         () = scenario(folder.path()) => {}
     }
     server.close().await;
@@ -133,7 +133,7 @@ async fn a_socket_that_a_killed_server_left_is_replaced() {
     let control = listen(folder.path(), &server).unwrap();
     let setup = Request::SetupLink;
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         reply = ask(folder.path(), &setup) => assert!(reply.unwrap().unwrap().is_ok()),
     }
     assert!(!path.exists(), "and removed at the end");
@@ -149,7 +149,7 @@ async fn a_long_path_is_reached_through_its_folder() {
     assert!(deep.join(NAME).as_os_str().len() > 107);
     let setup = Request::SetupLink;
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         reply = ask(&deep, &setup) => assert!(reply.unwrap().unwrap().is_ok()),
     }
     server.close().await;

@@ -448,7 +448,7 @@ async fn operators_commands_have_places_of_their_own_and_are_told_when_there_are
         told().await.expect("one is free");
     };
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         () = scenario => {}
     }
 }

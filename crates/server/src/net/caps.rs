@@ -3,6 +3,7 @@
 
 use super::{AddressKey, Cidr, LOOPBACK, NetworkKey};
 use crate::config::Config;
+use crate::hashing;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +21,7 @@ const PEOPLE: usize = 64;
 
 /// Files that are kept for other things than connections, where there are as many.
 const OTHER_FILES: u64 = 1024;
-/// A server at rest has half as many open.
+/// A server at rest has half as many open, beside one for each thread that hashes.
 const FEWEST_OTHERS: u64 = 64;
 
 /// Counts open connections. Exempt networks, of which loopback is one, count only towards the total.
@@ -124,7 +125,8 @@ impl Caps {
         let limits = &config.limits;
         let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().chain(LOOPBACK).collect();
         let names = ["limits.connections", "limits.connections_per_address"];
-        let total = limits.connections.min(within(files));
+        let threads = hashing::limits(config).map_or(0, |(threads, _)| threads);
+        let total = limits.connections.min(within(files, threads as u64));
         let mut per_address = limits.connections_per_address;
         if total < limits.connections {
             // As configured it may be all there are.
@@ -246,10 +248,22 @@ impl Open {
 }
 
 /// How many of the files that a process may have open can be connections. The rest is for what has to go on when everybody
-/// comes: the database, operators' commands, scrapers, backups, certificates.
-fn within(files: u64) -> usize {
-    let others = (files / 4).clamp(FEWEST_OTHERS, OTHER_FILES).min(files / 2);
-    usize::try_from(files - others).unwrap_or(usize::MAX)
+/// comes: the database, hashing threads, operators' commands, scrapers, backups, certificates. A few are let in however few
+/// files there are.
+fn within(files: u64, hashing: u64) -> usize {
+    let others = (files / 4).clamp(FEWEST_OTHERS, OTHER_FILES) + hashing;
+    usize::try_from(files.saturating_sub(others).max(files / 8)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+#[test]
+fn connections_leave_files_for_what_a_server_has_open_at_rest() {
+    // Red where half of few files are for connections, or hashing threads have none of their own.
+    for (files, hashing, connections) in
+        [(64, 2, 8), (256, 2, 190), (256, 40, 152), (1024, 2, 766), (1 << 20, 2, (1 << 20) - 1026)]
+    {
+        assert_eq!(within(files, hashing), connections, "{files} {hashing}");
+    }
 }
 
 /// Which places are all taken.

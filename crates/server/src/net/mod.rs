@@ -8,6 +8,7 @@ mod body;
 mod caps;
 mod certificate;
 mod clock;
+mod farewell;
 mod forwarded;
 mod frames;
 mod listen;

@@ -1,6 +1,7 @@
 //! Accepting connections, serving them, and stopping.
 
 use super::clock::{Alarm, BODY_AHEAD, Clock, Running};
+use super::farewell::{self, Farewell};
 use super::refusals::{too_large, too_many};
 use super::watched::Watched;
 use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
@@ -333,7 +334,7 @@ impl<S: Answers> Room<S> {
         let mut connection = pin!(builder.serve_connection(io, answer));
         let mut leave = pin!(comes(self.stage.clone(), Stage::Leaving));
         let mut stop = pin!(self.time_to_go(came, || clock.was_asked()));
-        let (mut leaving, mut stopping) = (false, false);
+        let (mut leaving, mut stopping, mut farewell) = (false, false, Farewell::default());
         let (mut made_to_go, mut aside) = (pin!(place.made_to_go()), pin!(place.asked_aside()));
         let (mut makes_way, mut steps_aside, mut told_off) = (false, false, false);
         let ended = std::future::poll_fn(|context| {
@@ -354,7 +355,7 @@ impl<S: Answers> Room<S> {
                     return Poll::Ready(Some(ended));
                 }
             }
-            if stopping && clock.lingers() {
+            if stopping && (clock.lingers() || farewell.poll(context, clock.is_done()).is_ready()) {
                 return Poll::Ready(Some(Ok(())));
             }
             let quiet = || clock.is_quiet(self.terms.quiet);
@@ -374,26 +375,21 @@ impl<S: Answers> Room<S> {
             if makes_way {
                 return Poll::Ready(None);
             }
-            alarm.poll(context).map(|()| None)
+            match alarm.poll(context) {
+                // Said as it is said at a stop: by TLS and HTTP/2 whoever asks in that moment knows what was not heard.
+                Poll::Ready(()) if clock.is_done() => {
+                    if !std::mem::replace(&mut stopping, true) {
+                        connection.as_mut().graceful_shutdown();
+                        context.waker().wake_by_ref();
+                    }
+                    Poll::Pending
+                }
+                over => over.map(|()| None),
+            }
         });
-        match ended.await {
-            Some(Ok(())) => {
-                let made_way = steps_aside.then_some(Cut::MadeWay);
-                place.end(peer.address, made_way.or_else(|| clock.said_too_much()));
-            }
-            Some(Err(error)) => broke(peer.address, &error, place, clock.said_too_much()),
-            None => {
-                let made_way = (makes_way || steps_aside).then_some(Cut::MadeWay);
-                place.end(peer.address, made_way.or_else(|| clock.fault()).or_else(|| clock.said_too_much()));
-            }
-        }
+        let ended = ended.await;
+        farewell::told(peer.address, (place, &clock), &ended, makes_way || steps_aside);
     }
-}
-
-/// A connection ended with an error: the client's, or ours where it said too much.
-fn broke(address: SocketAddr, error: &impl std::fmt::Display, place: &Place, why: Option<Cut>) {
-    place.end(address, why);
-    tracing::debug!(%address, %error, "connection broke");
 }
 
 /// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here.

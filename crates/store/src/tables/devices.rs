@@ -7,7 +7,7 @@ use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
 use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
-use rules::oauth::device::{Approval, Device, Found, Stage};
+use rules::oauth::device::{Approval, Device, Found, HEARD, Stage};
 use rules::oauth::scope::Scope;
 use rules::time::Time;
 
@@ -121,10 +121,11 @@ pub(super) fn answer(realm: &RealmId, device: Handle, approval: Option<&Approval
             write(sql, values![realm, device, at], Must::Touch(1))
         }
         Some(yes) => {
-            let sql = "UPDATE devices SET stage = 'approved', user_id = ?, session_id = ?, family = ?, granted = ? \
+            let sql = "UPDATE devices SET stage = 'approved', user_id = ?, session_id = ?, family = ?, granted = ?, \
+                       expires = CASE WHEN expires < ? THEN ? ELSE expires END \
                        WHERE realm = ? AND handle = ? AND stage = 'pending' AND expires > ?";
-            let granted = to_json(&yes.granted);
-            let row = values![&yes.user, &yes.session, &yes.family, granted, realm, device, at];
+            let (granted, heard) = (to_json(&yes.granted), at + HEARD);
+            let row = values![&yes.user, &yes.session, &yes.family, granted, heard, heard, realm, device, at];
             write(sql, row, Must::Touch(1))
         }
     }

@@ -80,7 +80,7 @@ async fn what_is_filed_block_by_block_is_whole_in_order_and_never_twice() {
     let server = instance(folder.path()).await;
     let control = control::listen(folder.path(), &server).unwrap();
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         () = Box::pin(async { filed(&mut Operator::new(&config), &server).await }) => {}
     }
     server.close().await;

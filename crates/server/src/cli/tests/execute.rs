@@ -22,7 +22,7 @@ macro_rules! here_and_there {
             let server = instance(folder.path()).await;
             let control = control::listen(folder.path(), &server).unwrap();
             tokio::select! {
-                () = control.run() => panic!("the control socket ended"),
+                () = control.run(std::future::pending()) => panic!("the control socket ended"),
                 () = Box::pin(async { $scenario(&mut Operator::new(&config)).await }) => {}
             }
             server.close().await;
@@ -354,7 +354,7 @@ async fn nobody_is_taken_for_somebody_else() {
         assert!(told.text.contains(&format!("ada (id {ada}) disabled")), "{}", told.text);
     };
     tokio::select! {
-        () = control.run() => panic!("the control socket ended"),
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
         () = Box::pin(scenario) => {}
     }
     server.close().await;

@@ -27,7 +27,7 @@ pub static GROUP: Group = Group {
             "portiere_http_stage_duration_seconds",
             &["stage"],
             "Time that a request spent in a stage, of those requests that were in it: body, door (other requests of the kind), fetch (reads of the database), \
-             turnstile (other attempts on the same account), hash_queue, hash, evening (answers kept back so that their time \
+             turnstile (other attempts on the same account, or from the same address), hash_queue, hash, evening (answers kept back so that their time \
              tells nothing), commit_queue, commit, sign, pace (refusals that are told in turn).",
             |now, out| now.from.requests.stages().for_each(|(stage, times)| out.spread(&[stage], &times)),
         ),

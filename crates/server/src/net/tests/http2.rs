@@ -467,3 +467,16 @@ async fn until_chatter(caps: &Caps) {
     };
     tokio::time::timeout(PATIENCE, counted).await.expect("it is not counted");
 }
+
+#[tokio::test]
+async fn rfc_9113_6_8_whoever_has_gone_without_a_word_keeps_no_server_from_stopping() {
+    // Red without `farewell` in net/serve.rs, converse: the answer to a PING would be waited for until the drain time is over.
+    let server = Server::start(Terms { drain_timeout: Duration::from_secs(3600), ..generous() });
+    let mut stream = server.connect().await;
+    // :method GET, :scheme http, :path /, :authority a (RFC 7541 appendix A).
+    let get = frame(1, 5, 1, &[0x82, 0x86, 0x84, 0x41, 0x01, b'a']);
+    stream.write_all(&[PREFACE.to_vec(), frame(4, 0, 0, &[]), get].concat()).await.unwrap();
+    until(&mut stream, "127.0.0.1 false").await;
+    server.stop.send(()).unwrap();
+    assert_eq!(server.done.await.unwrap(), Stopped { cut: 0 });
+}

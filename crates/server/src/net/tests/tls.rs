@@ -282,3 +282,17 @@ fn a_key_that_everybody_may_read_is_told_of() {
         );
     }
 }
+
+#[tokio::test]
+async fn rfc_8446_6_1_a_connection_that_is_not_used_any_more_is_closed_as_tls_is_closed() {
+    // Red where the alarm ends it at once (net/serve.rs, converse): whoever asks in that moment cannot know whether it was heard.
+    let files = Files::new();
+    let root = files.renew();
+    let idle_timeout = Duration::from_millis(300);
+    let server = Server::start(Terms { tls: Some(files.load().unwrap()), idle_timeout, ..generous() });
+    let mut stream = greeted(&server, &root, b"http/1.1").await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("not closed as TLS is closed");
+    assert!(answer.ends_with("127.0.0.1 true"), "{answer}");
+}

@@ -44,8 +44,15 @@ for (const form of document.querySelectorAll("form[data-once]")) {
     for (const button of form.querySelectorAll("button[type=submit]")) button.setAttribute("aria-disabled", String(state));
   };
   form.addEventListener("submit", (event) => {
-    if (sent) event.preventDefault();
-    else mark(true);
+    if (sent) {
+      event.preventDefault();
+      return;
+    }
+    mark(true);
+    // Once it is on its way: where that leads to a native application the page stays, and so would a password.
+    setTimeout(() => {
+      for (const field of form.querySelectorAll("input[autocomplete$=password]")) field.value = "";
+    });
     // Stopped on the way, or led to a native application: it may be sent again. A password is changed, and an account made, by the
     // first of two: the second would be told that it came to nothing. So it waits for longer than the server takes in any case.
     setTimeout(() => mark(false), form.querySelector("[autocomplete=new-password]") ? 60_000 : 8000);
