@@ -131,3 +131,47 @@ fn a_certificate_that_is_a_pipe_stops_nobody_and_is_told_of() {
     signal(server.child.id(), Signal::TERM);
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
+
+/// Red where boot.rs drops the commands that it carries out: they would be told that nobody knows whether it was done.
+#[test]
+fn commands_that_are_carried_out_at_a_stop_are_answered() {
+    if !on_file() {
+        return;
+    }
+    let server = Server::leaked(&[]);
+    for _ in 0..3 {
+        let told = at_once(7, |at| match at {
+            0 => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                assert_eq!(server.stop(), Some(0));
+                String::new()
+            }
+            _ => (0..5).map(|_| server.command(&["group", "add", &unique("g")], "").err).collect(),
+        });
+        assert!(told.iter().all(|err| !err.contains("it may have done it or not")), "{told:?}");
+        server.restart();
+    }
+    server.kill();
+}
+
+/// Red without `open_soon` in boot.rs: it would say that another server runs.
+#[test]
+fn a_server_waits_for_a_command_that_holds_the_database_for_a_moment() {
+    if !on_file() {
+        return;
+    }
+    let server = Server::leaked(&[]);
+    assert_eq!(server.stop(), Some(0));
+    let file = server.data().join("portiere.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _within = runtime.enter();
+    let held = store::sqlite::Sqlite::open(store::sqlite::Options::at(file), &[]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            held.close();
+        });
+        server.restart();
+    });
+    server.kill();
+}
