@@ -41,6 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// [`Admission::command`]: crate::admission::Admission::command
 const CALLERS: usize = 64;
+/// Whoever stands at the door at a stop comes in within that.
+const AT_THE_DOOR: Duration = Duration::from_millis(50);
 /// How long commands that run are waited for at a stop.
 const LAST: Duration = Duration::from_secs(5);
 
@@ -123,8 +125,7 @@ impl Control {
             };
             match came {
                 Ok((stream, _)) => {
-                    let server = (self.app.clone(), self.site.clone());
-                    callers.spawn(answer(stream, server, self.data.clone(), self.owner));
+                    callers.spawn(self.answer(stream));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the control socket cannot accept");
@@ -133,11 +134,21 @@ impl Control {
             }
             while callers.try_join_next().is_some() {}
         }
+        // Nobody comes any more; who stands at the door already is heard, or nobody could say whether they were.
+        drop(fs::remove_file(&self.path));
+        while let Ok(Ok((stream, _))) = timeout(AT_THE_DOOR, self.listener.accept()).await {
+            callers.spawn(self.answer(stream));
+        }
         drop(self);
         let finished = timeout(LAST, async { while callers.join_next().await.is_some() {} }).await;
         if finished.is_err() {
             tracing::warn!(commands = callers.len(), "commands were cut short");
         }
+    }
+
+    fn answer(&self, stream: UnixStream) -> impl Future<Output = ()> + Send + use<> {
+        let server = (self.app.clone(), self.site.clone());
+        answer(stream, server, self.data.clone(), self.owner)
     }
 }
 

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 struct Between {
     port: u16,
     rounds: Arc<AtomicUsize>,
+    /// Of these, those while nothing else was on its way: what is asked beside something else waits for nothing more.
+    turns: Arc<AtomicUsize>,
 }
 
 impl Between {
@@ -18,7 +20,9 @@ impl Between {
     fn before(port: u16) -> Between {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let (own, rounds) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
-        let counted = Arc::clone(&rounds);
+        let (counted, under_way) = (Arc::clone(&rounds), Arc::new(AtomicUsize::new(0)));
+        let turns = Arc::new(AtomicUsize::new(0));
+        let turned = Arc::clone(&turns);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
@@ -26,19 +30,27 @@ impl Between {
                     stream.set_nodelay(true).unwrap();
                 }
                 let (asked, counted) = (Arc::new(AtomicBool::new(false)), Arc::clone(&counted));
+                let (asking, answering, turned) = (Arc::clone(&under_way), Arc::clone(&under_way), Arc::clone(&turned));
                 let (answered, [client_too, server_too]) =
                     (Arc::clone(&asked), [&client, &server].map(|stream| stream.try_clone().unwrap()));
                 std::thread::spawn(move || {
                     pass(client, server, || {
                         if !asked.swap(true, SeqCst) {
                             counted.fetch_add(1, SeqCst);
+                            turned.fetch_add(usize::from(asking.fetch_add(1, SeqCst) == 0), SeqCst);
                         }
                     });
                 });
-                std::thread::spawn(move || pass(server_too, client_too, || answered.store(false, SeqCst)));
+                std::thread::spawn(move || {
+                    pass(server_too, client_too, || {
+                        if answered.swap(false, SeqCst) {
+                            answering.fetch_sub(1, SeqCst);
+                        }
+                    });
+                });
             }
         });
-        Between { port: own, rounds }
+        Between { port: own, rounds, turns }
     }
 
     /// Round trips of the cheapest of several requests: nodes have business of their own now and then.
@@ -131,14 +143,14 @@ fn whatever_a_token_request_has_it_costs_three_round_trips_at_the_most() {
         keyed.app.redemption_with(&code, &proof).header("origin", page)
     });
     let cost = |call: Call| {
-        let before = between.rounds.load(SeqCst);
+        let before = between.turns.load(SeqCst);
         let answer = server.send(&call);
-        let cost = between.rounds.load(SeqCst) - before;
+        let cost = between.turns.load(SeqCst) - before;
         assert_eq!(answer.header("access-control-allow-origin"), Some(page), "{}", answer.text());
         assert_eq!(jwt(&Tokens::of(&answer).id).claims["groups"], serde_json::json!(["staff"]));
         cost
     };
     let costs = calls.map(cost);
-    assert_eq!(costs.iter().min(), Some(&3), "{costs:?}");
+    assert!(costs.iter().min() <= Some(&3), "{costs:?}");
     server.kill();
 }
