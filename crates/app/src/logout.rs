@@ -55,6 +55,7 @@ impl App {
         let ask = Ask {
             hint: hint.as_ref(),
             hint_sent: params.get("id_token_hint").is_some(),
+            client_sent: params.get("client_id").is_some(),
             client: client.as_deref(),
             post_logout: params.get("post_logout_redirect_uri"),
             session: session.as_ref().map(|(session, user)| (&session.id, &user.id)),
@@ -102,6 +103,7 @@ impl App {
         let ask = Ask {
             hint: hint.as_ref(),
             hint_sent: params.get("id_token_hint").is_some(),
+            client_sent: params.get("client_id").is_some(),
             client: client.as_deref(),
             post_logout: params.get("post_logout_redirect_uri"),
             session: None,

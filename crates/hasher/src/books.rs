@@ -71,6 +71,8 @@ pub(crate) struct Books {
     /// Those who had no password yet and were told that too much waits.
     pub(crate) turned_away: u64,
     pub(crate) done: u64,
+    /// Jobs that came to no hash: no memory, or a fault of the kernel.
+    pub(crate) failed: u64,
     pub(crate) batches: u64,
     /// Jobs done by workers.
     pub(crate) remote: u64,
@@ -101,6 +103,7 @@ impl Books {
             refused: 0,
             turned_away: 0,
             done: 0,
+            failed: 0,
             batches: 0,
             remote: 0,
             withdrawn: 0,
@@ -304,12 +307,20 @@ impl Books {
         self.running.iter().enumerate().all(|(number, run)| number == thread || run.is_some())
     }
 
-    /// Thread number `thread` is done with its batch.
-    pub(crate) fn finish(&mut self, thread: usize, elapsed: Option<Duration>, held: u64, now: Instant) {
+    /// Thread number `thread` is done with its batch, of which so many jobs failed; no time is learned from one that did not
+    /// succeed as a whole.
+    pub(crate) fn finish(
+        &mut self,
+        thread: usize,
+        (elapsed, failed): (Option<Duration>, usize),
+        held: u64,
+        now: Instant,
+    ) {
         let loaded = self.others_run(thread);
         let Some(run) = self.end(thread, held, now) else { return };
         self.batches += 1;
-        self.done += run.size as u64;
+        self.done += run.size.saturating_sub(failed) as u64;
+        self.failed += failed as u64;
         if let Some(elapsed) = elapsed {
             self.costs.record(run.kind, run.size, elapsed, loaded && run.loaded);
         }
@@ -327,7 +338,7 @@ impl Books {
     /// Thread number `thread` has died, with its memory, and comes back without. What it ran is lost.
     pub(crate) fn died(&mut self, thread: usize) {
         self.faults += 1;
-        self.running[thread] = None;
+        self.failed += self.running[thread].take().map_or(0, |run| run.size as u64);
         self.held[thread].gone();
         self.asleep.retain(|other| *other != thread);
         self.starved.retain(|other| *other != thread);

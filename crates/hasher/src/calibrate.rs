@@ -15,6 +15,7 @@ use crate::{
     argon2::{Algorithm, Cost, Params},
     cost::{self, Family, MAX_TOGETHER, pays},
     job::{Kind, Work},
+    policy::Policy,
 };
 
 /// Time for all that is to be measured, about.
@@ -120,19 +121,19 @@ fn named(text: &str) -> Option<Family> {
     let algorithm = words.next()?;
     let (algorithm, _) = ALGORITHMS.iter().find(|(_, name)| *name == algorithm)?;
     let mut number = |name: &str| u32::from_str(words.next()?.strip_prefix(name)?).ok();
-    let cost = Cost::new(number("m=")?, number("t=")?, number("p=")?).ok()?;
+    let cost = Policy::new(number("m=")?, number("t=")?, number("p=")?).ok()?.cost();
     words.next().is_none().then_some(Family::Argon2(*algorithm, cost))
 }
 
 fn read(line: &str) -> Option<(Family, Vec<Option<f64>>)> {
     let (family, paces) = line.split_once(": ")?;
+    let family = named(family)?;
     let pace = |word: &str| match word {
         "-" => Some(None),
-        // Bounds that no machine leaves; they keep sums of expected times far from any overflow.
-        number => f64::from_str(number).ok().filter(|nanos| (1e-3..=1e9).contains(nanos)).map(Some),
+        number => f64::from_str(number).ok().filter(|nanos| family.may_take(*nanos)).map(Some),
     };
     let paces: Vec<_> = paces.split(' ').map(pace).collect::<Option<_>>()?;
-    (paces.len() <= MAX_TOGETHER).then_some((named(family)?, paces))
+    (paces.len() <= MAX_TOGETHER).then_some((family, paces))
 }
 
 /// One batch to measure.

@@ -21,8 +21,10 @@ const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all k
 /// Most of them that are Argon2. Each costs a thread the memory of a hash, and more than four have paid on no machine so far:
 /// by then its memory is as busy as it can be.
 pub(crate) const ARGON2_TOGETHER: usize = 4;
-/// Most families that are measured apart; an import with more parameter sets shares one rate.
+/// Most families that are measured apart, and how many of them may be of those that run one at a time. The one of which least is
+/// known makes way for a new one.
 const MAX_FAMILIES: usize = 64;
+const MAX_SERIAL: usize = 16;
 /// Weight of a new measurement in the moving mean: about the last thirty batches count.
 const WEIGHT: f64 = 1.0 / 16.0;
 /// What a calibration weighs against the first batches.
@@ -55,7 +57,8 @@ impl From<Kind> for Family {
         match kind {
             Kind::Argon2(params) => Family::Argon2(params.algorithm, params.cost),
             Kind::Bcrypt { .. } => Family::Bcrypt,
-            Kind::Serial(serial) => Family::Serial(serial.of_any_password()),
+            // With a number of rounds of its own, each account would be a family.
+            Kind::Serial(serial) => Family::Serial(serial.of_any_password().rounded_up()),
         }
     }
 }
@@ -69,6 +72,11 @@ impl Family {
             // Whose work is guessed in nanoseconds already.
             Family::Serial(_) => 2.0,
         }
+    }
+    /// Whether there is a machine on which a unit of work takes so many nanoseconds: a file that was damaged would have people told to
+    /// come back in hours.
+    pub(crate) fn may_take(self, nanos: f64) -> bool {
+        (1e-3..=self.first_guess() * 1e3).contains(&nanos)
     }
     /// One of its kinds: all of them take the same memory.
     pub(crate) fn kind(self) -> Kind {
@@ -167,6 +175,11 @@ impl Paces {
         if near || (turn / 2).is_multiple_of(seldom) { other } else { best }
     }
 
+    /// How much is known: measurements.
+    fn known(&self) -> u32 {
+        self.with.iter().map(|pace| pace.samples).fold(0, u32::saturating_add)
+    }
+
     /// The pace with this many lanes, or else with the next fewer, or more, that was measured.
     fn pace(&self, lanes: usize) -> Option<f64> {
         let (fewer, more) = self.with.split_at(lanes.min(MAX_TOGETHER));
@@ -237,21 +250,33 @@ impl Costs {
         let nanos = elapsed.as_nanos() as f64 / (size as f64 * kind.work());
         let overall = &mut self.overall[family.algorithm()];
         *overall = Some(overall.map_or(nanos, |mean| mean + (nanos - mean) * WEIGHT));
-        if self.families.len() < MAX_FAMILIES || self.families.contains_key(&family) {
-            let paces = self.families.entry(family).or_default();
-            paces.with[size - 1].record(nanos, loaded);
-            paces.batches = paces.batches.wrapping_add(1);
+        let paces = self.paces_of(family);
+        paces.with[size - 1].record(nanos, loaded);
+        paces.batches = paces.batches.wrapping_add(1);
+    }
+
+    /// What is known of a family, which may be a new one.
+    fn paces_of(&mut self, family: Family) -> &mut Paces {
+        if !self.families.contains_key(&family) {
+            let is_serial = |family: &Family| matches!(family, Family::Serial(_));
+            let serial = is_serial(&family);
+            let alike = self.families.iter().filter(|(other, _)| is_serial(other) == serial);
+            let full = alike.clone().count() >= if serial { MAX_SERIAL } else { MAX_FAMILIES - MAX_SERIAL };
+            let least = alike.min_by_key(|(_, paces)| paces.known()).map(|(other, _)| *other);
+            if let Some(least) = least.filter(|_| full) {
+                self.families.remove(&least);
+            }
         }
+        self.families.entry(family).or_default()
     }
 
     /// Takes over what was measured elsewhere or before: nanoseconds a unit with 1, 2, … lanes. What work has taught
     /// stands: it is of the whole hash, and of today.
     pub(crate) fn settle(&mut self, family: Family, measured: &[Option<f64>]) {
-        let new = self.families.len() < MAX_FAMILIES || self.families.contains_key(&family);
-        if !new || measured.iter().all(Option::is_none) {
+        if measured.iter().all(Option::is_none) {
             return;
         }
-        let paces = self.families.entry(family).or_default();
+        let paces = self.paces_of(family);
         for (pace, nanos) in paces.with.iter_mut().zip(measured).filter(|(pace, _)| !pace.is_settled()) {
             if let Some(nanos) = *nanos {
                 *pace = Pace { nanos, samples: CALIBRATED, loaded: true };
@@ -276,6 +301,7 @@ impl Costs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::serial::Digest;
 
     fn kind(memory: u32, passes: u32) -> Kind {
         let cost = Cost::new(memory, passes, 1).unwrap();
@@ -328,7 +354,28 @@ mod tests {
             costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
             costs.settle(kind(memory, 2).into(), &[Some(1.0)]);
         }
-        assert_eq!(costs.families.len(), MAX_FAMILIES);
+        assert_eq!(costs.families.len(), MAX_FAMILIES - MAX_SERIAL);
+    }
+
+    #[test]
+    fn imports_take_no_lanes_from_what_is_new() {
+        // Red without `rounded_up` in Family::from, and where a family that comes when there are many stays unknown.
+        let family = |rounds| Family::from(Kind::Serial(Serial::sha_crypt(Digest::Sha512, rounds, 20)));
+        assert_eq!(family(656_001), family(700_000));
+        let mut costs = Costs::new();
+        let sha_crypt = |rounds| Kind::Serial(Serial::sha_crypt(Digest::Sha512, rounds, 20));
+        for rounds in 1000..3000 {
+            costs.record(sha_crypt(rounds), 1, Duration::from_millis(1), true);
+        }
+        assert!(costs.families.len() <= MAX_SERIAL, "{}", costs.families.len());
+        for memory in 8..200 {
+            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
+        }
+        learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(3));
+        for memory in 200..400 {
+            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
+        }
+        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 3);
     }
 
     #[test]

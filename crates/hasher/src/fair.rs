@@ -42,10 +42,17 @@ impl FairKey {
     pub fn throttled(self) -> Self {
         FairKey { throttled: true, ..self }
     }
+    /// That of what nobody asked for: a party of its own, as large as a tenant, whose places nobody takes.
+    pub(crate) fn ours() -> Self {
+        FairKey { tenant: OURS.into(), address: 0, throttled: false }
+    }
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled
     }
 }
+
+/// No realm's id.
+const OURS: &str = "\0ours";
 
 /// The network that an address belongs to: what one party may have thousands of addresses in.
 fn network_of(address: u128) -> u128 {
@@ -327,9 +334,15 @@ impl<T> Fair<T> {
         self.tenants.inner(tenant)?.inner(&network_of(address))?.inner(&address)
     }
 
+    /// The tenant that has most waiting.
+    fn largest_tenant(&self) -> Option<&(u64, Arc<str>)> {
+        self.tenants.sizes.iter().rev().find(|(_, tenant)| **tenant != *OURS)
+    }
+
     /// Whose last job goes first where all wait too long.
     fn dispensable(&self) -> Option<(Arc<str>, u128)> {
-        let tenant = self.tenants.dispensable()?;
+        let tenant = self.tenants.dispensable().filter(|tenant| ***tenant != *OURS);
+        let tenant = tenant.or_else(|| Some(&self.largest_tenant()?.1))?;
         let networks = self.tenants.inner(tenant)?;
         let address = networks.inner(networks.dispensable()?)?.dispensable()?;
         Some((tenant.clone(), *address))
@@ -411,7 +424,7 @@ impl<T> Fair<T> {
     /// newcomer's by `margin`.
     fn whose_room(&self, key: &FairKey, margin: u64) -> Option<(Arc<str>, Option<u128>)> {
         let longer = |largest: u64, own: u64| largest >= own.saturating_add(margin);
-        let (largest, tenant) = self.tenants.largest()?;
+        let (largest, tenant) = self.largest_tenant()?;
         if *tenant != key.tenant && longer(*largest, self.tenants.waiting(&key.tenant)) {
             return Some((tenant.clone(), None));
         }

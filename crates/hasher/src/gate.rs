@@ -34,7 +34,7 @@ use crate::{
     cost::Family,
     fair::FairKey,
     holding::Holding,
-    job::{Computed, Input, Job, Kind, Reach, Reply, Tag},
+    job::{Computed, Input, Job, Kind, Reach, Reply, Tag, somebodys},
     meters::Meters,
     settings::Limits,
     turn,
@@ -161,7 +161,7 @@ impl Gate {
             return Ok(Vec::new());
         }
         let pushed_out = books.queue.make_room(key, cost, books.booked(excess));
-        books.refused += pushed_out.as_ref().map_or(1, Vec::len) as u64;
+        books.refused += pushed_out.as_deref().map_or(1, somebodys);
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
     }
 
@@ -273,11 +273,12 @@ impl Gate {
         self.wake_all(&mut books);
     }
 
-    /// Thread number `thread` is done with its batch and keeps `held` KiB; `elapsed` is `None` if it failed.
-    pub(crate) fn finished(&self, thread: usize, elapsed: Option<Duration>, held: u64) {
+    /// Thread number `thread` is done with its batch and keeps `held` KiB; the time is `None` if the batch failed, of which so
+    /// many jobs came to no hash.
+    pub(crate) fn finished(&self, thread: usize, came_out: (Option<Duration>, usize), held: u64) {
         let mut books = self.books();
         let now = (self.clock)();
-        books.finish(thread, elapsed, held, now);
+        books.finish(thread, came_out, held, now);
         if books.taught(now) {
             self.wake_all(&mut books);
         }
@@ -387,6 +388,7 @@ impl Gate {
             refused_total: books.refused,
             turned_away_total: books.turned_away,
             done_total: books.done,
+            failed_total: books.failed,
             remote_total: books.remote,
             batches_total: books.batches,
             withdrawn_total: books.withdrawn,

@@ -331,6 +331,11 @@ impl Hasher {
         self.0.policy
     }
 
+    /// Whether `stored` is older than today's policy, so that it would be hashed again once its password was proved.
+    pub fn outdates(&self, stored: &Stored) -> bool {
+        self.0.policy.outdates(stored, &self.0.keys)
+    }
+
     /// What a verification against `stored` asks of this pool, at most. Numbers of iterations are rounded up, by an eighth at most:
     /// where each hash has a number of its own, as some systems make them, there are few kinds all the same.
     ///
@@ -405,12 +410,16 @@ impl Hasher {
             gate.refused(worker, false);
             return Ok(false);
         }
-        let own = self.tag(key, kind, Input::Argon2(copy)).await.map_err(|refusal| {
-            gate.refused(worker, false);
-            unconfirmed(refusal)
-        })?;
-        gate.refused(worker, !bool::from(own.ct_eq(&tag)));
-        Ok(check.accepts(&own))
+        match self.tag(key, kind, Input::Argon2(copy.clone())).await {
+            Ok(own) => {
+                gate.refused(worker, !bool::from(own.ct_eq(&tag)));
+                Ok(check.accepts(&own))
+            }
+            Err(refusal) => {
+                gate.suspect(worker, key, (kind, copy), tag);
+                Err(refusal.unconfirmed())
+            }
+        }
     }
 
     /// Whether one of several tags is the right one. All are admitted before any is waited for, or none is: they are one question,
@@ -434,7 +443,7 @@ impl Hasher {
         let mut first = None;
         loop {
             // Once one was tried, a guess was made, whatever becomes of the others.
-            let told = |refusal| if first.is_some() { unconfirmed(refusal) } else { refusal };
+            let told = |refusal: Refusal| if first.is_some() { refusal.unconfirmed() } else { refusal };
             let next = match admitted.pop_front() {
                 Some(next) => Some(next),
                 None => later.pop_front().map(|next| self.admitted(key, next)).transpose().map_err(told)?,
@@ -475,14 +484,6 @@ impl Hasher {
 
 /// Of hashes that are bound to nobody.
 const NOBODY: Subject<'static> = Subject { realm: "", user: "" };
-
-/// What a refusal is after something was found out about the password.
-fn unconfirmed(refusal: Refusal) -> Refusal {
-    match refusal {
-        Refusal::Busy { retry_after } => Refusal::Unconfirmed { retry_after },
-        other => other,
-    }
-}
 
 fn admissible(password: &[u8]) -> Result<(), Refusal> {
     let long = password.len() > MAX_PASSWORD;

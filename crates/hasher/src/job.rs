@@ -170,9 +170,19 @@ impl Job {
         }
     }
 
+    /// Whether somebody asked for it.
+    fn is_somebodys(&self) -> bool {
+        matches!(self.reply, Reply::Caller(_))
+    }
+
     /// What tells whether a worker's answer to its canary of this number is right.
     pub(crate) fn canary((link, id): (u64, u64), (kind, h0): (Kind, H0), key: FairKey) -> Self {
         let (input, reply) = (Input::Argon2(h0), Reply::Canary { link, id });
         Job { kind, input, reply, reach: Reach::Here, key, id: 0, failed: false }
     }
+}
+
+/// How many of these somebody asked for.
+pub(crate) fn somebodys(jobs: &[Job]) -> u64 {
+    jobs.iter().filter(|job| job.is_somebodys()).count() as u64
 }

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use crate::{
-    argon2::{Algorithm, Cost, Params, Version},
+    argon2::{Algorithm, Params, Version},
     formats::{Digest, serial::Serial},
     job::{Kind, Work},
     policy::{Policy, TAG_BYTES},
@@ -99,7 +99,7 @@ fn argon2(name: &str, mut number: impl FnMut(&str) -> Option<u32>) -> Option<Kin
         19 => Version::V19,
         _ => return None,
     };
-    let cost = Cost::new(number("m")?, number("t")?, number("p")?).ok()?;
+    let cost = Policy::new(number("m")?, number("t")?, number("p")?).ok()?.cost();
     Some(Kind::Argon2(Params { algorithm, version, cost, tag_bytes: TAG_BYTES as u32 }))
 }
 

@@ -32,13 +32,24 @@ impl Default for Policy {
 impl Policy {
     /// Most memory of one hash, in KiB: 1 GiB, as of every hash that is stored.
     pub const MAX_MEMORY: u32 = 1 << 20;
+    /// Most passes, likewise.
+    pub const MAX_PASSES: u32 = 64;
+    /// Most lanes, likewise.
+    pub const MAX_LANES: u32 = 64;
 
-    /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` and `lanes`.
+    /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` (at most [`Policy::MAX_PASSES`]) and `lanes` (at
+    /// most [`Policy::MAX_LANES`]).
     ///
     /// # Errors
-    /// As [`Cost::new`].
+    /// [`BadCost`] names the parameter that lies outside these limits.
     pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
-        if memory > Self::MAX_MEMORY {
+        if lanes == 0 || lanes > Self::MAX_LANES {
+            return Err(BadCost("lanes must be 1 to 64"));
+        }
+        if passes == 0 || passes > Self::MAX_PASSES {
+            return Err(BadCost("passes must be 1 to 64"));
+        }
+        if memory < 8 * lanes || memory > Self::MAX_MEMORY {
             return Err(BadCost("memory must be 8 KiB per lane to 1 GiB"));
         }
         match Cost::new(memory, passes, lanes) {

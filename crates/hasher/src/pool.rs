@@ -100,7 +100,8 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
         Err(_) => inputs.chunks(1).map(|input| compute(kernel, kind, input)?.pop().ok_or(Fault)).collect(),
     };
     drop(inputs);
-    gate.finished(number, elapsed, kernel.held());
+    let failed = tags.iter().filter(|tag| tag.is_err()).count();
+    gate.finished(number, (elapsed, failed), kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
         let answer = tag.map(|tag| Computed { tag, by: None, begun }).map_err(|Fault| Refusal::Failed);
         // It wakes whoever asked, whose waker is not ours: its fault is not its neighbours'.

@@ -12,8 +12,8 @@ pub enum Refusal {
         /// When to come back.
         retry_after: Duration,
     },
-    /// A worker says that the password is wrong, and there is no time to compute it again here; or one spelling of it was wrong,
-    /// and there is no time for the next (what programs in PHP stored has several). It was tried, and most likely it is wrong:
+    /// A worker says that the password is wrong, and it cannot be computed again here, for want of time or memory or for a fault; or one spelling of it
+    /// was wrong, and so it is with the next (what programs in PHP stored has several). It was tried, and most likely it is wrong:
     /// whoever counts failures has to count this one, and may say no more than for [`Refusal::Busy`].
     Unconfirmed {
         /// When to come back.
@@ -29,12 +29,27 @@ pub enum Refusal {
     Failed,
 }
 
+/// When to come back where nobody knows.
+const SOON: Duration = Duration::from_secs(1);
+
+impl Refusal {
+    /// What it is once something was found out about the password.
+    pub(crate) fn unconfirmed(self) -> Self {
+        match self {
+            Refusal::Busy { retry_after } => Refusal::Unconfirmed { retry_after },
+            // A guess that counts for nothing where memory is short is one without end.
+            Refusal::Failed => Refusal::Unconfirmed { retry_after: SOON },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Busy { retry_after } => write!(f, "too many passwords wait; come back in {retry_after:?}"),
             Refusal::Unconfirmed { retry_after } => {
-                write!(f, "a worker's no could not be confirmed; come back in {retry_after:?}")
+                write!(f, "the password could not be compared to the end; come back in {retry_after:?}")
             }
             Refusal::Stopped => f.write_str("password hashing was stopped"),
             Refusal::Unsupported(why) => write!(f, "not possible here: {why}"),
@@ -60,11 +75,13 @@ pub struct State {
     pub refused_total: u64,
     /// Those who were held to a smaller share of the budget, and told that it is used up.
     pub turned_away_total: u64,
-    /// Jobs answered.
+    /// Hashes that were computed, with those that test workers.
     pub done_total: u64,
-    /// Jobs answered by workers, which [`State::done_total`] counts, too.
+    /// Jobs that came to no hash: the system gave no memory, or a kernel broke down.
+    pub failed_total: u64,
+    /// Those that workers computed, which [`State::done_total`] counts, too.
     pub remote_total: u64,
-    /// Batches in which they were computed: `done_total / batches_total` is how many ran side by side.
+    /// Batches in which they were computed: `(done_total - remote_total) / batches_total` is how many ran side by side.
     pub batches_total: u64,
     /// Jobs whose caller went away before they were begun: while they waited, or while a worker had
     /// them that did not do them.
@@ -85,7 +102,7 @@ pub struct State {
 /// What is known of jobs with one algorithm and one set of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindState {
-    /// Algorithm and parameters.
+    /// Algorithm and parameters; of what has no lanes, numbers of rounds are rounded up to one of few.
     pub name: String,
     /// How many a thread runs side by side under load.
     pub lanes: usize,

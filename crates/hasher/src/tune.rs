@@ -152,7 +152,7 @@ pub fn recommend(
     let bench = Bench::new(memory);
     for kib in bench.sizes() {
         progress(kib);
-        let least = (1..=Cost::MAX_PASSES).find(|&passes| allowed(kib, passes).is_some()).unwrap_or(1);
+        let least = (1..=Policy::MAX_PASSES).find(|&passes| allowed(kib, passes).is_some()).unwrap_or(1);
         let Some(most) = bench.passes_within(target, kib, least) else { continue };
         // The last measurement is the one that is shown: close to the target it may be late where the first was not.
         for policy in (least..=most).rev().take(2).filter_map(|passes| allowed(kib, passes)) {
@@ -226,9 +226,9 @@ impl Bench {
     fn passes_within(&self, target: Duration, kib: u32, least: u32) -> Option<u32> {
         let time = |passes| Cost::new(kib, passes, 1).ok().and_then(|cost| self.single(cost));
         let first = time(least).filter(|first| *first <= target)?;
-        let more = time((least + 1).min(Cost::MAX_PASSES))?.saturating_sub(first);
+        let more = time((least + 1).min(Policy::MAX_PASSES))?.saturating_sub(first);
         let extra = (target - first).as_nanos().checked_div(more.as_nanos()).unwrap_or(0);
-        let passes = u32::try_from(extra).unwrap_or(u32::MAX).saturating_add(least).min(Cost::MAX_PASSES);
+        let passes = u32::try_from(extra).unwrap_or(u32::MAX).saturating_add(least).min(Policy::MAX_PASSES);
         // A line through two points may miss the target by a little.
         (least..=passes).rev().find(|&passes| time(passes).is_some_and(|time| time <= target))
     }

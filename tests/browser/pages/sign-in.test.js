@@ -49,6 +49,41 @@ test("sign-in by e-mail address, in any case", async () => {
   await guest.leave();
 });
 
+test("a second click while the password is on its way complains of nothing; one that was typed again is sent", async () => {
+  // Red where page.js empties a password that stays required, or holds back whoever stopped the page and typed it once more.
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  await guest.page.goto(app.signInUrl());
+  const held = [];
+  await guest.page.route("**/login*", (route) => (route.request().method() === "POST" ? held.push(route) : route.continue()));
+  await guest.page.evaluate(() => document.addEventListener("invalid", () => (document.title = "complained"), true));
+  const click = () => guest.page.evaluate(() => document.querySelector('form[data-once] button[type="submit"]').click());
+  await guest.page.fill("#login", alice.login);
+  await guest.page.fill("#password", alice.password);
+  await click();
+  await guest.page.waitForFunction(() => document.querySelector("#password").value === "");
+  await click();
+  assert.notEqual(await guest.page.title(), "complained");
+  assert.equal(held.length, 1, "the second click sends nothing");
+  await guest.page.fill("#password", alice.password);
+  await Promise.all([guest.page.waitForRequest((request) => request.method() === "POST"), click()]);
+  assert.equal(held.length, 2);
+  await held[1].continue();
+  assert.equal((await app.shown(guest)).title, "Signed in");
+  await guest.leave();
+});
+
+test("who asks for the page once more after a wrong password is still on the way to the application", async () => {
+  // Red without `refused` in page.js: the address of the answer leads to the account.
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  await guest.page.goto(app.signInUrl());
+  await guest.signIn({ ...alice, password: "not the password" });
+  await guest.page.goto(guest.page.url());
+  assert.equal(await guest.page.locator('[role="alert"]').count(), 0);
+  await guest.signIn(alice);
+  assert.equal((await app.shown(guest)).title, "Signed in");
+  await guest.leave();
+});
+
 test("a person who says no is back at the application with access_denied", async () => {
   const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
   await guest.page.goto(app.signInUrl());

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from .browser import Browser, Crowd
-from .ledger import Account, Family, Ledger, Session
+from .ledger import Account, Device, Family, Ledger, Session
 from .nodes import GRACE_S
 from .visitor import Portal, tokens
 from .wire import Answer
@@ -51,6 +51,7 @@ class Check:
         self._all(self._session, self._some([one for one in ledger.sessions if one.lives], lambda one: one.made))
         families = [one for one in ledger.families if one.lives]
         self._all(self._family, self._some(families, lambda one: one.rotated[-1][1] if one.rotated else one.made))
+        self._all(self._device, self._some([one for one in ledger.devices if one.waits], lambda one: one.made))
 
         over = [one for one in ledger.sessions if one.ended is not None]
         self._all(self._ended_session, self._some(over, lambda one: one.ended))
@@ -118,6 +119,14 @@ class Check:
             if not self._must_be(answer, answer.status == 200, f"a refresh token ({self._when(last)}) is not taken"):
                 return
             one.refresh, one.access = tokens(answer)
+
+    def _device(self, portals: list[Portal], one: Device) -> None:
+        answer = self._ask(lambda: portals[0].poll(one.code))
+        if not self._must_be(answer, answer.status == 200, f"a device that was allowed ({self._when(one.made)}) gets nothing: {answer.text}"):
+            return
+        for portal in portals:
+            answer = self._ask(lambda: portal.poll(one.code))
+            self._must_not(answer, answer.status == 200, f"a device that has its tokens ({self._when(one.made)}) is given them again")
 
     def _ended_session(self, portals: list[Portal], one: Session) -> None:
         for portal in portals:

@@ -64,6 +64,22 @@ class Family:
         return min(ends, default=None)
 
 
+@dataclass(eq=False)
+class Device:
+    """One that somebody allowed, and that has not asked for its tokens yet."""
+
+    session: Session
+    code: str
+    made: float = field(default_factory=time.monotonic)
+    # A new password takes back what the account has allowed.
+    void: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it gets its tokens when it asks: for somewhat less than ten minutes."""
+        return not self.void and self.session.lives and time.monotonic() - self.made < 500
+
+
 class Ledger:
     """All of it, of all visitors."""
 
@@ -72,6 +88,7 @@ class Ledger:
         self.accounts: list[Account] = []
         self.sessions: list[Session] = []
         self.families: list[Family] = []
+        self.devices: list[Device] = []
         # Codes that gave tokens, and when.
         self.codes: list[tuple[str, float]] = []
         self.acknowledged = self.unknown = self.refused = 0

@@ -103,7 +103,8 @@ class Client:
     def __init__(self, node: Node):
         self.id, self.redirect = "chaos", "https://chaos.test/cb"
         self.secret = secrets.token_urlsafe(32)
-        made = node.command("client", "add", "--id", self.id, "--redirect-uri", self.redirect, "--trusted", "--secret-stdin",
+        grants = [word for grant in ("authorization_code", "refresh_token", "device_code") for word in ("--grant", grant)]
+        made = node.command("client", "add", "--id", self.id, "--redirect-uri", self.redirect, "--trusted", *grants, "--secret-stdin",
                             given=self.secret)
         if made is None:
             raise Trouble(f"no client: {node.log()[-2000:]}")

@@ -1,4 +1,4 @@
-"""The load: people who sign up, sign in, refresh, sign out and are disabled, each step at another node."""
+"""The load: people who sign up, sign in, refresh, allow devices, sign out and are disabled, each step at another node."""
 
 import json
 import random
@@ -8,7 +8,7 @@ import time
 from urllib.parse import urlencode
 
 from .browser import Browser, Crowd, form
-from .ledger import Account, Family, Ledger, Session
+from .ledger import Account, Device, Family, Ledger, Session
 from .wire import Answer
 
 # RFC 7636 appendix B.
@@ -17,7 +17,9 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 PASSWORD = "gorse violet anvil 41"
 
 # What a visitor does next, and how often.
-STEPS = {"sign_up": 2, "sign_in": 8, "refresh": 10, "revoke": 3, "sign_out": 2, "change_password": 1, "disable": 1}
+STEPS = {
+    "sign_up": 2, "sign_in": 8, "refresh": 10, "allow_device": 2, "revoke": 3, "sign_out": 2, "change_password": 1, "disable": 1,
+}
 
 # The share of all that nobody touches again until the oracle asks for it.
 ALONE = 0.3
@@ -49,6 +51,12 @@ class Portal:
     def refresh(self, token: str) -> Answer:
         return self._post("/oauth2/token", grant_type="refresh_token", refresh_token=token)
 
+    def ask_device(self) -> Answer:
+        return self._post("/oauth2/device", scope="openid")
+
+    def poll(self, device_code: str) -> Answer:
+        return self._post("/oauth2/token", grant_type="urn:ietf:params:oauth:grant-type:device_code", device_code=device_code)
+
     def revoke(self, token: str) -> Answer:
         return self._post("/oauth2/revoke", token=token)
 
@@ -75,6 +83,7 @@ class Visitor(threading.Thread):
         self.accounts: list[Account] = []
         self.sessions: list[Session] = []
         self.families: list[Family] = []
+        self.devices: list[Device] = []
         self.failure: BaseException | None = None
 
     def run(self) -> None:
@@ -144,6 +153,31 @@ class Visitor(threading.Thread):
         family.known = True
         return True
 
+    def allow_device(self) -> bool:
+        # Of somebody who signed in within the last ten minutes.
+        session = self._pick(self.sessions, lambda one: one.lives and time.monotonic() - one.made < 500)
+        if session is None:
+            return False
+        answer = self.portal.ask_device()
+        if not self._yes(answer, 200):
+            return False
+        asked, browser, told = time.monotonic(), Browser(session.jar), json.loads(answer.text)
+        page = browser.get(self.crowd, "/device")
+        found = form(page, "/device")
+        if found is None:
+            return self._no(page, self._loses(session, "a session is not known"))
+        page = browser.submit(self.crowd, found, user_code=told["user_code"])
+        found = form(page, "/device/confirm")
+        if found is None:
+            return self._no(page, f"a device that asked {time.monotonic() - asked:.1f} s before is not known")
+        answer = browser.submit(self.crowd, found, decision="allow")
+        if not self._yes(answer, 303):
+            return False
+        if answer.parameter("done") != "approved":
+            return self._no(answer, f"a device that was just shown is not known: {answer.location}")
+        self._add(self.devices, self.ledger.devices, Device(session, told["device_code"]))
+        return True
+
     def revoke(self) -> bool:
         family = self._pick(self.families, lambda one: one.lives)
         if family is None:
@@ -210,6 +244,8 @@ class Visitor(threading.Thread):
         for family in self.families:
             if family.session.account is account and family.revoked is None:
                 family.known, family.revoked = True, now
+        for device in self.devices:
+            device.void |= device.session.account is account
 
     def _must_be_dead(self, family: Family) -> None:
         """What one node acknowledged holds on the next request at any other."""

@@ -11,7 +11,7 @@ use rules::id::GroupId;
 use rules::people::User;
 use rules::people::labels::{group_name, spellings};
 use store::tables::groups::{ByName, Group, Page, PageOf};
-use store::tables::users::InGroup;
+use store::tables::users::{ById, InGroup};
 
 impl App {
     /// Every group.
@@ -71,6 +71,9 @@ impl App {
             let Some(group) = self.group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
+            if self.ask(ById(&user.id)).await?.is_none() {
+                return Ok(Decision::refuse(Refused(format!("{} was removed meanwhile", user.username))));
+            }
             if self.groups_of(user).await?.contains(&group.name) == member {
                 return Ok(Decision::accept(false));
             }

@@ -3,6 +3,7 @@
 mod changed;
 pub mod clients;
 pub mod groups;
+pub mod hashes;
 pub mod keys;
 pub mod restore;
 pub mod users;

@@ -239,6 +239,33 @@ async fn a_device_is_answered_by_what_its_application_may_have_by_then() {
 }
 
 #[tokio::test]
+async fn a_device_is_answered_for_the_resources_that_its_application_has_by_then() {
+    // red without `resources` in rules/oauth/device.rs, as_it_may: who allows is told that it is connected, and the device that it is not.
+    let folder = tempfile::tempdir().unwrap();
+    let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
+    app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+    let named = |names: &[&str]| names.iter().map(|name| format!("https://{name}.test")).collect::<Vec<_>>();
+    let (tv, _) = app
+        .add_client(Client { resources: named(&["a", "b"]), ..television() }, ClientSecret::Nothing)
+        .await
+        .unwrap()
+        .unwrap();
+    let mut browser = Browser::default();
+    sign_in(&app, Flow::new(To::Place(Place::Account), NOW), &mut browser).await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    let asked = app.device_ask(&tv, &scope(), "192.0.2.1").await.unwrap().unwrap();
+    for (left, told) in [(named(&["b", "c"]), Some(named(&["b"]))), (named(&["c"]), None), (Vec::new(), None)] {
+        let edit = |client: &mut Client| {
+            client.resources.clone_from(&left);
+            Ok(())
+        };
+        app.edit_client(&"tv".into(), edit).await.unwrap().unwrap();
+        let found = app.device_find(&asked.user_code, &session, &browser).await.unwrap();
+        assert_eq!(found.ok().map(|found| found.device.resources), told);
+    }
+}
+
+#[tokio::test]
 async fn a_device_that_was_allowed_in_the_last_moment_hears_of_it() {
     // Red without HEARD in tables/devices.rs, answer: the page said that it is connected, and the device that the code had expired.
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));

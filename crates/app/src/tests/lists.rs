@@ -59,6 +59,22 @@ async fn an_operator_sees_every_group_of_somebody() {
 }
 
 #[tokio::test]
+async fn nobody_joins_what_is_gone_or_once_they_are() {
+    // red without either Find of tables/groups.rs, set_member: a row of a group or a person that there is not stays for ever.
+    let (_folder, app, ada) = house(vec![Change::AddGroup { group: "staff".into(), name: "staff".into() }]).await;
+    for (group, user, joins) in
+        [("staff", ada.id.clone(), true), ("gone", ada.id.clone(), false), ("staff", "eve".into(), false)]
+    {
+        let member = Change::SetMember { group: group.into(), user, member: true };
+        let outcome = app.commit(vec![member], NOW, &entropy::fresh().unwrap()).await;
+        assert_eq!(outcome.is_ok(), joins, "{group}: {outcome:?}");
+    }
+    app.remove_user(&ada).await.unwrap().unwrap();
+    let told = app.set_member("staff", &ada, true).await.unwrap();
+    assert_eq!(told.unwrap_err().0, "ada was removed meanwhile");
+}
+
+#[tokio::test]
 async fn every_application_is_on_the_account_page() {
     // red where account.rs, home, reads one page of consents.
     let let_in = names().flat_map(|name| {

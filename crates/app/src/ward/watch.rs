@@ -159,7 +159,7 @@ impl App {
         let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };
         let now = &answering.identity;
         // It took no writes since it was copied.
-        if marks::moved_from(&**ward.gate.inner()).await?.as_ref() == Some(&was) {
+        if marks::moved_from(&**ward.gate.inner()).await?.is_some_and(|from| marks::is_same_server(&from, &was)) {
             tracing::info!(was, now, "the database was moved, with all that was acknowledged");
             return Ok(None);
         }

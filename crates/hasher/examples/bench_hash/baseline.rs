@@ -12,7 +12,11 @@ use argon2_rust::{
     Algorithm, Argon2, Backend, Params, Version,
     params::{Memory, TagLen},
 };
-use hasher::Level;
+use hasher::{
+    Level,
+    argon2::{Block, Cost, H0, Params as OurParams, Tag, fill},
+    bcrypt::{Flavour, Job, TAG_BYTES, crypt},
+};
 
 use crate::{PASSWORD, What, cores};
 
@@ -43,12 +47,40 @@ pub fn pooled(what: What, level: Level, span: Duration) -> Result<Option<f64>, B
     Ok(Some(rate(span, || one_by_one(params, level))))
 }
 
-/// One hash after the other of `argon2-rust`; nothing for what it does not know. The memory is warm already.
-pub fn single(what: What, level: Level) -> Result<Option<Hash>, Box<dyn Error>> {
-    let What::Argon2 { memory, passes } = what else { return Ok(None) };
-    let mut hash = one_by_one(params(memory, passes)?, level);
-    hash();
-    Ok(Some(hash))
+/// One hash after the other by each kernel that there is for one: ours, as it is without a pool, and a library's. Their memory is
+/// warm already.
+pub fn alone(what: What, level: Level) -> Result<[(&'static str, Hash); 2], Box<dyn Error>> {
+    let mut kernels: [(&'static str, Hash); 2] = match what {
+        What::Argon2 { memory, passes } => {
+            [("the kernel", own(memory, passes, level)?), ("argon2-rust", one_by_one(params(memory, passes)?, level))]
+        }
+        What::Bcrypt => {
+            let theirs: Hash = Box::new(|| bcrypt::hash_with_salt(PASSWORD, 10, SALT).is_ok());
+            [("the kernel", Box::new(own_bcrypt)), ("bcrypt", theirs)]
+        }
+    };
+    for (_, hash) in &mut kernels {
+        hash();
+    }
+    Ok(kernels)
+}
+
+fn own(memory: u32, passes: u32, level: Level) -> Result<Hash, Box<dyn Error>> {
+    let params = OurParams::new(hasher::Algorithm::Argon2id, hasher::Version::V19, Cost::new(memory, passes, 1)?, 32)?;
+    let mut memory = vec![Block::ZERO; params.memory_blocks()];
+    Ok(Box::new(move || {
+        let h0 = H0::new(&params, PASSWORD, &SALT, b"", b"");
+        let mut tags = [Tag::default()];
+        fill(level, &params, &[h0], &mut memory, &mut tags);
+        !tags[0].is_empty()
+    }))
+}
+
+fn own_bcrypt() -> bool {
+    let job = Job { flavour: Flavour::B, key: PASSWORD.to_vec().into(), salt: SALT };
+    let mut tags = [[0; TAG_BYTES]];
+    crypt(10, &[job], &mut tags);
+    tags[0] != [0; TAG_BYTES]
 }
 
 fn params(memory: u32, passes: u32) -> Result<Params, Box<dyn Error>> {

@@ -24,38 +24,41 @@ pub struct Row {
     pub calibrated_lanes: usize,
     pub calibrated: Duration,
     pub single: Duration,
-    pub single_pooled: Option<Duration>,
+    pub kernels: Kernels,
     /// In bytes.
     pub resident: u64,
     pub ceiling: u64,
     pub light: [Duration; 3],
 }
 
+/// How long one hash takes by kernels without a pool.
+pub type Kernels = Vec<(&'static str, Duration)>;
+
 pub fn head() {
     println!(
-        "{:<16} {:>14} {:>14} {:>15} {:>11} {:>11}",
+        "{:<16} {:>14} {:>14} {:>15} {:>16} {:>16}",
         "", "plain /s", "argon2-rust /s", "pool /s", "x plain", "x pooled"
     );
 }
 
 impl Row {
-    pub fn print(self, name: &str, (plain, pooled): (f64, Option<f64>)) {
+    /// Prints it, and says how many goals were missed.
+    pub fn print(self, name: &str, (plain, pooled): (Option<f64>, Option<f64>)) -> usize {
         clear();
-        let over = |base: &[f64]| median(self.pool.iter().zip(base).map(|(pool, base)| pool / base).collect());
-        let judged = |ratio: f64, goal: f64| format!("{ratio:.2} {}", verdict(ratio >= goal));
-        let pooled = pooled.filter(|_| !self.pooled.is_empty()).map(|goal| judged(over(&self.pooled), goal));
+        let mut verdicts = Verdicts::default();
+        let [over_plain, over_pooled] = [&self.plain, &self.pooled].map(|base| self.over(base));
         println!(
-            "{name:<16} {:>14} {:>14} {:>15} {:>11} {:>11}",
-            spread(&self.plain),
-            if self.pooled.is_empty() { "-".to_owned() } else { spread(&self.pooled) },
-            spread(&self.pool),
-            judged(over(&self.plain), plain),
-            pooled.unwrap_or_default(),
+            "{name:<16} {:>14} {:>14} {:>15} {:>16} {:>16}",
+            spread(&self.plain, 1),
+            if self.pooled.is_empty() { "-".to_owned() } else { spread(&self.pooled, 1) },
+            spread(&self.pool, 1),
+            verdicts.least(&over_plain, plain),
+            if self.pooled.is_empty() { String::new() } else { verdicts.least(&over_pooled, pooled) },
         );
         let means: Vec<_> = self.fixed.iter().map(|rates| mean(rates)).collect();
         let fixed: Vec<_> = means.iter().map(|rate| format!("{rate:.0}")).collect();
         let best = self.fixed.iter().max_by(|one, other| mean(one).total_cmp(&mean(other)));
-        let of_best = best.map_or(0.0, |best| over(best));
+        let of_best = best.map_or(0.0, |best| median(self.over(best)));
         println!(
             "    lanes: {}, then {}: {:.0} /s; 1, 2, …: {} /s; {:.0} % of the best {}",
             self.calibrated_lanes,
@@ -63,21 +66,58 @@ impl Row {
             mean(&self.pool),
             fixed.join(" "),
             of_best * 100.0,
-            verdict(of_best >= OF_BEST)
+            verdicts.of(of_best >= OF_BEST, "LOW")
         );
-        let single = self.single.as_secs_f64();
-        let beside = self.single_pooled.map_or(String::new(), |other| {
-            format!(
-                ", argon2-rust {:.2} ms, {:.2} times as fast",
-                other.as_secs_f64() * 1e3,
-                other.as_secs_f64() / single
-            )
-        });
+        self.print_alone(&mut verdicts);
         let [half, most, worst] = self.light.map(|late| late.as_secs_f64() * 1e3);
-        println!("    one alone: {:.2} ms{beside}; calibrated in {:.0?}", single * 1e3, self.calibrated);
-        println!("    a light thread wakes late by {half:.2} ms (p50), {most:.2} ms (p99), {worst:.2} ms (worst)");
-        let within = if self.resident <= self.ceiling + BESIDE { "ok" } else { "MUCH" };
-        println!("    resident at most {} MiB, ceiling {} MiB {within}", self.resident >> 20, self.ceiling >> 20);
+        let late = verdicts.of(self.light[1] <= LIGHT, "LATE");
+        println!(
+            "    a light thread wakes late by {half:.2} ms (p50), {most:.2} ms (p99) {late}, {worst:.2} ms (worst)"
+        );
+        let told = match self.resident {
+            0 => "the system does not tell",
+            resident => verdicts.of(resident <= self.ceiling + BESIDE, "MUCH"),
+        };
+        println!("    resident at most {} MiB, ceiling {} MiB: {told}", self.resident >> 20, self.ceiling >> 20);
+        verdicts.missed
+    }
+
+    fn print_alone(&self, verdicts: &mut Verdicts) {
+        let single = self.single.as_secs_f64();
+        let best = self.kernels.iter().map(|(_, time)| time.as_secs_f64()).fold(f64::INFINITY, f64::min);
+        let kernels = self.kernels.iter().map(|(name, time)| format!("{name} {:.2} ms", time.as_secs_f64() * 1e3));
+        println!(
+            "    one alone: {:.2} ms in the pool, {}: {:.2} times the best {}; calibrated in {:.0?}",
+            single * 1e3,
+            kernels.collect::<Vec<_>>().join(", "),
+            single / best,
+            verdicts.of(single <= best * ALONE, "SLOW"),
+            self.calibrated
+        );
+    }
+
+    /// The ratios of the pool's rates to those of another, round by round.
+    fn over(&self, base: &[f64]) -> Vec<f64> {
+        self.pool.iter().zip(base).map(|(pool, base)| pool / base).collect()
+    }
+}
+
+/// Says of each figure whether it is as it should be, and counts those that are not.
+#[derive(Default)]
+struct Verdicts {
+    missed: usize,
+}
+
+impl Verdicts {
+    fn of(&mut self, reached: bool, otherwise: &'static str) -> &'static str {
+        self.missed += usize::from(!reached);
+        if reached { "ok" } else { otherwise }
+    }
+
+    /// The median of these ratios and half of their range, which should be no less than that.
+    fn least(&mut self, ratios: &[f64], goal: Option<f64>) -> String {
+        let said = goal.map(|goal| self.of(median(ratios.to_vec()) >= goal, "LOW"));
+        format!("{} {}", spread(ratios, 2), said.unwrap_or_default())
     }
 }
 
@@ -86,9 +126,10 @@ const OF_BEST: f64 = 0.95;
 /// What may be resident beside the memory of hashes, in bytes.
 const BESIDE: u64 = 64 << 20;
 
-fn verdict(reached: bool) -> &'static str {
-    if reached { "ok" } else { "LOW" }
-}
+/// How much longer one password may take in an idle pool than the best kernel takes for it.
+const ALONE: f64 = 1.05;
+/// How late a thread of ordinary priority may be, 99 times of 100, while all cores hash.
+const LIGHT: Duration = Duration::from_millis(10);
 
 /// One line that is overwritten; nothing where nobody looks.
 pub fn progress(name: &str, what: &str) {
@@ -105,9 +146,10 @@ fn clear() {
     }
 }
 
-pub fn spread(rates: &[f64]) -> String {
-    let (low, high) = rates.iter().fold((f64::MAX, 0f64), |(low, high), &rate| (low.min(rate), high.max(rate)));
-    format!("{:.1} ±{:.1}", median(rates.to_vec()), (high - low) / 2.0)
+/// The median of what was measured, and half of its range.
+fn spread(values: &[f64], digits: usize) -> String {
+    let (low, high) = values.iter().fold((f64::MAX, 0f64), |(low, high), &value| (low.min(value), high.max(value)));
+    format!("{:.digits$} ±{:.digits$}", median(values.to_vec()), (high - low) / 2.0)
 }
 
 fn mean(values: &[f64]) -> f64 {

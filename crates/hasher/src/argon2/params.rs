@@ -1,4 +1,4 @@
-//! The parameters of Argon2 (RFC 9106 §3.1), within limits.
+//! The parameters of Argon2 (RFC 9106 §3.1).
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub enum Version {
     V19 = 19,
 }
 
-/// The three cost parameters of Argon2 (RFC 9106 §3.1), always within the limits of this crate.
+/// The three cost parameters of Argon2 (RFC 9106 §3.1). What may be stored is bounded more narrowly: [`Policy`](crate::Policy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cost {
     memory: u32,
@@ -31,28 +31,24 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Most memory of one hash, in KiB: 2 GiB, which is RFC 9106's first choice (§4). Hashes that are stored may take half of it
-    /// at the most.
-    pub const MAX_MEMORY: u32 = 1 << 21;
-    /// Most passes over the memory.
-    pub const MAX_PASSES: u32 = 64;
+    /// Most memory of one hash, in KiB: 2 TiB, half of what RFC 9106 has room for. Places of blocks are of 32 bits.
+    pub const MAX_MEMORY: u32 = 1 << 31;
     /// Most lanes.
-    pub const MAX_LANES: u32 = 64;
+    pub const MAX_LANES: u32 = (1 << 24) - 1;
 
-    /// `memory` in KiB (8 per lane to [`Cost::MAX_MEMORY`]), `passes` (1 to [`Cost::MAX_PASSES`]), `lanes` (1 to
-    /// [`Cost::MAX_LANES`]).
+    /// `memory` in KiB (8 per lane to [`Cost::MAX_MEMORY`]), `passes` (at least 1), `lanes` (1 to [`Cost::MAX_LANES`]).
     ///
     /// # Errors
     /// [`BadCost`] names the parameter that lies outside these limits.
     pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
         if lanes == 0 || lanes > Self::MAX_LANES {
-            return Err(BadCost("lanes must be 1 to 64"));
+            return Err(BadCost("lanes must be 1 to 2^24 - 1"));
         }
-        if passes == 0 || passes > Self::MAX_PASSES {
-            return Err(BadCost("passes must be 1 to 64"));
+        if passes == 0 {
+            return Err(BadCost("passes must be 1 or more"));
         }
         if memory < 8 * lanes || memory > Self::MAX_MEMORY {
-            return Err(BadCost("memory must be 8 KiB per lane to 2 GiB"));
+            return Err(BadCost("memory must be 8 KiB per lane to 2 TiB"));
         }
         Ok(Cost { memory, passes, lanes })
     }

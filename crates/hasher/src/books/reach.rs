@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use super::Books;
 use crate::{
-    job::{Job, Kind, Reach},
+    argon2::H0,
+    fair::FairKey,
+    job::{Job, Kind, Reach, somebodys},
     remote::{
         Parted,
         worker::{Remote, Settled},
@@ -81,12 +83,15 @@ impl Books {
     }
 
     fn send(&mut self, worker: u64, job: Job, now: Instant) {
-        let (key, kind) = (job.key.clone(), job.kind);
+        let kind = job.kind;
         let Some((id, h0)) = self.desk.get(worker).and_then(|remote| remote.send(job, now)) else { return };
-        // Whoever's turn it was pays for the test, too.
-        let canary = Job::canary((worker, id), (kind, h0), key);
+        self.test((worker, id), (kind, h0), FairKey::ours());
+    }
+
+    /// Has something computed here to see whether a worker's answer was right.
+    pub(crate) fn test(&mut self, of: (u64, u64), (kind, h0): (Kind, H0), key: FairKey) {
         let cost = self.share(kind);
-        self.queue.push(cost, canary);
+        self.queue.push(cost, Job::canary(of, (kind, h0), key));
     }
 
     /// Nanoseconds until all that waits would be done by the threads here; no sooner than one job takes.
@@ -148,7 +153,7 @@ impl Books {
         };
         let excess = self.excess((kind, Reach::Anywhere), most, now);
         let shed = if excess == 0 { Vec::new() } else { self.queue.shed(self.booked(excess)) };
-        self.refused += shed.len() as u64;
+        self.refused += somebodys(&shed);
         shed
     }
 

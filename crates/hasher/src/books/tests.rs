@@ -108,7 +108,7 @@ fn who_is_next_and_lacks_memory_loses_one_batch_at_most() {
     assert_eq!(run(&mut books, 1), Some(light), "but not the one that takes longer than what runs");
     assert_eq!([run(&mut books, 2), run(&mut books, 3)], [Some(light); 2]);
     // What it waited for is done; the light ones that still run are in its way.
-    books.finish(0, None, 0, Instant::now());
+    books.finish(0, (None, 0), 0, Instant::now());
     push(&mut books, 9, kind(150, 1));
     assert_eq!([run(&mut books, 0), run(&mut books, 4)], [Some(next), Some(light)], "there is room for both");
 }
@@ -123,9 +123,9 @@ fn nobody_passes_when_only_those_who_passed_are_in_the_way() {
         push(&mut books, host, kind);
     }
     assert_eq!(run(&mut books, 1), Some(light));
-    books.finish(0, None, 0, Instant::now());
+    books.finish(0, (None, 0), 0, Instant::now());
     assert_eq!([run(&mut books, 0), run(&mut books, 2)], [None; 2], "or it would wait for ever");
-    books.finish(1, None, 0, Instant::now());
+    books.finish(1, (None, 0), 0, Instant::now());
     assert_eq!(run(&mut books, 2), Some(next));
 }
 

@@ -24,6 +24,21 @@ fn a_flood_of_one_tenant_does_not_delay_another() {
 }
 
 #[test]
+fn nobody_takes_the_place_of_what_tests_workers() {
+    // Red where `dispensable` or `whose_room` takes any tenant: a crowd would push out what shows that a worker lies.
+    let mut queue = Fair::new();
+    for _ in 0..20 {
+        queue.push(&FairKey::ours(), 5, "test");
+    }
+    for host in [0, 1, 2, 3, 0, 1, 2, 3] {
+        queue.push(&key("main", host), 5, "job");
+    }
+    assert_eq!(queue.make_room(&key("main", 9), 5, 5), Some(vec!["job"]));
+    assert_eq!(queue.shed(1000), ["job"; 7]);
+    assert_eq!(queue.len(), 20);
+}
+
+#[test]
 fn addresses_of_a_tenant_take_turns() {
     let mut queue = Fair::new();
     for n in 0..3 {

@@ -53,8 +53,8 @@ pub(crate) const JSON: Limit = Limit::new("length of a credential's JSON in byte
 
 /// At least 8 KiB for each lane besides (RFC 9106 §3.1).
 pub(crate) const ARGON2_MEMORY: Limit = Limit::new("Argon2 memory (m) in KiB", 8, Policy::MAX_MEMORY as u64);
-pub(crate) const ARGON2_PASSES: Limit = Limit::new("Argon2 passes (t)", 1, Cost::MAX_PASSES as u64);
-pub(crate) const ARGON2_LANES: Limit = Limit::new("Argon2 lanes (p)", 1, Cost::MAX_LANES as u64);
+pub(crate) const ARGON2_PASSES: Limit = Limit::new("Argon2 passes (t)", 1, Policy::MAX_PASSES as u64);
+pub(crate) const ARGON2_LANES: Limit = Limit::new("Argon2 lanes (p)", 1, Policy::MAX_LANES as u64);
 /// RFC 9106 §3.1 asks for at least 8.
 pub(crate) const ARGON2_SALT: Limit = Limit::new("Argon2 salt in bytes", 8, 64);
 /// The PHC string format asks for at least 12: fewer can be hit by chance.

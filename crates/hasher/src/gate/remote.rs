@@ -6,7 +6,9 @@ use zeroize::Zeroizing;
 
 use super::{Gate, nanos};
 use crate::{
+    argon2::H0,
     books::Books,
+    fair::FairKey,
     job::{Computed, Kind, Reach, Tag},
     remote::{
         Chance, Introduction, Lie, Link, Parted, WorkerState,
@@ -117,6 +119,18 @@ impl Gate {
         self.part_with_liars();
     }
 
+    /// The same, where there is no time to compute it again for whoever waits. It is computed all the same, as canaries are, though
+    /// not of everything, and in the turns of whoever asked: a worker that lies while there is much to do is found out as well.
+    pub(crate) fn suspect(&self, number: u64, key: &FairKey, of: (Kind, H0), tag: Tag) {
+        let mut books = self.books();
+        let Some(remote) = books.desk.heard(number) else { return };
+        remote.counts.refusals += 1;
+        let suspect = remote.suspect(tag);
+        let Some(id) = suspect.filter(|_| books.open) else { return };
+        books.test((number, id), of, key.clone());
+        self.wake(&mut books);
+    }
+
     /// Asks nothing more of the workers of this key, or of all.
     pub(crate) fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
         let mut count = 0;
@@ -186,7 +200,10 @@ impl Gate {
     /// The workers that are here.
     pub(crate) fn workers(&self, policy: Kind) -> Vec<WorkerState> {
         let now = (self.clock)();
-        self.books().desk.remotes.values().map(|remote| remote.state(policy, now)).collect()
+        let books = self.books();
+        let of =
+            |remote: &Remote| WorkerState { before: books.desk.past(&remote.who.key), ..remote.state(policy, now) };
+        books.desk.remotes.values().map(of).collect()
     }
 
     /// Whether there is anybody to ask.

@@ -1,10 +1,12 @@
-//! Asks whose answer is known: drawn so that nobody can tell them from others.
+//! Asks whose answer is known: drawn so that nobody can tell them from others. And how an answer is judged.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::argon2::H0;
+use super::state::Lie;
+use crate::{argon2::H0, job::Tag};
 
 /// One ask in so many is followed by a canary, on average.
 const ONE_IN: u8 = 64;
@@ -49,6 +51,25 @@ impl Chance {
             Ok(mac) => mac.chain_update(self.drawn.to_be_bytes()).finalize().into_bytes().into(),
             Err(_) => unreachable!("HMAC takes a key of any length"),
         }
+    }
+}
+
+/// An answer that is compared with what is computed here.
+pub(super) struct Test {
+    /// What a difference shows.
+    pub(super) shows: Lie,
+    pub(super) ours: Option<Tag>,
+    pub(super) theirs: Option<Tag>,
+}
+
+impl Test {
+    pub(super) fn of(shows: Lie, theirs: Option<Tag>) -> Self {
+        Test { shows, ours: None, theirs }
+    }
+
+    /// Whether it was right, once both are there.
+    pub(super) fn verdict(&self) -> Option<bool> {
+        Some(self.ours.as_ref()?.ct_eq(self.theirs.as_ref()?).into())
     }
 }
 

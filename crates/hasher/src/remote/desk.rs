@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    state::{Introduction, Lie},
+    state::{Counts, Introduction, Lie},
     worker::Remote,
 };
 use crate::job::Kind;
@@ -18,12 +18,17 @@ const REMEMBERED_FOR: Duration = Duration::from_secs(120);
 /// enough connections it could have what it said forgotten before that is found to be wrong.
 const MOST_REMEMBERED: (usize, usize) = (128, 24);
 
+/// Keys of which it is remembered what was counted: only who was enrolled comes here.
+const MOST_KEYS: usize = 4096;
+
 /// All workers that are here, by number.
 #[derive(Default)]
 pub(crate) struct Desk {
     pub(crate) remotes: BTreeMap<u64, Remote>,
     /// Those that have left: what they said last may still turn out to be wrong.
     left: VecDeque<(u64, Remote, Instant)>,
+    /// What was counted of connections that have ended and are forgotten, by key.
+    past: BTreeMap<[u8; 32], Counts>,
     last: u64,
 }
 
@@ -59,12 +64,29 @@ impl Desk {
     /// It has left, with nothing in its hands any more. One that was asked nothing said nothing.
     pub(crate) fn leave(&mut self, number: u64, remote: Remote, now: Instant) {
         if !remote.was_asked() {
-            return;
+            return self.forget(&remote);
         }
-        if self.left.len() == MOST_REMEMBERED.0 {
-            self.left.pop_front();
+        if self.left.len() == MOST_REMEMBERED.0
+            && let Some((_, first, _)) = self.left.pop_front()
+        {
+            self.forget(&first);
         }
         self.left.push_back((number, remote, now));
+    }
+
+    /// Nothing is found out about it any more: what was counted is all there is.
+    fn forget(&mut self, remote: &Remote) {
+        if self.past.len() < MOST_KEYS || self.past.contains_key(&remote.who.key) {
+            let past = self.past.entry(remote.who.key).or_default();
+            *past = past.and(remote.counts);
+        }
+    }
+
+    /// What was counted of the connections of this key that have ended.
+    pub(crate) fn past(&self, key: &[u8; 32]) -> Counts {
+        let of_left =
+            self.left.iter().filter(|(_, remote, _)| remote.who.key == *key).map(|(_, remote, _)| remote.counts);
+        of_left.fold(self.past.get(key).copied().unwrap_or_default(), Counts::and)
     }
 
     /// Those that were found to be wrong since this was asked last, whether they are here or not.
@@ -72,7 +94,12 @@ impl Desk {
         let left = self.left.iter_mut().map(|(_, remote, _)| remote);
         let all = self.remotes.values_mut().chain(left);
         let liars = all.filter_map(|remote| Some((remote.who.clone(), remote.take_lie()?))).collect();
-        self.left.retain(|(.., then)| now.saturating_duration_since(*then) < REMEMBERED_FOR);
+        // In the order in which they left.
+        while let Some((_, remote, _)) =
+            self.left.pop_front_if(|(.., then)| now.saturating_duration_since(*then) >= REMEMBERED_FOR)
+        {
+            self.forget(&remote);
+        }
         liars
     }
 

@@ -13,7 +13,10 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::argon2::{Cost, H0, Tag};
+use crate::{
+    argon2::{Cost, H0, Tag},
+    policy::Policy,
+};
 
 /// How long a tag may be that a worker is asked for, and what is said of another.
 pub(crate) const TAG_BYTES: std::ops::RangeInclusive<u8> = 4..=64;
@@ -322,7 +325,7 @@ impl<'a> Rest<'a> {
     }
     fn cost(&mut self) -> Result<Cost, BadFrame> {
         let (memory, passes, lanes) = (self.number()?, self.number()?, self.number()?);
-        Cost::new(memory, passes, lanes).map_err(|bad| BadFrame(bad.0))
+        Policy::new(memory, passes, lanes).map(|policy| policy.cost()).map_err(|bad| BadFrame(bad.0))
     }
     fn tag_bytes(&mut self) -> Result<u8, BadFrame> {
         let length = self.byte()?;

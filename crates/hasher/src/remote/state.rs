@@ -115,6 +115,8 @@ pub struct WorkerState {
     pub parted: Option<Parted>,
     /// What it has done.
     pub counts: Counts,
+    /// What was done over connections of the same key that have ended.
+    pub before: Counts,
 }
 
 /// What a worker has done since it came.
@@ -140,4 +142,23 @@ pub struct Counts {
     pub duplicate: u64,
     /// Answers to what was never asked.
     pub unknown: u64,
+}
+
+impl Counts {
+    /// All of both.
+    #[must_use]
+    pub(crate) fn and(self, other: Counts) -> Counts {
+        Counts {
+            asked: self.asked + other.asked,
+            answered: self.answered + other.answered,
+            refusals: self.refusals + other.refusals,
+            canaries: self.canaries + other.canaries,
+            lies: self.lies + other.lies,
+            failed: self.failed + other.failed,
+            hedged: self.hedged + other.hedged,
+            late: self.late + other.late,
+            duplicate: self.duplicate + other.duplicate,
+            unknown: self.unknown + other.unknown,
+        }
+    }
 }

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use subtle::ConstantTimeEq;
 use tokio::sync::Notify;
 
 use super::{
     Chance,
+    canary::Test,
     frame::{Ask, Ready},
     state::{Counts, Introduction, Lie, Parted, WorkerState},
 };
@@ -39,13 +39,6 @@ struct Flight {
     load: f64,
 }
 
-/// What is known of a canary.
-#[derive(Default)]
-struct Half {
-    ours: Option<Tag>,
-    theirs: Option<Tag>,
-}
-
 /// One worker.
 pub(crate) struct Remote {
     pub(crate) who: Introduction,
@@ -58,7 +51,8 @@ pub(crate) struct Remote {
     out: Vec<Ask>,
     asked: u64,
     flights: HashMap<u64, Flight>,
-    canaries: HashMap<u64, Half>,
+    /// Canaries, and beyond [`SUSPECT`] what it said no to and nobody waited for.
+    tests: HashMap<u64, Test>,
     /// The last that were answered, to tell a second answer from one that was never asked for.
     answered: VecDeque<u64>,
     /// Work of the flights.
@@ -87,6 +81,9 @@ pub(crate) struct Remote {
 const REMEMBERED: usize = 1024;
 /// Canaries of one worker that wait for an answer or for ours; one in so many of its credits, where that is more.
 const CANARIES: usize = 8;
+/// The same for what it said no to, from which number on these are, beyond all asks. A flood of guesses leaves none over for others.
+const SUSPECTS: usize = 4;
+const SUSPECT: u64 = 1 << 63;
 /// Weight of a new measurement of the time that an answer takes.
 const WEIGHT: f64 = 1.0 / 16.0;
 /// Answers in which a worker was busy throughout, after which its pace is known: twice as many as it holds, within these.
@@ -139,7 +136,7 @@ impl Remote {
             out: Vec::new(),
             asked: 0,
             flights: HashMap::new(),
-            canaries: HashMap::new(),
+            tests: HashMap::new(),
             answered: VecDeque::new(),
             load: 0.0,
             pace,
@@ -174,6 +171,7 @@ impl Remote {
             doubtful: self.late > 0,
             parted: self.parted,
             counts: self.counts,
+            before: Counts::default(),
         }
     }
 
@@ -239,7 +237,7 @@ impl Remote {
     pub(crate) fn send(&mut self, job: Job, now: Instant) -> Option<(u64, H0)> {
         let Input::Argon2(h0) = &job.input else { return None };
         let (h0, kind) = (h0.clone(), job.kind);
-        let canary = self.chance.canary().filter(|_| self.canaries.len() < self.most_canaries());
+        let canary = self.chance.canary().filter(|_| self.tests.len() < self.most_canaries() + self.suspects());
         let mut test = None;
         if canary == Some(true) {
             test = Some(self.test(kind, now));
@@ -259,8 +257,23 @@ impl Remote {
     fn test(&mut self, kind: Kind, now: Instant) -> (u64, H0) {
         let h0 = self.chance.h0();
         let id = self.fly(Cargo::Canary, (kind, h0.clone()), now);
-        self.canaries.insert(id, Half::default());
+        self.tests.insert(id, Test::of(Lie::Canary, None));
         (id, h0)
+    }
+
+    fn suspects(&self) -> usize {
+        self.tests.keys().filter(|id| **id >= SUSPECT).count()
+    }
+
+    /// Its tag did not match what is stored, and nobody has the time to wait until it is computed again: under which number it is
+    /// all the same.
+    pub(crate) fn suspect(&mut self, tag: Tag) -> Option<u64> {
+        if self.suspects() >= SUSPECTS {
+            return None;
+        }
+        let id = SUSPECT + self.counts.refusals;
+        self.tests.insert(id, Test::of(Lie::Refusal, Some(tag)));
+        Some(id)
     }
 
     fn fly(&mut self, cargo: Cargo, (kind, h0): (Kind, H0), now: Instant) -> u64 {
@@ -320,7 +333,7 @@ impl Remote {
                 if theirs.is_some() {
                     self.learn((flight.kind, flight.sent, flight.load), now);
                 }
-                self.canary(id, |half| half.theirs = theirs);
+                self.judge(id, |test| test.theirs = theirs);
                 Settled::Nothing
             }
             (Cargo::Job(job), Some(tag)) => {
@@ -341,28 +354,27 @@ impl Remote {
         self.to_prove = ON_TRIAL.1;
     }
 
-    /// The tag of a canary was computed here; `None`: it could not be.
+    /// The tag of a test was computed here; `None`: it could not be.
     pub(crate) fn known(&mut self, id: u64, ours: Option<Tag>) {
         match ours {
-            Some(ours) => self.canary(id, |half| half.ours = Some(ours)),
-            None => drop(self.canaries.remove(&id)),
+            Some(ours) => self.judge(id, |test| test.ours = Some(ours)),
+            None => drop(self.tests.remove(&id)),
         }
     }
 
-    fn canary(&mut self, id: u64, fill: impl FnOnce(&mut Half)) {
-        let Some(half) = self.canaries.get_mut(&id) else { return };
-        fill(half);
-        let answered = !self.flights.contains_key(&id);
-        let verdict = match (&half.ours, &half.theirs) {
-            (Some(ours), Some(theirs)) => Some(bool::from(ours.ct_eq(theirs))),
-            // It did not compute it, which is no lie.
-            (_, None) if answered => None,
-            _ => return,
-        };
-        self.canaries.remove(&id);
+    fn judge(&mut self, id: u64, fill: impl FnOnce(&mut Test)) {
+        let Some(test) = self.tests.get_mut(&id) else { return };
+        fill(test);
+        let (verdict, shows) = (test.verdict(), test.shows);
+        // What it did not compute is no lie.
+        let is_open = test.theirs.is_some() || self.flights.contains_key(&id);
+        if verdict.is_none() && is_open {
+            return;
+        }
+        self.tests.remove(&id);
         match verdict {
-            Some(true) => self.counts.canaries += 1,
-            Some(false) => self.lied(Lie::Canary),
+            Some(true) => self.counts.canaries += u64::from(shows == Lie::Canary),
+            Some(false) => self.lied(shows),
             None => {}
         }
     }

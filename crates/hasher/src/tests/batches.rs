@@ -72,7 +72,13 @@ async fn a_panic_ends_its_own_job_and_no_other() {
         assert_eq!(stage.batches()[1..], [vec![fault, "fine", "fine"], vec![fault], vec!["fine"], vec!["fine"]]);
         assert_eq!(hasher.state().running, 0);
         assert_eq!(ask(&hasher, key("main", 1), usual(), fault).await, Err(Refusal::Failed));
-        assert_eq!(hasher.state().memory, 0, "memory of a failed job is not kept");
+        let state = hasher.state();
+        assert_eq!(
+            (state.done_total, state.failed_total),
+            (3, 2),
+            "the first and the two others, and the culprit twice"
+        );
+        assert_eq!(state.memory, 0, "memory of a failed job is not kept");
         assert!(ask(&hasher, key("main", 1), usual(), "fine").await.is_ok());
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     argon2::H0,
     job::{Input, Reach},
     remote::{
-        Introduction, Lie, Link, Parted,
+        Introduction, Lie, Link, Parted, WorkerState,
         frame::{Answer, Ask, Ready},
     },
 };
@@ -347,6 +347,16 @@ async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
 
 #[tokio::test]
 async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made() {
+    // Red without `suspect`: while there is much to do, a worker could keep out whom it liked.
+    for (says, lies) in [(right as fn(&Ask) -> Answer, 0), (wrong, 1)] {
+        let worker = unconfirmed_no(says).await;
+        assert_eq!((worker.counts.refusals, worker.counts.lies), (1, lies), "{worker:?}");
+        assert_eq!(worker.parted == Some(Parted::Lied(Lie::Refusal)), lies == 1);
+    }
+}
+
+/// What is known of a worker that said this of a password while too much waited here, once all of that is done.
+async fn unconfirmed_no(says: fn(&Ask) -> Answer) -> WorkerState {
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
     let policy = crate::Policy::new(1024, 1, 1).unwrap();
     let real = Hasher::start(Settings { policy, ..bound() }).unwrap();
@@ -362,10 +372,27 @@ async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made(
     let asked = hasher.clone();
     let guess = begin(async move { asked.verify_of(&key("main", 1), ADA, &stored, b"wrong").await });
     let asks = sent(&link).await;
-    link.answers(asks.iter().map(right).collect());
+    link.answers(asks.iter().map(says).collect());
     let told = tokio::time::timeout(Duration::from_secs(60), guess).await.unwrap();
     assert!(matches!(told, Err(Refusal::Unconfirmed { .. })), "{told:?}");
-    assert_eq!(hasher.workers()[0].counts.refusals, 1);
+    stage.permit(None);
+    until("all is done", || hasher.state().waiting == 0 && hasher.state().running == 0);
+    // Its thread tells what came of it after it has closed its books.
+    hasher.stop().await;
+    hasher.workers().remove(0)
+}
+
+#[tokio::test]
+async fn what_was_counted_goes_on_when_a_worker_dials_again() {
+    // Red without `past` in remote/desk.rs: a counter would begin anew, and what reads it take that for work.
+    let (_stage, hasher, _first) = busy();
+    let link = attach(&hasher, "worker", fast(8000, 16));
+    let _jobs: Vec<_> = (0..6).map(|number| anywhere(&hasher, number)).collect();
+    let asked = hasher.workers()[0].counts.asked;
+    drop(link);
+    let _link = attach(&hasher, "worker", fast(8000, 16));
+    let worker = &hasher.workers()[0];
+    assert!(asked > 0 && worker.before.asked == asked, "{worker:?}");
 }
 
 #[tokio::test]

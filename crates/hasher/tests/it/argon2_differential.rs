@@ -40,14 +40,14 @@ fn random_password(random: &mut Random) -> Vec<u8> {
 }
 
 fn random_cost(random: &mut Random) -> Cost {
-    // Now and then the most passes or lanes that a stored hash may have, in little memory.
+    // Now and then many passes or lanes, in little memory: more than a stored hash may have.
     match random.between(0, 15) {
         0 => {
             let lanes = random.between(1, 8);
-            return Cost::new(random.between(8 * lanes, 8 * lanes + 20), random.between(5, 64), lanes).unwrap();
+            return Cost::new(random.between(8 * lanes, 8 * lanes + 20), random.between(5, 200), lanes).unwrap();
         }
         1 => {
-            let lanes = random.between(9, 64);
+            let lanes = random.between(9, 200);
             return Cost::new(8 * lanes, random.between(1, 4), lanes).unwrap();
         }
         _ => {}

@@ -9,6 +9,7 @@ use crate::realm::SKEW;
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -144,6 +145,9 @@ pub struct Client {
     /// At which of the realm's epochs it was changed last: what tells it from what it was before. Kept in a column of its own.
     #[serde(skip)]
     pub epoch: i64,
+    /// What a later version keeps and this one knows nothing of, as there is while nodes are upgraded: it stays as it is.
+    #[serde(flatten)]
+    pub later: Map<String, Value>,
 }
 
 fn epoch() -> Time {
@@ -182,6 +186,7 @@ impl Client {
             disabled_at: None,
             created: Time(0),
             epoch: 0,
+            later: Map::new(),
         }
     }
     /// Whether it may use `grant`.
@@ -283,6 +288,16 @@ pub(crate) mod tests {
                 assert!(next.owns(own(next).as_ref(), issued));
             }
         }
+    }
+
+    #[test]
+    fn what_a_later_version_keeps_is_still_there_once_this_one_has_changed_something() {
+        // red without `later`: a setting that restricts an application would vanish with the first change at a node of before.
+        let text = serde_json::to_string(&confidential("svc", "https://svc.test/cb")).expect("json");
+        let text = text.replacen('{', "{\"only_from\":[\"192.0.2.0/24\"],", 1);
+        let read: Client = serde_json::from_str(&text).expect("known by its other fields");
+        let kept = serde_json::to_value(Client { trusted: true, ..read }).expect("json");
+        assert_eq!((&kept["only_from"][0], &kept["trusted"]), (&"192.0.2.0/24".into(), &true.into()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::people::User;
 use crate::realm::{Realm, is_believable};
 use crate::secret::{Handle, Secret, mac};
 use crate::time::{Span, Time};
+use unicode_normalization::UnicodeNormalization;
 
 /// RFC 8628 §3.2: how long a device waits between two polls, in seconds, unless told otherwise.
 pub const INTERVAL_S: i64 = 5;
@@ -110,7 +111,7 @@ pub struct Asked {
 }
 
 /// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter (RFC 8628 §6.1), nor the dashes and
-/// spaces that phones and word processors make of these.
+/// spaces that phones and word processors make of these, the width of letters, or what copying brings that nobody sees.
 pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
     letters(typed).map(|letters| Handle(mac(key, &[b"user code", letters.as_bytes()])))
 }
@@ -122,8 +123,9 @@ pub fn as_shown(typed: &str) -> String {
 
 /// The letters of a user code.
 fn letters(typed: &str) -> Option<String> {
-    let between = |c: &char| matches!(c, ' ' | '\t' | '\u{a0}' | '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
-    let letters: String = typed.chars().filter(|c| !between(c)).collect();
+    let dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
+    let unseen = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let letters: String = typed.nfkc().filter(|c| !(c.is_whitespace() || dash(*c) || unseen(*c))).collect();
     let letters = letters.to_ascii_uppercase();
     (letters.len() == LENGTH && letters.bytes().all(|b| ALPHABET.contains(&b))).then_some(letters)
 }
@@ -197,8 +199,13 @@ fn allowed(asked: &Scope, client: &Client) -> Scope {
 /// else's: whoever is asked would be told that it is connected, and the device that it is not.
 pub fn as_it_may(device: Device, client: &Client) -> Option<Device> {
     let scope = allowed(&device.scope, client);
-    let may = client.is_enabled() && client.may(Grant::DeviceCode) && is_of(&device, client) && !scope.is_empty();
-    may.then_some(Device { scope, ..device })
+    let named = !device.resources.is_empty();
+    let resources: Vec<String> =
+        device.resources.iter().filter(|uri| client.resources.contains(uri)).cloned().collect();
+    // No resource at all would be the issuer.
+    let is_nothing = scope.is_empty() || (named && resources.is_empty());
+    let may = client.is_enabled() && client.may(Grant::DeviceCode) && is_of(&device, client) && !is_nothing;
+    may.then_some(Device { scope, resources, ..device })
 }
 
 /// Whether a request can still be answered.
@@ -424,11 +431,16 @@ mod tests {
         let handle = user_code_handle(&key, &code).expect("ours");
         let typed = format!(" {} ", code.to_lowercase().replace('-', ""));
         assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle));
-        for between in ["\u{2013}", "\u{2212}", "\u{a0}", "\t", " - "] {
+        for between in
+            ["\u{2013}", "\u{2212}", "\u{a0}", "\t", " - ", "\u{ff0d}", "\u{3000}", "\u{202f}", "\u{200b}-\u{feff}"]
+        {
             let typed = code.replace('-', between);
             assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle), "{typed:?}");
             assert_eq!(as_shown(&typed.to_lowercase()), code);
         }
+        // A Japanese keyboard's letters.
+        let wide: String = code.chars().map(|c| char::from_u32(c as u32 + 0xfee0).unwrap_or(c)).collect();
+        assert!(user_code_handle(&key, &wide).is_some_and(|other| other == handle), "{wide}");
         for more in ["\u{e9}", ".", "_", "\0"] {
             assert!(user_code_handle(&key, &format!("{code}{more}")).is_none(), "{more:?}");
         }

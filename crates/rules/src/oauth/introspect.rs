@@ -1,6 +1,7 @@
 //! Introspection (RFC 7662): what a token is, told only to those whom it concerns.
 
 use super::client::{Client, Grant};
+use super::code::Granted;
 use super::family::Found;
 use super::first_party::is_for_accounts;
 use super::resource::is_same;
@@ -75,14 +76,18 @@ pub fn access(claims: &AccessClaims, (user, client): (Option<&User>, &Client)) -
     answer
 }
 
-/// The answer for a refresh token: whether it could be used now, and until when, if nothing else happens (RFC 7662 §2.2). A
-/// token that rotated is younger than its family, and when it was made is not kept: there is no `iat`.
+/// The answer for a refresh token: whether it could be used now, for what, and until when, if nothing else happens (RFC 7662 §2.2).
+/// A token that rotated is younger than its family, and when it was made is not kept: there is no `iat`. One that was replaced is not
+/// active, although it is taken once more for the grace of a repeated request.
 pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Value> {
     let family = &found.family;
     let outlives = family.session.is_none() && !client.scope.has("offline_access");
-    if !is_for_accounts(found, realm) && (!client.may(Grant::RefreshToken) || outlives) {
+    let for_accounts = is_for_accounts(found, realm);
+    if !for_accounts && (!client.may(Grant::RefreshToken) || outlives || nothing_left(&family.granted, client)) {
         return inactive();
     }
+    let granted = &family.granted.scope;
+    let scope = if for_accounts { granted.clone() } else { granted.both(&client.scope) };
     let ends = [family.idle_until, family.expires]
         .into_iter()
         .chain(found.session.as_ref().map(|at| at.ends(&realm.settings)));
@@ -92,9 +97,18 @@ pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Val
     answer.insert("iss".into(), json!(realm.issuer));
     answer.insert("sub".into(), json!(family.user));
     answer.insert("client_id".into(), json!(family.client));
-    answer.insert("scope".into(), json!(family.granted.scope));
+    answer.insert("scope".into(), json!(scope));
     answer.insert("exp".into(), json!(end.seconds()));
     answer
+}
+
+/// Whether the client registers so little of what was granted by now that no refresh gets any of it: no scope, not one of the
+/// resources, or not what a single claim belongs to, which no refresh can leave out.
+fn nothing_left(granted: &Granted, client: &Client) -> bool {
+    let no_resource =
+        !granted.resources.is_empty() && !granted.resources.iter().any(|uri| client.resources.contains(uri));
+    let lacks_claim = granted.claims.scopes().any(|scope| !client.scope.has(scope));
+    granted.scope.both(&client.scope).is_empty() || no_resource || lacks_claim
 }
 
 #[cfg(test)]

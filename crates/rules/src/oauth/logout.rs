@@ -33,6 +33,8 @@ pub struct Ask<'a> {
     pub hint: Option<&'a Hint>,
     /// Whether a hint was sent at all.
     pub hint_sent: bool,
+    /// Whether `client_id` was sent at all.
+    pub client_sent: bool,
     /// `client_id`, or the hint's audience.
     pub client: Option<&'a Client>,
     /// Where to go afterwards.
@@ -72,6 +74,7 @@ impl<'a> Ask<'a> {
                 self.hint_sent && self.vouched().is_none(),
                 "id_token_hint is not an ID token of this client, or the client is disabled",
             ),
+            (self.client_sent && self.client.is_none(), "client_id names no client, or one that is disabled"),
             (
                 self.post_logout.is_some() && self.client.is_none(),
                 "post_logout_redirect_uri needs id_token_hint or client_id",
@@ -107,6 +110,7 @@ mod tests {
             decide(&Ask {
                 hint,
                 hint_sent: hint.is_some(),
+                client_sent: false,
                 client: Some(&client),
                 post_logout: Some(uri),
                 session: Some((&session, &user)),
@@ -132,9 +136,8 @@ mod tests {
         let of = |client: &str| Hint { client: client.into(), user: "u1".into(), session: None };
         let (own, foreign) = (of("c1"), of("c2"));
         let unused = |hint_sent: bool, hint: Option<&Hint>, known: bool, post_logout| {
-            Ask { hint, hint_sent, client: Some(&client).filter(|_| known), post_logout, session: None }
-                .unused()
-                .unwrap_or("")
+            let client = Some(&client).filter(|_| known);
+            Ask { hint, hint_sent, client_sent: false, client, post_logout, session: None }.unused().unwrap_or("")
         };
         let (bye, other) = (Some("https://app.test/bye"), Some("https://app.test/other"));
         assert_eq!(unused(false, None, false, None), "");
@@ -147,5 +150,8 @@ mod tests {
         assert!(unused(true, None, false, bye).contains("of this server"));
         assert!(unused(true, Some(&foreign), true, bye).contains("of this client"));
         assert!(unused(true, Some(&foreign), false, None).contains("of this client"));
+        let nobody =
+            Ask { hint: None, hint_sent: false, client_sent: true, client: None, post_logout: bye, session: None };
+        assert!(nobody.unused().is_some_and(|why| why.contains("names no client")));
     }
 }

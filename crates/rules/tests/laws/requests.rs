@@ -157,6 +157,7 @@ proptest! {
         let ask = Ask {
             hint: hinted.then_some(&hint),
             hint_sent: hinted || sent,
+            client_sent: sent,
             client: Some(&holder),
             post_logout: Some(&uri),
             session: signed_in.then_some((&sid, &whose)),

@@ -232,6 +232,7 @@ impl Add {
             epoch: 0,
             disabled_at: None,
             created: Time(0),
+            later: Default::default(),
         };
         (client, secret)
     }

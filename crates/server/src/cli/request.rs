@@ -138,10 +138,12 @@ impl Request {
         )
     }
 
-    /// How long an answer may take. A copy takes as long as the disk needs.
+    /// How long an answer may take. A copy takes as long as the disk needs, and so does a look at all accounts.
     pub fn patience(&self) -> Duration {
         match self {
-            Request::Backup(_) | Request::AtSource(_) => Duration::from_secs(24 * 60 * 60),
+            Request::Backup(_) | Request::AtSource(_) | Request::User(user::Command::Hashes(_)) => {
+                Duration::from_secs(24 * 60 * 60)
+            }
             Request::Profile(command) => command.patience(),
             _ => Duration::from_secs(60),
         }
@@ -200,6 +202,7 @@ impl Request {
     pub fn go_on(&mut self, next: String) {
         match self {
             Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
+            Request::User(user::Command::Hashes(list)) => (list.after, list.goes_on) = (Some(next), true),
             Request::Client(client::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
             Request::Group(group::Command::Show(show)) => (show.after, show.goes_on) = (Some(next), true),
             Request::Audit(command) => command.go_on(next),

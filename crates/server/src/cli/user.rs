@@ -5,6 +5,7 @@ use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
 use app::App;
+use app::admin::hashes::{HashKind, UNREADABLE};
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
 use clap::{Args, Subcommand};
@@ -13,6 +14,7 @@ use rules::people::{Role, User};
 use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What can be done about people.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -29,6 +31,16 @@ Examples:
     Add(Add),
     /// List accounts
     List(List),
+    /// Count accounts by how their passwords are stored
+    ///
+    /// With which algorithm, and which secrets of the configuration they need (peppers, binding keys, keys of an import): what
+    /// nobody needs may be taken out. A hash of before gives way to one of today's policy when its owner signs in.
+    #[command(after_long_help = "\
+Examples:
+  portiere user hashes
+  portiere user hashes --of bcrypt
+  portiere user hashes --of p1 --json")]
+    Hashes(Hashes),
     /// Show an account, its claims and its groups
     Show(Named),
     /// Disable an account
@@ -85,6 +97,20 @@ pub struct Add {
 pub struct List {
     /// Begin after the account of this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub after: Option<String>,
+    /// Whether the list was begun by a page before.
+    #[arg(skip)]
+    pub goes_on: bool,
+}
+
+/// Whose hashes.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Hashes {
+    /// List the accounts whose hash is of this algorithm, or needs the secret of this name
+    #[arg(long, value_name = "ALGORITHM|SECRET")]
+    pub of: Option<String>,
+    /// The account after which the list goes on.
+    #[arg(skip)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.
     #[arg(skip)]
@@ -164,6 +190,7 @@ impl Command {
         match self {
             Command::Add(add) => add.execute(app).await,
             Command::List(list) => list.execute(app).await,
+            Command::Hashes(hashes) => hashes.execute(app).await,
             Command::Show(named) => show(app, &find(app, &named.name).await?).await,
             Command::Disable(named) => enable(app, &named.name, false).await,
             Command::Enable(named) => enable(app, &named.name, true).await,
@@ -210,6 +237,41 @@ impl List {
         };
         Ok(page(&users, self.goes_on, &nobody))
     }
+}
+
+impl Hashes {
+    async fn execute(self, app: &App) -> Reply {
+        let Some(of) = &self.of else { return Ok(kinds(&app.hash_kinds().await?)) };
+        let (users, next) = app.users_with_hash(of, self.after.as_deref().unwrap_or("")).await?;
+        let nobody = format!("nobody has such a password hash: {}", harmless(of));
+        Ok(page(&users, self.goes_on, &nobody).then(next))
+    }
+}
+
+fn kinds(found: &BTreeMap<HashKind, u64>) -> Outcome {
+    if found.is_empty() {
+        return Outcome::new("no account has a password yet", json!({ "kinds": [] }));
+    }
+    let mut table = Table::new(["ALGORITHM", "SECRETS", "ACCOUNTS", ""], true);
+    for (kind, accounts) in found {
+        let note = match (kind.is_verifiable, kind.is_outdated) {
+            (false, _) => "cannot be verified with these settings",
+            (true, true) => "hashed anew when they sign in",
+            (true, false) => "as today's policy wants it",
+        };
+        let algorithm = kind.algorithm.unwrap_or(UNREADABLE).to_owned();
+        table.row([algorithm, kind.secrets.join(", "), accounts.to_string(), note.to_owned()]);
+    }
+    let json = found.iter().map(|(kind, accounts)| {
+        json!({
+            "algorithm": kind.algorithm,
+            "secrets": kind.secrets,
+            "accounts": accounts,
+            "is_outdated": kind.is_outdated,
+            "is_verifiable": kind.is_verifiable,
+        })
+    });
+    Outcome::new(table.render(), json!({ "kinds": json.collect::<Vec<_>>() }))
 }
 
 /// A page of a list of people, the first or one that goes on; `nobody` says that the list is empty.

@@ -13,25 +13,71 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
 
-/// Not below `low` nor above `high`.
-pub fn between<T: PartialOrd + Value>(low: T, high: T) -> impl Fn(&T) -> Result<(), String> {
-    move |value| match *value >= low && *value <= high {
-        true => Ok(()),
-        false => Err(format!("must be between {} and {}", shown(&low), shown(&high))),
+/// What a value must be beyond its type.
+pub trait Check<T> {
+    /// What is wrong with it.
+    fn check(&self, value: &T) -> Result<(), String>;
+
+    /// Within which bounds it must be, where there are any.
+    fn bounds(&self) -> Option<String> {
+        None
     }
 }
 
+impl<T, F: Fn(&T) -> Result<(), String>> Check<T> for F {
+    fn check(&self, value: &T) -> Result<(), String> {
+        self(value)
+    }
+}
+
+/// Values from one on, up to another.
+pub struct Bounds<T> {
+    low: T,
+    high: Option<T>,
+}
+
+/// Not below `low` nor above `high`.
+pub fn between<T: PartialOrd + Value>(low: T, high: T) -> Bounds<T> {
+    Bounds { low, high: Some(high) }
+}
+
 /// At least `low`.
-pub fn at_least<T: PartialOrd + Value>(low: T) -> impl Fn(&T) -> Result<(), String> {
-    move |value| match *value >= low {
-        true => Ok(()),
-        false => Err(format!("must be at least {}", shown(&low))),
+pub fn at_least<T: PartialOrd + Value>(low: T) -> Bounds<T> {
+    Bounds { low, high: None }
+}
+
+impl<T: PartialOrd + Value> Check<T> for Bounds<T> {
+    fn check(&self, value: &T) -> Result<(), String> {
+        let low = shown(&self.low);
+        match &self.high {
+            _ if *value >= self.low && self.high.as_ref().is_none_or(|high| value <= high) => Ok(()),
+            Some(high) => Err(format!("must be between {low} and {}", shown(high))),
+            None => Err(format!("must be at least {low}")),
+        }
+    }
+
+    fn bounds(&self) -> Option<String> {
+        let low = shown(&self.low);
+        Some(self.high.as_ref().map_or_else(|| format!("{low} or more"), |high| format!("{low} to {}", shown(high))))
     }
 }
 
 /// The check of a value that may be unset.
-pub fn if_set<T>(check: impl Fn(&T) -> Result<(), String>) -> impl Fn(&Option<T>) -> Result<(), String> {
-    move |value| value.as_ref().map_or(Ok(()), &check)
+pub struct IfSet<C>(C);
+
+/// The check of a value that may be unset.
+pub fn if_set<C>(check: C) -> IfSet<C> {
+    IfSet(check)
+}
+
+impl<T, C: Check<T>> Check<Option<T>> for IfSet<C> {
+    fn check(&self, value: &Option<T>) -> Result<(), String> {
+        value.as_ref().map_or(Ok(()), |value| self.0.check(value))
+    }
+
+    fn bounds(&self) -> Option<String> {
+        self.0.bounds()
+    }
 }
 
 fn shown<T: Value>(value: &T) -> String {

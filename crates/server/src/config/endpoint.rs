@@ -1,4 +1,4 @@
-//! Where something is sent to: an http or https URL without credentials.
+//! Where traces are sent to: an http or https URL without credentials.
 
 use super::value::{Raw, Value};
 use app::reach::Target;
@@ -10,7 +10,11 @@ impl Value for Target {
 
     fn parse(raw: &Raw) -> Result<Self, String> {
         let (Raw::Word(text) | Raw::Text(text)) = raw else { return Err(format!("expected {}", Self::takes())) };
-        let target = Target::parse(text)?;
+        let mut target = Target::parse(text)?;
+        // As OTEL_EXPORTER_OTLP_ENDPOINT has it: a collector answers nothing at its root.
+        if target.path == "/" {
+            "/v1/traces".clone_into(&mut target.path);
+        }
         match target.scheme.as_str() {
             "http" | "https" => Ok(target),
             _ => Err(format!("{text:?} is not {}", Self::takes())),
@@ -32,6 +36,9 @@ mod tests {
         let sealed = read("https://otel.example.test/v1/traces?tenant=a").unwrap();
         assert_eq!(sealed.show().unwrap(), "\"https://otel.example.test/v1/traces?tenant=a\"");
         assert_eq!(read("http://[::1]:4318/v1/traces").unwrap().host, "::1");
+        for root in ["http://127.0.0.1:4318", "http://127.0.0.1:4318/"] {
+            assert_eq!(read(root).unwrap().show().unwrap(), "\"http://127.0.0.1:4318/v1/traces\"");
+        }
         for bad in ["127.0.0.1:4318", "grpc://a/b", "/v1/traces", "", "http://a:b@c/", "http://a/b#c"] {
             assert!(read(bad).is_err(), "{bad}");
         }

@@ -1,8 +1,8 @@
 //! The table of options: one entry each, and everything else comes from it.
 
 use super::checks::{
-    at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody, readable_name,
-    syslog_url,
+    Check, at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody,
+    readable_name, syslog_url,
 };
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
@@ -36,6 +36,8 @@ pub struct Declared {
     pub doc: &'static str,
     /// What it takes.
     pub takes: fn() -> String,
+    /// Within which bounds that has to be.
+    pub bounds: fn() -> Option<String>,
     /// Its default as TOML; `None` when it is computed or unset.
     pub default: fn() -> Option<String>,
     /// What stands in for a default that is not a constant.
@@ -55,10 +57,10 @@ pub struct Section {
 }
 
 macro_rules! check {
-    () => {
-        |_| Ok(())
+    ($kind:ty) => {
+        |_: &$kind| Ok(())
     };
-    ($check:expr) => {
+    ($kind:ty, $check:expr) => {
         $check
     };
 }
@@ -99,6 +101,7 @@ macro_rules! options {
                 name: concat!($prefix, stringify!($field)),
                 doc: concat!($($doc, "\n"),+),
                 takes: <$kind as Value>::takes,
+                bounds: || Check::<$kind>::bounds(&check!($kind $(, $check)?)),
                 default: || {
                     let default: $kind = $default;
                     default.show()
@@ -114,7 +117,7 @@ macro_rules! options {
                     $($field: reader.take::<$kind>(
                         concat!($prefix, stringify!($field)),
                         || $default,
-                        check!($($check)?),
+                        check!($kind $(, $check)?),
                     ),)+
                 },)+
                 warnings: Vec::new(),
@@ -136,7 +139,7 @@ options! {
     "" server: Server {
         /// Addresses to listen on. Port 0 takes any free port.
         /// Where a machine has no IPv6, the default's second address is left out.
-        listen: Vec<SocketAddr> = default_listen(), Start, |all| listens(all);
+        listen: Vec<SocketAddr> = default_listen(), Start, |all: &Vec<SocketAddr>| listens(all);
         /// The URL under which people and applications reach the server: the issuer, byte for byte.
         /// It must be https, except on localhost, and have neither a query, a fragment nor a trailing slash.
         public_url: Option<PublicUrl> = None => "http://localhost with the port of `listen`", Start;
@@ -149,7 +152,7 @@ options! {
     /// How the pages present themselves.
     "brand." brand: Brand {
         /// The name on every page.
-        name: String = "Portiere".into(), Start, |name| readable_name(name);
+        name: String = "Portiere".into(), Start, |name: &String| readable_name(name);
     }
 
     /// Where facts are kept.
@@ -345,7 +348,7 @@ options! {
         connections_per_address: usize = 1024, Start, at_least(1);
         /// Further networks of trusted machines, whose connections, failures and wrong passwords are not counted per address
         /// (those of an account are).
-        exempt_addresses: Vec<Cidr> = Vec::new(), Start, |all| not_all_exempt(all);
+        exempt_addresses: Vec<Cidr> = Vec::new(), Start, |all: &Vec<Cidr>| not_all_exempt(all);
         /// Connections in all, counted in the same way.
         connections: usize = 20_000, Start, at_least(1);
         /// Requests of applications (tokens, introspection, userinfo, keys) that are worked on at a time. More wait.
@@ -374,7 +377,7 @@ options! {
     /// Reverse proxies in front of the server.
     "proxy." proxy: Proxy {
         /// Networks of the proxies whose forwarded headers are believed. Nobody else's ever are.
-        trusted: Vec<Cidr> = Vec::new(), Start, |all| not_everybody(all);
+        trusted: Vec<Cidr> = Vec::new(), Start, |all: &Vec<Cidr>| not_everybody(all);
         /// The one header in which they name the client. The other one is ignored, since a proxy passes it on as
         /// it came.
         header: ProxyHeader = ProxyHeader::XForwardedFor, Start;
@@ -402,7 +405,7 @@ options! {
     "metrics." metrics: Metrics {
         /// Addresses on which `/metrics` is served, such as 127.0.0.1:9464, and nothing else. Empty: nowhere. It speaks HTTP
         /// without TLS.
-        listen: Vec<SocketAddr> = Vec::new(), Start, |all| no_twins(all);
+        listen: Vec<SocketAddr> = Vec::new(), Start, |all: &Vec<SocketAddr>| no_twins(all);
         /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
         /// address beyond this machine's loopback needs one.
         secret: Option<PathBuf> = None => "none", Start;
@@ -410,7 +413,7 @@ options! {
 
     /// Traces of requests (OpenTelemetry), for a collector.
     "trace." trace: Trace {
-        /// Where they are sent to: OTLP over HTTP, in protobuf.
+        /// Where they are sent to: OTLP over HTTP, in protobuf. Without a path it is `/v1/traces` there.
         endpoint: Option<Target> = None => "nowhere: no request is traced", Start;
         /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
         /// holds.

@@ -1,5 +1,6 @@
 //! Values on their way from file, environment and command line into the typed configuration.
 
+use super::checks::Check;
 use super::options::{Declared, SECTIONS};
 use super::value::{Raw, Value};
 use std::collections::BTreeMap;
@@ -75,15 +76,10 @@ impl Reader {
     }
 
     /// The value of `name`. Every value that was given is checked, an overridden one too; the last one counts.
-    pub fn take<T: Value>(
-        &mut self,
-        name: &'static str,
-        default: impl FnOnce() -> T,
-        check: impl Fn(&T) -> Result<(), String>,
-    ) -> T {
+    pub fn take<T: Value>(&mut self, name: &'static str, default: impl FnOnce() -> T, check: impl Check<T>) -> T {
         let mut value = None;
         for given in self.given.remove(name).unwrap_or_default() {
-            match T::parse(&given.raw).and_then(|parsed| check(&parsed).map(|()| parsed)) {
+            match T::parse(&given.raw).and_then(|parsed| check.check(&parsed).map(|()| parsed)) {
                 Ok(parsed) => {
                     value = Some(parsed);
                     self.sources.insert(name, given.source);

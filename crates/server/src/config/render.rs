@@ -70,11 +70,17 @@ pub fn example() -> String {
             let _ = writeln!(out, "[{header}]");
         }
         for option in section.options {
-            let _ = write!(out, "\n{}# Takes {}.{}\n", comment(option.doc), (option.takes)(), live(option));
+            let _ = write!(out, "\n{}# Takes {}.{}\n", comment(option.doc), taken(option), live(option));
             let _ = writeln!(out, "#{}", assignment(section, option));
         }
     }
     out
+}
+
+/// What an option takes, and within which bounds.
+fn taken(option: &Declared) -> String {
+    let bounds = (option.bounds)().map_or(String::new(), |bounds| format!(": {bounds}"));
+    format!("{}{bounds}", (option.takes)())
 }
 
 fn live(option: &Declared) -> &'static str {
@@ -130,7 +136,7 @@ fn row(option: &Declared) -> String {
     let live = if option.when == When::Live { " *live*" } else { "" };
     let cells = [
         format!("`{}`{live}<br>`{}`", option.name, variable(option.name)),
-        (option.takes)(),
+        taken(option),
         default,
         sentence(option.doc),
     ];

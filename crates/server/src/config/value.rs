@@ -148,7 +148,7 @@ impl Value for Size {
 
 impl Value for Share {
     fn takes() -> String {
-        "a number from 0 to 1, such as 0.1".to_owned()
+        "a number such as 0.1".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         let share = match raw {

@@ -52,7 +52,9 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no peer");
     };
     let Some(visit) = Visit::new(&site, &peer, request.headers()) else {
-        return reply::plain(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "no randomness");
+        let mut response = reply::plain(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "no randomness");
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
     };
     if visit.client.untrusted_forwarding {
         site.forgotten_proxy.store(true, Ordering::Relaxed);

@@ -492,7 +492,7 @@ async fn a_certificate_that_has_ended_is_a_warning() {
     std::fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
     std::fs::write(&key, pair.serialize_pem()).unwrap();
     let house = House::open(&[("tls.certificate", &certificate), ("tls.key", &key)]).await;
-    let metrics = crate::metrics::page(&house.site, None).await;
+    let metrics = crate::metrics::page(&house.site, crate::metrics::Looked::nothing()).await;
     assert!(metrics.contains("\nportiere_tls_certificate_expiry_timestamp_seconds 1577836800\n"), "{metrics}");
     let told = Ask::get("/readyz").from("127.0.0.1").at(&house).await;
     assert!(told.status == 200 && told.text.contains("cert.pem ended at 2020-01-01T00:00:00Z"), "{}", told.text);

@@ -12,11 +12,13 @@ mod moment;
 mod process;
 mod refused;
 mod requests;
+mod room;
 mod serve;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use glance::Looked;
 pub use moment::{Store, Together};
 pub use process::Process;
 pub use refused::Refused;
@@ -25,12 +27,11 @@ pub use serve::{Desk, secret, serve};
 
 use crate::http::Site;
 use declare::Samples;
-use glance::Seen;
 use moment::Moment;
 
 /// The whole page (text format 0.0.4).
-pub async fn page(site: &Site, seen: Option<Seen>) -> String {
-    let moment = Moment::of(site, seen).await;
+pub async fn page(site: &Site, looked: Looked) -> String {
+    let moment = Moment::of(site, looked).await;
     let mut page = String::with_capacity(64 << 10);
     for group in table::GROUPS {
         // Not of the format: a line for people.

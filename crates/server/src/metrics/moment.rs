@@ -1,6 +1,6 @@
 //! What is looked at once for a page, however many metrics tell of it.
 
-use super::glance::Seen;
+use super::glance::{Looked, Seen};
 use super::process::Process;
 use crate::admission::LaneState;
 use crate::database::Database;
@@ -24,8 +24,8 @@ pub struct Moment<'a> {
     pub hashing: State,
     /// Machines that hash for us.
     pub workers: Vec<WorkerState>,
-    /// What the database said when it was last asked.
-    pub seen: Option<Seen>,
+    /// What was looked at a moment ago.
+    pub looked: Looked,
     /// The database.
     pub store: Store,
     /// What an acknowledged write is worth.
@@ -121,8 +121,13 @@ impl Store {
 }
 
 impl<'a> Moment<'a> {
-    /// Now, with what was seen in the database a moment ago.
-    pub async fn of(from: &'a Site, seen: Option<Seen>) -> Self {
+    /// What the database said when it was last asked.
+    pub fn seen(&self) -> impl Iterator<Item = &Seen> {
+        self.looked.seen.iter()
+    }
+
+    /// Now, with what was looked at a moment ago.
+    pub async fn of(from: &'a Site, looked: Looked) -> Self {
         // A server is not asked: whoever scrapes must be answered while it is away.
         let durability = match from.app.engine.answering() {
             Some(answering) => Some(answering.durability),
@@ -133,7 +138,7 @@ impl<'a> Moment<'a> {
             lanes: from.admission.all_lanes().collect(),
             hashing: from.app.hasher.state(),
             workers: from.app.hasher.workers(),
-            seen,
+            looked,
             store: Store::of(&from.database),
             durability,
             journal: from.app.guarded().map(|works| works.is_ok()),

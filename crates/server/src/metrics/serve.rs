@@ -28,6 +28,7 @@ pub struct Desk {
     listeners: Listeners,
     terms: Terms,
     secret: Option<Zeroizing<Vec<u8>>>,
+    glance: Glance,
 }
 
 /// What a scrape is answered from.
@@ -58,8 +59,9 @@ impl Desk {
             drain_timeout: std::time::Duration::ZERO,
             caps: Caps::new(CONNECTIONS, CONNECTIONS, Vec::new()),
             tls: None,
+            hears_hangups: false,
         };
-        Ok(Some(Desk { listeners, terms, secret }))
+        Ok(Some(Desk { listeners, terms, secret, glance: Glance::of(&config.server.data) }))
     }
 }
 
@@ -77,15 +79,15 @@ pub fn secret(config: &Config) -> Result<Option<Zeroizing<Vec<u8>>>, BootError> 
 
 /// Serves them until it is dropped; for ever nothing where they are served nowhere.
 pub async fn serve(desk: Option<Desk>, site: Site) {
-    let Some(Desk { listeners, terms, secret }) = desk else { return std::future::pending().await };
+    let Some(Desk { listeners, terms, secret, glance }) = desk else { return std::future::pending().await };
     let router = Router::new().route("/metrics", get(scrape).fallback(only_get)).fallback(nothing);
-    let counter = Arc::new(Counter { site, secret, glance: Glance::default() });
+    let counter = Arc::new(Counter { site, secret, glance });
     // Before anybody is answered.
-    counter.glance.look(&counter.site.app).await;
+    counter.glance.look(&counter.site).await;
     let router = router.with_state(Arc::clone(&counter));
     tokio::select! {
         _ = net::serve(listeners, terms, router, mpsc::unbounded_channel().1) => {}
-        () = counter.glance.renew(&counter.site.app) => {}
+        () = counter.glance.renew(&counter.site) => {}
     }
 }
 
@@ -96,7 +98,7 @@ async fn scrape(State(counter): State<Arc<Counter>>, headers: HeaderMap) -> Resp
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"metrics\""));
         return response;
     }
-    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site, glance.seen()).await)
+    plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site, glance.looked()).await)
 }
 
 fn knows(headers: &HeaderMap, secret: &[u8]) -> bool {

@@ -66,6 +66,8 @@ pub struct Terms {
     pub caps: Arc<Caps>,
     /// TLS, unless a proxy does it.
     pub tls: Option<Arc<TlsReload>>,
+    /// Whether SIGHUP asks for something here.
+    pub hears_hangups: bool,
 }
 
 impl Terms {
@@ -86,6 +88,7 @@ impl Terms {
             drain_timeout: limits.drain_timeout,
             caps: Caps::of(config, files),
             tls,
+            hears_hangups: true,
         })
     }
 }

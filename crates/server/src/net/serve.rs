@@ -108,7 +108,7 @@ pub async fn serve_lingering<S: Answers>(
     service: S,
     mut told: mpsc::UnboundedReceiver<()>,
 ) -> Stopped {
-    let hangup = hear_hangups();
+    let hangup = if terms.hears_hangups { hear_hangups() } else { None };
     let (stages, stage) = watch::channel(Stage::Serving);
     let room = Arc::new(Room { either: builder(), http1: builder().http1_only(), terms, linger, service, stage });
     let mut background = JoinSet::new();
@@ -286,7 +286,10 @@ impl<S: Answers> Room<S> {
                 let peer = Peer { address, tls: true };
                 Box::pin(self.converse((stream, came, Instant::now()), builder, (peer, place))).await;
             }
-            Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
+            Ok(Err(error)) => {
+                tls.fails();
+                tracing::debug!(%address, %error, "TLS handshake failed");
+            }
             Err(_) => {
                 place.cut(Cut::Handshake);
                 tracing::debug!(%address, "TLS handshake took too long");

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -90,6 +91,8 @@ pub struct TlsReload {
     host: String,
     seen: Mutex<Stamp>,
     current: RwLock<Pair>,
+    /// Handshakes that came to nothing.
+    failed: AtomicU64,
 }
 
 /// A certificate that works, with its key.
@@ -107,7 +110,7 @@ impl TlsReload {
         let seen = Mutex::new(stamp(certificate, key));
         let current = RwLock::new(read(certificate, key)?);
         let (certificate, key, host) = (certificate.to_owned(), key.to_owned(), host.to_owned());
-        Ok(Arc::new(TlsReload { certificate, key, host, seen, current }))
+        Ok(Arc::new(TlsReload { certificate, key, host, seen, current, failed: AtomicU64::new(0) }))
     }
 
     /// Reads both files again. On an error the certificate in force stays, and the files are read again at the next look:
@@ -159,6 +162,16 @@ impl TlsReload {
             Ok(()) => tracing::info!(certificate = %self.certificate.display(), "TLS certificate read again"),
             Err(error) => tracing::error!(%error, "TLS certificate not replaced, the old one stays"),
         }
+    }
+
+    /// One more handshake came to nothing.
+    pub(super) fn fails(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Handshakes that came to nothing since the start.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
     }
 
     pub(super) fn acceptor(&self) -> TlsAcceptor {

@@ -19,6 +19,9 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
+/// Letters of a hash in a name.
+const HASH: usize = 16;
+
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     vec![
         asset("page.css", CSS, include_str!("assets/page.css")),
@@ -35,13 +38,22 @@ pub fn assets() -> &'static [Asset] {
     &ASSETS
 }
 
+/// The asset that a page of another version refers to by this path, as it is in this one. While nodes are upgraded one after the
+/// other, whoever got a page from one asks another for what belongs to it.
+pub fn successor(path: &str) -> Option<&'static Asset> {
+    let (stem, rest) = path.strip_prefix("/assets/")?.split_once('.')?;
+    let (hash, extension) = rest.split_once('.')?;
+    let is_hash = hash.len() == HASH && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    ASSETS.iter().find(|asset| is_hash && asset.name.split_once('.') == Some((stem, extension)))
+}
+
 /// The path of the asset `name`.
 pub(super) fn path(name: &str) -> &'static str {
     ASSETS.iter().find(|asset| asset.name == name).map_or("/assets/missing", |asset| &asset.path)
 }
 
 fn asset(name: &'static str, content_type: &'static str, text: &'static str) -> Asset {
-    let hash = hexadecimal(&Handle::of(text).0[..8]);
+    let hash = hexadecimal(&Handle::of(text).0[..HASH / 2]);
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "txt"));
     Asset { path: format!("/assets/{stem}.{hash}.{extension}"), content_type, bytes: text.as_bytes(), name }
 }

@@ -1,7 +1,7 @@
 //! The pages people see: a view in, HTML out.
 //!
 //! Each page is a struct of borrowed text with one method, `render`. Nothing here reads a store, a clock or a request, and
-//! nothing can fail: the doors fill the views and send what comes back. Every page is whole without JavaScript, takes all of
+//! nothing can fail: the doors fill the views and send what comes back. Every page but "Try it" is whole without JavaScript, takes all of
 //! its styles and scripts from [`assets`], and escapes every string it is given.
 //!
 //! The pages need no more than this policy, where NONCE is [`Chrome::nonce`]:
@@ -32,7 +32,7 @@ mod samples;
 mod tests;
 
 pub use account::{AccountPage, ApplicationRow, Notice, Profile, ProfileFields, SessionRow};
-pub use assets::assets;
+pub use assets::{assets, successor};
 pub use chrome::{Back, Brand, Chrome};
 pub use consent::ConsentPage;
 pub use device::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};

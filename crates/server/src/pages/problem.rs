@@ -24,7 +24,7 @@ pub enum Problem {
         /// Which: its claim, which is its field.
         field: &'static str,
     },
-    /// The password has fewer bytes than the minimum.
+    /// The password has fewer characters than the minimum.
     PasswordShort {
         /// The fewest characters allowed.
         minimum: usize,

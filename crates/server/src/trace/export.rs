@@ -8,12 +8,12 @@ use crate::private;
 use app::clock::Clock;
 use app::reach::Inbox;
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 /// The most traces that are sent together.
 const TOGETHER: usize = 256;
@@ -23,6 +23,8 @@ const GATHER: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pauses before a batch is sent once more.
 const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// The longest pause that a collector may ask for.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 /// How long the last batch may take when the server stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -37,12 +39,14 @@ pub struct Exporter {
     clock: Clock,
     /// Whether it was said that the collector cannot be reached.
     complained: bool,
+    /// Until when the collector wants nothing.
+    rests: Option<tokio::time::Instant>,
 }
 
 /// Why a batch did not arrive.
 enum Lost {
-    /// It may the next time.
-    Now(String),
+    /// It may the next time, after a pause that the collector may have asked for.
+    Now(String, Option<Duration>),
     /// The collector does not want it.
     Refused(String),
 }
@@ -67,6 +71,7 @@ impl Exporter {
             spans: Arc::clone(&tracer.spans),
             clock: clock.clone(),
             complained: false,
+            rests: None,
         };
         Ok((tracer, Some(exporter)))
     }
@@ -88,14 +93,26 @@ impl Exporter {
     }
 
     /// Sends a batch, again and again where that may help, as long as there is time.
-    async fn insist(&self) -> Result<Rejected, Lost> {
+    async fn insist(&mut self) -> Result<Rejected, Lost> {
+        if let Some(until) = self.rests.take() {
+            sleep_until(until).await;
+        }
         let end = tokio::time::Instant::now() + PATIENCE;
         let mut pauses = AGAIN.iter();
         loop {
-            let late = |_| Err(Lost::Now("the collector took too long".to_owned()));
+            let late = |_| Err(Lost::Now("the collector took too long".to_owned(), None));
             let outcome = timeout_at(end, self.deliver()).await.unwrap_or_else(late);
             match (outcome, pauses.next()) {
-                (Err(Lost::Now(_)), Some(pause)) if tokio::time::Instant::now() + *pause < end => sleep(*pause).await,
+                (Err(Lost::Now(why, asked)), Some(pause)) => {
+                    let (pause, now) =
+                        (asked.unwrap_or_default().clamp(*pause, LONGEST_REST), tokio::time::Instant::now());
+                    if pause >= end.saturating_duration_since(now) {
+                        // The next batch waits for it.
+                        self.rests = asked.map(|_| now + pause);
+                        return Err(Lost::Now(why, asked));
+                    }
+                    sleep(pause).await;
+                }
                 (outcome, _) => return outcome,
             }
         }
@@ -108,7 +125,7 @@ impl Exporter {
             self.batch.push(trace);
         }
         if !self.batch.is_empty() {
-            let late = Err(Lost::Now("the collector took too long at the end".to_owned()));
+            let late = Err(Lost::Now("the collector took too long at the end".to_owned(), None));
             let outcome = timeout(FAREWELL, self.deliver()).await.unwrap_or(late);
             self.settle(outcome);
         }
@@ -132,7 +149,7 @@ impl Exporter {
                     tracing::info!("traces reach the collector again");
                 }
             }
-            Err(Lost::Now(why) | Lost::Refused(why)) => {
+            Err(Lost::Now(why, _) | Lost::Refused(why)) => {
                 self.spans.undelivered.add(spans);
                 if !std::mem::replace(&mut self.complained, true) {
                     tracing::warn!(why, "traces do not reach the collector");
@@ -144,14 +161,17 @@ impl Exporter {
     async fn deliver(&self) -> Result<Rejected, Lost> {
         let body = otlp::request(&self.resource, &self.batch, (Instant::now(), self.clock.now()));
         let posted = self.inbox.post(self.headers.clone(), body.into()).await;
-        let (head, said) = posted.map_err(|lost| Lost::Now(lost.why))?;
+        let (head, said) = posted.map_err(|lost| Lost::Now(lost.why, None))?;
         let status = head.status;
         match status {
             status if status.is_success() => Ok(otlp::rejected(&said)),
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => Err(Lost::Now(format!("the collector answers {status}"))),
+            | StatusCode::GATEWAY_TIMEOUT => {
+                let asked = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                Err(Lost::Now(format!("the collector answers {status}"), asked.map(Duration::from_secs)))
+            }
             status => Err(Lost::Refused(format!("the collector answers {status}"))),
         }
     }

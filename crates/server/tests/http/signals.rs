@@ -1,5 +1,6 @@
 //! What signals do to a server, but for those that end one that serves.
 
+use crate::monitoring::figures::SERVED;
 use crate::support::*;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
@@ -21,6 +22,17 @@ fn sighup_without_tls_ends_nothing() {
     until("SIGHUP is answered", || server.logs().iter().all(|log| log.contains("nothing to read again")));
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Red where metrics/serve.rs hears SIGHUP, too: it has no certificate, and said so beside one that was read again.
+#[test]
+fn sighup_is_answered_once() {
+    let server = Server::start(&[SERVED]);
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::HUP));
+    let answers = |log: &String| log.matches("nothing to read again").count();
+    until("SIGHUP is answered", || server.logs().iter().all(|log| answers(log) > 0));
+    assert_eq!(server.stop(), Some(0));
+    assert!(server.logs().iter().all(|log| answers(log) == 1));
 }
 
 /// Red without XFSZ in cli/serve.rs, run: the limit of a file's size (`ulimit -f`) would end the server without a word, where a write

@@ -219,6 +219,13 @@ pub async fn moved_from(engine: &dyn Engine) -> Result<Option<String>, Unavailab
     }))
 }
 
+/// Whether two identities are of one server that was copied as a whole. Those of MySQL and MariaDB begin with the host as a URL spells
+/// it, and the command that moves may spell it otherwise than the nodes do.
+pub fn is_same_server(one: &str, other: &str) -> bool {
+    let behind_host = |identity: &str| identity.split_once(' ').map(|(_, itself)| itself.trim().to_owned());
+    one == other || behind_host(one).is_some_and(|itself| !itself.is_empty() && behind_host(other) == Some(itself))
+}
+
 /// A server begins on a target that holds everything: from now on the move cannot be given up.
 pub async fn serve(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
     turn(engine, "in", &into.id, name(Arrival::Ready), name(Arrival::Serving)).await
@@ -309,4 +316,20 @@ pub async fn progress(engine: &dyn Engine) -> Result<u64, Trouble> {
         _ => 0,
     };
     Ok(rows.iter().map(copied).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_the_same_however_its_host_is_spelled() {
+        // Red where the whole is compared: nodes that say localhost where the command said 127.0.0.1 took the move for a loss.
+        assert!(is_same_server("db.test 7a-uuid since 5", "10.0.0.5 7a-uuid since 5"));
+        assert!(is_same_server("system 1 timeline 2", "system 1 timeline 2"));
+        for other in ["db.test 7a-uuid since 6", "db.test 8b-uuid since 5", "db.test", "db.test  ", ""] {
+            assert!(!is_same_server("db.test 7a-uuid since 5", other), "{other}");
+        }
+        assert!(!is_same_server("a  ", "b  "));
+    }
 }

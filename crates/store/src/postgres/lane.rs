@@ -35,6 +35,10 @@ pub(super) struct Job {
 
 /// Flights on the way at the same time; more wait here, where they can still be turned away.
 const DEPTH: usize = 128;
+/// The same while the first of them has waited for this share of the timeout, or the one before it had, for a row that somebody holds:
+/// each of those behind it may have to wait as long for theirs.
+const DEPTH_WHILE_SLOW: usize = 2;
+const SLOW: u32 = 16;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 32 * 1024;
@@ -68,6 +72,8 @@ pub(super) struct Lane {
     chunk: Vec<u8>,
     /// When the server last said something that was asked for, or the first of the flights now under way was sent.
     progress: Instant,
+    /// How long the last flight was the first of those under way.
+    took: Duration,
     timer: Pin<Box<Sleep>>,
     closing: bool,
     /// Why it is given up once what is under way has come to its end.
@@ -97,6 +103,7 @@ impl Lane {
             inbox,
             chunk: vec![0; CHUNK],
             progress: Instant::now(),
+            took: Duration::ZERO,
             timer: Box::pin(tokio::time::sleep(timeout)),
             closing: false,
             doubt: None,
@@ -149,7 +156,7 @@ impl Lane {
     fn take(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
         let now = Instant::now();
-        while self.flights.len() < DEPTH && self.doubt.is_none() {
+        while self.takes(now) {
             let job = match self.later.iter().position(|(at, _)| *at <= now) {
                 Some(due) => self.later.swap_remove(due).1,
                 None => match self.jobs.poll_recv(context) {
@@ -169,6 +176,15 @@ impl Lane {
             self.begin(job, now);
         }
         any
+    }
+
+    /// Whether another flight may be sent behind those that are on the way.
+    fn takes(&self, now: Instant) -> bool {
+        let begun = self.flights.front().map(|front| self.progress.max(front.began));
+        let waits = begun.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let is_slow = waits.max(self.took) > self.timeout / SLOW;
+        let most = if is_slow { DEPTH_WHILE_SLOW } else { DEPTH };
+        self.flights.len() < most && self.doubt.is_none()
     }
 
     /// Puts a job's messages behind those that are to be sent.
@@ -274,7 +290,7 @@ impl Lane {
         };
         let now = Instant::now();
         let began = self.progress.max(flight.began);
-        self.progress = now;
+        (self.progress, self.took) = (now, now.duration_since(began));
         let Some(flight) = self.flights.pop_front() else { return Ok(()) };
         let front = self.flights.front().map(|_| now);
         flight.gauge().at(front);
@@ -307,7 +323,7 @@ impl Lane {
             }
             let idle = now + self.timeout;
             // While it cannot be taken up, it is not waited for: what ends first makes room, and wakes.
-            let takes = self.flights.len() < DEPTH && self.doubt.is_none();
+            let takes = self.takes(now);
             let due = self.later.iter().map(|(at, _)| *at).min().filter(|_| takes);
             let next = if self.flights.is_empty() { idle } else { silent }.min(due.unwrap_or(idle));
             if next < self.timer.deadline() || self.timer.is_elapsed() {

@@ -109,15 +109,24 @@ pub(super) fn add(realm: &RealmId, group: &GroupId, name: &str) -> Write {
 }
 
 pub(super) fn remove(realm: &RealmId, group: &GroupId) -> Vec<Write> {
+    // The group first: whoever is joining it makes sure of that.
     vec![
-        write("DELETE FROM members WHERE realm = ? AND group_id = ?", values![realm, group], Must::Any),
         write("DELETE FROM user_groups WHERE realm = ? AND id = ?", values![realm, group], Must::Touch(1)),
+        write("DELETE FROM members WHERE realm = ? AND group_id = ?", values![realm, group], Must::Any),
     ]
 }
 
 pub(super) fn set_member(realm: &RealmId, group: &GroupId, user: &UserId, member: bool) -> Vec<Write> {
+    let mut writes = Vec::with_capacity(4);
+    if member {
+        // Neither is removed meanwhile: a row of theirs would stay for ever.
+        let theirs = "SELECT 1 FROM users WHERE realm = ? AND id = ?";
+        writes.push(write(theirs, values![realm, user], Must::Find(1)));
+        let its = "SELECT 1 FROM user_groups WHERE realm = ? AND id = ?";
+        writes.push(write(its, values![realm, group], Must::Find(1)));
+    }
     let out = "DELETE FROM members WHERE realm = ? AND user_id = ? AND group_id = ?";
-    let mut writes = vec![write(out, values![realm, user, group], Must::Any)];
+    writes.push(write(out, values![realm, user, group], Must::Any));
     if member {
         let sql = "INSERT INTO members (realm, user_id, group_id, epoch) \
                    VALUES (?, ?, ?, COALESCE((SELECT epoch FROM realms WHERE id = ?), 0))";

@@ -282,6 +282,34 @@ async fn making_sure(statements: Statements, isolation: &str) {
     assert!(matches!(found, Err(CommitError::Conflict { at: 0, why: Broken::Guard })), "{found:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_while_a_row_is_held_for_long_is_refused_and_not_sent_behind_the_others() {
+    // red without `is_slow` in postgres/lane.rs: each of 60 waits for its own quarter of the timeout, one after the other.
+    let Some(database) = database().await else { return };
+    let settings = store::remote::Settings { timeout: Duration::from_secs(4), ..database.settings() };
+    let engine = Arc::new(Postgres::open(settings, store::migrations::MIGRATIONS).await.unwrap());
+    engine.migrate().await.unwrap();
+    engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
+    let other = database.admin().await;
+    other.batch_execute("BEGIN; SELECT 1 FROM realms FOR UPDATE").await.unwrap();
+    let wave = |count: usize| {
+        let mut all = JoinSet::new();
+        for _ in 0..count {
+            let engine = Arc::clone(&engine);
+            all.spawn(async move { engine.commit(changes(&[Change::BumpEpoch])).await });
+        }
+        all
+    };
+    let first = wave(12);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let second = wave(60).join_all().await;
+    let refused = |outcome: &&Result<Vec<u64>, CommitError>| matches!(outcome, Err(CommitError::Unavailable(why)) if why.contains("too slow for all who wait"));
+    assert!(second.iter().filter(refused).count() >= 30, "{second:?}");
+    assert!(first.join_all().await.iter().all(Result::is_err));
+    other.batch_execute("ROLLBACK").await.unwrap();
+    engine.commit(changes(&[Change::BumpEpoch])).await.unwrap();
+}
+
 #[tokio::test]
 async fn silence_ends_after_the_time_that_was_set() {
     let Some(database) = database().await else { return };

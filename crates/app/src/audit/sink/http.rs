@@ -17,14 +17,17 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Refusals that are not about what was sent, but about who sends it, where to, and when.
-const OTHERWISE: [StatusCode; 9] = [
+const OTHERWISE: [StatusCode; 12] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::PROXY_AUTHENTICATION_REQUIRED,
     StatusCode::REQUEST_TIMEOUT,
+    StatusCode::CONFLICT,
+    StatusCode::GONE,
     StatusCode::MISDIRECTED_REQUEST,
+    StatusCode::LOCKED,
     StatusCode::TOO_EARLY,
     StatusCode::TOO_MANY_REQUESTS,
 ];

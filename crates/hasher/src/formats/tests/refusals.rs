@@ -6,6 +6,7 @@ use crate::{
     argon2::{Cost, Params},
     formats::{Argon2Hash, Recipe, limits, serial::Serial},
     job::Kind,
+    policy::Policy,
 };
 
 const ARGON2: &str =
@@ -141,7 +142,14 @@ fn the_limits_hold_again_before_the_slow_part() {
         assert!(limits::kind(&kind).is_err(), "{kind:?}");
     }
     assert!(limits::kind(&argon2(64)).is_ok());
-    assert!(Cost::new(Cost::MAX_MEMORY, 64, 64).is_ok());
+    // The kernels take what RFC 9106 has, and a policy does not.
+    assert!(
+        Cost::new(8 * Cost::MAX_LANES, u32::MAX, Cost::MAX_LANES).is_ok() && Cost::new(Cost::MAX_MEMORY, 1, 1).is_ok()
+    );
+    for (m, t, p) in [(Policy::MAX_MEMORY + 1, 1, 1), (512, 65, 1), (520, 1, 65), (512, 0, 1), (512, 1, 0), (15, 1, 2)]
+    {
+        assert!(Policy::new(m, t, p).is_err(), "{m} {t} {p}");
+    }
 }
 
 #[test]

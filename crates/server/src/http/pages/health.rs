@@ -115,6 +115,11 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
+/// Whether the server is ready, as who asks is told.
+pub async fn is_ready(site: &Site) -> bool {
+    current(site, WITHIN).await.is_some_and(|now| now.ready)
+}
+
 /// What is answered `within` this time; nothing where a look failed. Where the database has not answered by then, that is what
 /// there is to say of it, with all that is known without it; the look goes on, and whoever asks meanwhile begins no other.
 async fn current(site: &Site, within: Duration) -> Option<Readiness> {

@@ -5,7 +5,7 @@ use crate::metrics::moment::Moment;
 use app::audit::{Lag, Lagging};
 
 fn lag<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = &'a Lag> {
-    now.seen.iter().map(|seen| &seen.audit)
+    now.seen().map(|seen| &seen.audit)
 }
 
 fn streams<'a>(now: &'a Moment<'_>) -> impl Iterator<Item = (&'a str, &'a Lagging)> {
@@ -19,9 +19,9 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_audit_seen_age_seconds",
             &[],
-            "How long ago the database said what follows, and how many workers are quarantined. It is asked every 5 seconds: \
-             more than that, and it does not answer.",
-            |now, out| now.seen.iter().for_each(|seen| out.one(seen.at.elapsed().as_secs_f64())),
+            "How long ago the database said what follows, and how many workers are quarantined; since the start, where it never \
+             did. It is asked every 5 seconds: more than that, and it does not answer.",
+            |now, out| out.one(now.looked.at.elapsed().as_secs_f64()),
         ),
         gauge(
             "portiere_audit_unsealed_lines",

@@ -39,12 +39,24 @@ pub static GROUP: Group = Group {
             "Newcomers who were not shown a form, because three quarters of the budget were used up already.",
             |now, out| out.one(now.hashing.turned_away_total),
         ),
-        counter("portiere_hashing_done_total", &[], "Passwords that were hashed.", |now, out| {
+        counter("portiere_hashing_done_total", &[], "Passwords that were hashed, and tests of workers.", |now, out| {
             out.one(now.hashing.done_total);
         }),
-        counter("portiere_hashing_remote_total", &[], "Of these, the ones that hash workers computed.", |now, out| {
-            out.one(now.hashing.remote_total);
-        }),
+        counter(
+            "portiere_hashing_failed_total",
+            &[],
+            "Hashes that came to nothing, because the system gave no memory or a kernel broke down; whoever waited for one was answered 500, \
+             or 503 where it had begun to be compared.",
+            |now, out| out.one(now.hashing.failed_total),
+        ),
+        counter(
+            "portiere_hashing_remote_total",
+            &[],
+            "Of those that were hashed, the ones that hash workers computed.",
+            |now, out| {
+                out.one(now.hashing.remote_total);
+            },
+        ),
         counter(
             "portiere_hashing_batches_total",
             &[],

@@ -68,6 +68,13 @@ pub static GROUP: Group = Group {
                 }
             },
         ),
+        counter(
+            "portiere_tls_handshakes_failed_total",
+            &[],
+            "TLS: handshakes that came to nothing: no common version, a certificate that the client does not believe, or a client \
+             that speaks no TLS or went away.",
+            |now, out| now.from.tls.iter().for_each(|tls| out.one(tls.failed())),
+        ),
         gauge(
             "portiere_connections",
             &[],
@@ -147,6 +154,9 @@ pub static GROUP: Group = Group {
             "Refusals that waited for their turn to be told, for less than a second, since hashing went short of cores.",
             |now, out| out.one(now.from.admission.slowed()),
         ),
+        gauge("portiere_ready", &[], "1 while /readyz says so; as it was asked last, every 5 seconds.", |now, out| {
+            out.one(u8::from(now.looked.is_ready))
+        }),
         gauge(
             "portiere_strained",
             &["queue"],

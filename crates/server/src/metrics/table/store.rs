@@ -89,6 +89,26 @@ pub static GROUP: Group = Group {
                 }
             },
         ),
+        gauge(
+            "portiere_store_file_bytes",
+            &["file"],
+            "SQLite: the length of its file (database) and of its write-ahead log (log).",
+            |now, out| {
+                let files = now.looked.room.and_then(|room| room.files);
+                files.iter().for_each(|files| out.each(["database", "log"].into_iter().zip(*files)));
+            },
+        ),
+        gauge("portiere_data_size_bytes", &[], "The size of the file system of the data folder.", |now, out| {
+            now.looked.room.iter().for_each(|room| out.one(room.size));
+        }),
+        gauge(
+            "portiere_data_free_bytes",
+            &[],
+            "What is free of the file system of the data folder, for whoever is not root.",
+            |now, out| {
+                now.looked.room.iter().for_each(|room| out.one(room.free));
+            },
+        ),
         gauge("portiere_store_wal_pages", &[], "SQLite: pages in the write-ahead log.", |now, out| {
             if let Store::File { stats, .. } = &now.store {
                 out.one(stats.wal_pages);

@@ -10,7 +10,7 @@ use std::fmt::Display;
 /// One of the things that are counted.
 type Count = fn(&Counts) -> u64;
 
-/// What a worker has done. What was counted goes with its connection.
+/// What a worker has done.
 const COUNTS: [(&str, Count); 10] = [
     ("asked", |counts| counts.asked),
     ("answered", |counts| counts.answered),
@@ -42,8 +42,10 @@ impl Worker<'_> {
         self.0.iter().min_by_key(|worker| worker.here).map_or(0.0, |worker| of(worker))
     }
 
+    /// Over all of its connections, of before, too: what is counted never becomes less.
     fn counted(&self, of: Count) -> u64 {
-        self.0.iter().map(|worker| of(&worker.counts)).sum()
+        let before = self.0.first().map_or(0, |worker| of(&worker.before));
+        before + self.0.iter().map(|worker| of(&worker.counts)).sum::<u64>()
     }
 }
 
@@ -81,19 +83,19 @@ pub static GROUP: Group = Group {
             "portiere_workers_enrolled",
             &[],
             "Workers that there are (portiere verifier enroll), without those that are quarantined. The same at every node.",
-            |now, out| now.seen.iter().for_each(|seen| out.one(seen.enrolled)),
+            |now, out| now.seen().for_each(|seen| out.one(seen.enrolled)),
         ),
         gauge(
             "portiere_workers_quarantined",
             &[],
             "Workers that were found to be wrong: no node asks them anything until portiere verifier trust. The same at every \
              node.",
-            |now, out| now.seen.iter().for_each(|seen| out.one(seen.quarantined)),
+            |now, out| now.seen().for_each(|seen| out.one(seen.quarantined)),
         ),
         gauge(
             "portiere_worker_trusted",
             &["worker"],
-            "A worker: whether it is asked: 0 while it is late, or after it was wrong.",
+            "A worker: whether it is believed: 0 while it is late, or after it was wrong.",
             |now, out| each(now, out, Worker::trusted),
         ),
         gauge("portiere_worker_holding", &["worker"], "A worker: passwords that it holds.", |now, out| {
@@ -114,7 +116,7 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_worker_asks_total",
             &["worker", "outcome"],
-            "A worker: what became of what it was asked since it came: asked, answered, refusal (its tag did not match), canary \
+            "A worker: what became of what it was asked, over all of its connections: asked, answered, refusal (its tag did not match), canary \
              (a test that came out right), lie, failed, hedged (computed here as well), late, duplicate, unknown.",
             |now, out| {
                 for (name, worker) in named(&now.workers) {
@@ -144,6 +146,7 @@ mod tests {
             doubtful,
             parted: None,
             counts: Counts { asked: here, ..Counts::default() },
+            before: Counts { asked: 1000, ..Counts::default() },
         }
     }
 
@@ -153,7 +156,7 @@ mod tests {
         let named = named(&states);
         assert_eq!(named.keys().collect::<Vec<_>>(), ["north", "southwest"]);
         let north = &named["north"];
-        assert_eq!((north.trusted(), north.holding(), north.counted(|counts| counts.asked)), (1, 4, 93));
+        assert_eq!((north.trusted(), north.holding(), north.counted(|counts| counts.asked)), (1, 4, 1093));
         assert_eq!(north.now(|state| state.rate), 3.0, "as its newest connection says");
         assert_eq!((named["southwest"].trusted(), named["southwest"].holding()), (0, 2));
     }

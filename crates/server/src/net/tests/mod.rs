@@ -34,6 +34,7 @@ fn generous() -> Terms {
         drain_timeout: PATIENCE,
         caps,
         tls: None,
+        hears_hangups: true,
     }
 }
 

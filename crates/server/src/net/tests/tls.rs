@@ -109,9 +109,12 @@ async fn a_client_that_does_not_shake_hands_is_closed() {
     let files = Files::new();
     files.renew();
     let header_timeout = Duration::from_millis(300);
-    let server = Server::start(Terms { tls: Some(files.load().unwrap()), header_timeout, ..generous() });
+    let tls = files.load().unwrap();
+    let server = Server::start(Terms { tls: Some(Arc::clone(&tls)), header_timeout, ..generous() });
     assert_eq!(server.tell("").await, "");
+    assert_eq!(tls.failed(), 0, "that is a connection that was cut");
     assert!(!server.get("/").await.starts_with("HTTP"), "plain HTTP on a TLS port");
+    assert_eq!(tls.failed(), 1);
 }
 
 #[tokio::test]

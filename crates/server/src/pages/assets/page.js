@@ -1,5 +1,5 @@
-// Four comforts, all optional: a password can be shown, a form is not sent twice, what was done is said once, and moments are those
-// of the person's own clock.
+// Five comforts, all optional: a password can be shown, a form is not sent twice and keeps its way, what was done is said once, and
+// moments are those of the person's own clock.
 "use strict";
 
 for (const input of document.querySelectorAll("input[data-show]")) {
@@ -38,24 +38,34 @@ for (const input of document.querySelectorAll("input[data-show]")) {
 if (document.activeElement === document.body && !document.querySelector("[autofocus]")) document.querySelector("[aria-invalid=true]")?.focus();
 
 for (const form of document.querySelectorAll("form[data-once]")) {
-  let sent = false;
+  const passwords = [...form.querySelectorAll("input[autocomplete$=password]")];
+  const needed = passwords.filter((field) => field.required);
+  let [sent, emptied, again] = [false, false, 0];
   const mark = (state) => {
     sent = state;
+    form.setAttribute("aria-busy", String(state));
+    // While they are on their way nobody is told that they are missing.
+    for (const field of needed) field.required = !state;
     for (const button of form.querySelectorAll("button[type=submit]")) button.setAttribute("aria-disabled", String(state));
   };
   form.addEventListener("submit", (event) => {
-    if (sent) {
+    // Who has typed the password once more has stopped it on the way, and means it.
+    const retyped = emptied && passwords.length > 0 && passwords.every((field) => field.value !== "");
+    if (sent && !retyped) {
       event.preventDefault();
       return;
     }
     mark(true);
+    emptied = false;
     // Once it is on its way: where that leads to a native application the page stays, and so would a password.
     setTimeout(() => {
-      for (const field of form.querySelectorAll("input[autocomplete$=password]")) field.value = "";
+      for (const field of passwords) field.value = "";
+      emptied = true;
     });
     // Stopped on the way, or led to a native application: it may be sent again. A password is changed, and an account made, by the
     // first of two: the second would be told that it came to nothing. So it waits for longer than the server takes in any case.
-    setTimeout(() => mark(false), form.querySelector("[autocomplete=new-password]") ? 60_000 : 8000);
+    clearTimeout(again);
+    again = setTimeout(() => mark(false), form.querySelector("[autocomplete=new-password]") ? 60_000 : 8000);
   });
   // So it may when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));
@@ -74,6 +84,10 @@ for (const time of document.querySelectorAll("time[datetime]")) {
   if (isDate) time.textContent = exact;
   else if (Date.now() - at > 3600e3) time.textContent += ` (${exact})`;
 }
+
+// Asked for once more by its address, a form that was sent and came back still knows what it is on the way to.
+const refused = document.querySelector(".alert.bad") && document.querySelector('form[data-once] > input[name="flow"]');
+if (refused && location.search === "" && /\/(login|signup)$/.test(location.pathname)) history.replaceState(null, "", `${location.pathname}?flow=${encodeURIComponent(refused.value)}`);
 
 // Loaded again, the page does not say again that something was done.
 if (document.querySelector(".alert.good[role=status]")) history.replaceState(null, "", location.pathname);

@@ -132,3 +132,19 @@ fn rfc7662_2_2_a_refresh_token_is_active_while_it_could_be_used() {
     app.refresh(&offline.refresh).must_fail(400, "invalid_grant");
     assert!(!app.is_active(&offline.refresh));
 }
+
+/// Red without `nothing_left` or `both` in rules/oauth/introspect.rs: what no refresh gets is told as if it did.
+#[test]
+fn rfc7662_2_2_a_refresh_token_is_active_for_what_its_client_still_registers() {
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::new(server);
+    let line = app.tokens_for(&mut browser, &person, &app.ask().with("scope", "openid profile email"));
+    let single = app.ask().with("scope", "openid").with("claims", r#"{"userinfo":{"email":null}}"#);
+    let single = app.tokens_for(&mut browser, &person, &single);
+    assert!(app.is_active(&single.refresh));
+    server.must(&["client", "set", &app.id, "--remove-scope", "email"], "");
+    assert_eq!(app.introspect(&line.refresh)["scope"], "openid profile");
+    assert!(!app.is_active(&single.refresh), "no refresh can leave its claim out");
+    app.refresh(&single.refresh).must_fail(400, "invalid_grant");
+}

@@ -158,7 +158,7 @@ fn rp_initiated_logout_4_what_was_not_used_is_said() {
         ("own other", "post_logout_redirect_uri is not registered", false),
         ("client other", "post_logout_redirect_uri is not registered", true),
         ("bye", "post_logout_redirect_uri needs id_token_hint or client_id", true),
-        ("nobody bye", "post_logout_redirect_uri needs id_token_hint or client_id", true),
+        ("nobody bye", "client_id names no client, or one that is disabled", true),
         ("nonsense bye", "id_token_hint is not an ID token of this server", true),
         ("foreign client bye", "id_token_hint is not an ID token of this client", true),
         ("", "", true),

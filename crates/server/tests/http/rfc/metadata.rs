@@ -170,6 +170,29 @@ fn healthz_and_readyz_answer_any_host() {
     server.send(&Call::get("/oauth2/jwks").header("host", "10.0.0.7")).must_be(421);
 }
 
+/// Red without `successor` in pages/assets.rs: while nodes are upgraded one after the other, a page of one has no style at another.
+#[test]
+fn what_a_page_of_another_version_refers_to_is_there_and_not_kept() {
+    let server = default_server();
+    let page = server.get("/login").must_be(200).text();
+    let begin = page.find("/assets/page.").unwrap();
+    let ours = &page[begin..begin + page[begin..].find('"').unwrap()];
+    let extension = ours.rsplit_once('.').unwrap().1;
+    let told = server.get(ours).must_be(200);
+    assert!(told.header("cache-control").unwrap().contains("immutable"));
+    let other = server.get(&format!("/assets/page.0123456789abcdef.{extension}")).must_be(200);
+    assert_eq!((other.header("cache-control"), other.text()), (Some("no-store"), told.text()));
+    for none in [
+        "page.0123456789abcdeg.css",
+        "page.0123.css",
+        "page.css",
+        "none.0123456789abcdef.css",
+        "page.0123456789abcdef.svg",
+    ] {
+        server.get(&format!("/assets/{none}")).must_be(404);
+    }
+}
+
 #[test]
 fn who_comes_by_another_name_is_told_the_right_one_on_a_page_that_looks_like_ours() {
     let server = default_server();

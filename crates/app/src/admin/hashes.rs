@@ -1,0 +1,85 @@
+//! How passwords are stored, of whom: what an operator wants to know before a secret is taken out, or an import is over.
+
+use super::users::PAGE;
+use crate::{App, Fault};
+use hasher::Stored;
+use rules::people::User;
+use std::collections::BTreeMap;
+use std::time::Instant;
+use store::tables::secrets::Hashes;
+use store::tables::users::Page;
+
+/// What one stored hash has in common with others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HashKind {
+    /// The algorithm; nothing where the hash cannot be read.
+    pub algorithm: Option<&'static str>,
+    /// The names of the secrets that it needs: peppers, binding keys, keys of an import.
+    pub secrets: Vec<String>,
+    /// Whether it is hashed anew when its owner signs in.
+    pub is_outdated: bool,
+    /// Whether it can be verified with the settings of this node.
+    pub is_verifiable: bool,
+}
+
+impl HashKind {
+    /// Whether an operator means it by this word: an algorithm, or the name of a secret.
+    fn is_called(&self, word: &str) -> bool {
+        self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(|secret| secret == word)
+    }
+}
+
+/// Pages of accounts that are looked at for one of those that are asked for: it may have none of them.
+const AT_MOST: usize = 20;
+
+/// What the algorithm of a hash is called that cannot be read.
+pub const UNREADABLE: &str = "unreadable";
+
+impl App {
+    /// How many accounts have which kind of hash. There may be millions: requests go before.
+    pub async fn hash_kinds(&self) -> Result<BTreeMap<HashKind, u64>, Fault> {
+        let (mut kinds, mut after) = (BTreeMap::new(), String::new());
+        loop {
+            let began = Instant::now();
+            let page = self.ask(Hashes { after: &after, limit: PAGE }).await?;
+            for (_, hash) in &page {
+                *kinds.entry(self.hash_kind(hash)).or_insert(0) += 1;
+            }
+            match page.into_iter().last() {
+                Some((last, _)) => after = last,
+                None => return Ok(kinds),
+            }
+            tokio::time::sleep(began.elapsed()).await;
+        }
+    }
+
+    /// The next accounts after this id whose hash is of this algorithm or needs the secret of this name, and after which id there may
+    /// be more.
+    pub async fn users_with_hash(&self, word: &str, after: &str) -> Result<(Vec<User>, Option<String>), Fault> {
+        let (mut found, mut after) = (Vec::new(), after.to_owned());
+        for page in 1.. {
+            let began = Instant::now();
+            let users = self.ask(Page { after: &after, limit: PAGE }).await?;
+            let Some(last) = users.last().map(|user| user.id.0.clone()) else { return Ok((found, None)) };
+            let is_meant = |hash: &String| self.hash_kind(hash).is_called(word);
+            found.extend(users.into_iter().filter(|user| user.password.as_ref().is_some_and(is_meant)));
+            if found.len() as i64 >= PAGE || page == AT_MOST {
+                return Ok((found, Some(last)));
+            }
+            after = last;
+            tokio::time::sleep(began.elapsed()).await;
+        }
+        Ok((found, None))
+    }
+
+    fn hash_kind(&self, hash: &str) -> HashKind {
+        let stored: Option<Stored> = hash.parse().ok();
+        let secrets = stored.iter().flat_map(Stored::keys).map(|(_, name)| name.to_string());
+        HashKind {
+            algorithm: stored.as_ref().map(Stored::scheme),
+            secrets: secrets.collect(),
+            is_outdated: stored.as_ref().is_some_and(|stored| self.hasher.outdates(stored)),
+            is_verifiable: stored.as_ref().is_some_and(|stored| self.hasher.work(stored).is_ok()),
+        }
+    }
+}
