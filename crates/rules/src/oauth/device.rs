@@ -123,9 +123,11 @@ pub fn as_shown(typed: &str) -> String {
 
 /// The letters of a user code.
 fn letters(typed: &str) -> Option<String> {
+    // The others are these, once they are composed. A line's end is part of no code.
+    let space = |c: char| matches!(c, ' ' | '\t');
     let dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     let unseen = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    let letters: String = typed.nfkc().filter(|c| !(c.is_whitespace() || dash(*c) || unseen(*c))).collect();
+    let letters: String = typed.nfkc().filter(|c| !(space(*c) || dash(*c) || unseen(*c))).collect();
     let letters = letters.to_ascii_uppercase();
     (letters.len() == LENGTH && letters.bytes().all(|b| ALPHABET.contains(&b))).then_some(letters)
 }
@@ -441,7 +443,7 @@ mod tests {
         // A Japanese keyboard's letters.
         let wide: String = code.chars().map(|c| char::from_u32(c as u32 + 0xfee0).unwrap_or(c)).collect();
         assert!(user_code_handle(&key, &wide).is_some_and(|other| other == handle), "{wide}");
-        for more in ["\u{e9}", ".", "_", "\0"] {
+        for more in ["\u{e9}", ".", "_", "\0", "\n", "\u{2028}"] {
             assert!(user_code_handle(&key, &format!("{code}{more}")).is_none(), "{more:?}");
         }
         assert!(user_code_handle(&key, "AEIO-UAEI").is_none());
