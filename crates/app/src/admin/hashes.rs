@@ -14,7 +14,7 @@ use store::tables::users::Page;
 pub struct HashKind {
     /// The algorithm; nothing where the hash cannot be read.
     pub algorithm: Option<&'static str>,
-    /// The names of the secrets that it needs: peppers, binding keys, keys of an import.
+    /// The secrets that it needs, by role and name as in the configuration: `pepper p1`, `binding b1`, `import i1`.
     pub secrets: Vec<String>,
     /// Whether it is hashed anew when its owner signs in.
     pub is_outdated: bool,
@@ -25,7 +25,8 @@ pub struct HashKind {
 impl HashKind {
     /// Whether an operator means it by this word: an algorithm, or the name of a secret.
     fn is_called(&self, word: &str) -> bool {
-        self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(|secret| secret == word)
+        let is_named = |secret: &String| secret == word || secret.split_once(' ').is_some_and(|(_, name)| name == word);
+        self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(is_named)
     }
 }
 
@@ -74,12 +75,34 @@ impl App {
 
     fn hash_kind(&self, hash: &str) -> HashKind {
         let stored: Option<Stored> = hash.parse().ok();
-        let secrets = stored.iter().flat_map(Stored::keys).map(|(_, name)| name.to_string());
         HashKind {
             algorithm: stored.as_ref().map(Stored::scheme),
-            secrets: secrets.collect(),
+            secrets: stored.as_ref().map(secrets).unwrap_or_default(),
             is_outdated: stored.as_ref().is_some_and(|stored| self.hasher.outdates(stored)),
             is_verifiable: stored.as_ref().is_some_and(|stored| self.hasher.work(stored).is_ok()),
         }
+    }
+}
+
+fn secrets(stored: &Stored) -> Vec<String> {
+    stored.keys().map(|(role, id)| format!("{} {}", role.name(), String::from_utf8_lossy(id.as_bytes()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_called_as_the_configuration_calls_them() {
+        // Red where they are called as in stored hashes, in base64.
+        let bound =
+            "$pv1$m=64,t=2,p=1,keyid=azE,bindid=YjE$c2l4dGVlbiBieXRlIHNsdA$xCx6TzAjWZx7FnQVoBzb/MoX5N9ILT3QY0qhOXwGUj4";
+        let secrets = secrets(&bound.parse().unwrap());
+        assert_eq!(secrets, ["pepper k1", "binding b1"]);
+        let kind = HashKind { algorithm: Some("argon2id, bound"), secrets, is_outdated: false, is_verifiable: true };
+        for word in ["k1", "binding b1", "argon2id, bound"] {
+            assert!(kind.is_called(word), "{word}");
+        }
+        assert!(!kind.is_called("azE") && !kind.is_called("pepper") && !kind.is_called(UNREADABLE));
     }
 }
