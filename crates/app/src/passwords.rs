@@ -140,14 +140,23 @@ impl App {
     async fn hashes_with(&self, parameter: &str) -> Result<usize, Fault> {
         // To its end: one id may begin with another.
         let ways = [format!("{parameter}$"), format!("{parameter},")];
-        let (mut count, mut after) = (0, String::new());
+        let mut count = 0;
+        self.each_hash(0, |hash| count += usize::from(ways.iter().any(|way| hash.contains(way)))).await?;
+        Ok(count)
+    }
+
+    /// Looks at every stored hash, and after each step rests for so many times as long as that took.
+    pub(crate) async fn each_hash(&self, rests: u32, mut look: impl FnMut(&str)) -> Result<(), Fault> {
+        let mut after = String::new();
         loop {
+            let began = Instant::now();
             let page = self.ask(Hashes { after: &after, limit: AT_ONCE }).await?;
-            count += page.iter().filter(|(_, hash)| ways.iter().any(|way| hash.contains(way))).count();
+            page.iter().for_each(|(_, hash)| look(hash));
             match page.into_iter().last() {
                 Some((last, _)) => after = last,
-                None => return Ok(count),
+                None => return Ok(()),
             }
+            tokio::time::sleep(began.elapsed() * rests).await;
         }
     }
 

@@ -119,7 +119,7 @@ pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let new = beside(file);
+    let new = beside(file, ".new");
     match fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => leave(&new, bytes)?,
@@ -138,9 +138,10 @@ pub fn hand_over(file: &Path) -> io::Result<()> {
     std::os::unix::fs::lchown(file, Some(folder.uid()), Some(folder.gid()))
 }
 
-fn beside(file: &Path) -> PathBuf {
+/// The file beside this one whose name is the same with this ending.
+pub fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name: OsString = file.as_os_str().to_owned();
-    name.push(".new");
+    name.push(ending);
     name.into()
 }
 
@@ -406,7 +407,7 @@ mod tests {
     fn what_is_replaced_is_private_too_and_leaves_nothing_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("link");
-        for before in [None, Some(&file), Some(&beside(&file))] {
+        for before in [None, Some(&file), Some(&beside(&file, ".new"))] {
             before.inspect(|before| put(before, b"a longer text of before", 0o644));
             replace(&file, b"new").unwrap();
             assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, b"new".to_vec()));

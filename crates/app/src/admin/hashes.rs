@@ -6,7 +6,6 @@ use hasher::Stored;
 use rules::people::User;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use store::tables::secrets::Hashes;
 use store::tables::users::Page;
 
 /// What one stored hash has in common with others.
@@ -30,47 +29,33 @@ impl HashKind {
     }
 }
 
-/// Pages of accounts that are looked at for one of those that are asked for: it may have none of them.
-const AT_MOST: usize = 20;
-
 /// What the algorithm of a hash is called that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
 
 impl App {
     /// How many accounts have which kind of hash. There may be millions: requests go before.
     pub async fn hash_kinds(&self) -> Result<BTreeMap<HashKind, u64>, Fault> {
-        let (mut kinds, mut after) = (BTreeMap::new(), String::new());
-        loop {
-            let began = Instant::now();
-            let page = self.ask(Hashes { after: &after, limit: PAGE }).await?;
-            for (_, hash) in &page {
-                *kinds.entry(self.hash_kind(hash)).or_insert(0) += 1;
-            }
-            match page.into_iter().last() {
-                Some((last, _)) => after = last,
-                None => return Ok(kinds),
-            }
-            tokio::time::sleep(began.elapsed()).await;
-        }
+        let mut kinds = BTreeMap::new();
+        self.each_hash(1, |hash| *kinds.entry(self.hash_kind(hash)).or_insert(0) += 1).await?;
+        Ok(kinds)
     }
 
     /// The next accounts after this id whose hash is of this algorithm or needs the secret of this name, and after which id there may
-    /// be more.
+    /// be more. Nobody among them: nobody at all.
     pub async fn users_with_hash(&self, word: &str, after: &str) -> Result<(Vec<User>, Option<String>), Fault> {
         let (mut found, mut after) = (Vec::new(), after.to_owned());
-        for page in 1.. {
+        loop {
             let began = Instant::now();
             let users = self.ask(Page { after: &after, limit: PAGE }).await?;
             let Some(last) = users.last().map(|user| user.id.0.clone()) else { return Ok((found, None)) };
             let is_meant = |hash: &String| self.hash_kind(hash).is_called(word);
             found.extend(users.into_iter().filter(|user| user.password.as_ref().is_some_and(is_meant)));
-            if found.len() as i64 >= PAGE || page == AT_MOST {
+            if found.len() as i64 >= PAGE {
                 return Ok((found, Some(last)));
             }
             after = last;
             tokio::time::sleep(began.elapsed()).await;
         }
-        Ok((found, None))
     }
 
     fn hash_kind(&self, hash: &str) -> HashKind {

@@ -6,6 +6,7 @@ use super::reach::{must_be_there, names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use crate::database::Database;
+use crate::private::beside;
 use app::App;
 use app::admin::restore::Ended;
 use app::ward::Status;
@@ -346,12 +347,6 @@ fn put_aside(database: &Path) -> Result<Option<PathBuf>, Failure> {
 fn sync_folder(of: &Path) -> Result<(), Failure> {
     let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| about(folder, error))
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    PathBuf::from(name)
 }
 
 /// The backup that was named cannot be read: only another name helps, or somebody who lends it.

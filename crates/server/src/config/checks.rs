@@ -48,12 +48,14 @@ pub fn at_least<T: PartialOrd + Value>(low: T) -> Bounds<T> {
 
 impl<T: PartialOrd + Value> Check<T> for Bounds<T> {
     fn check(&self, value: &T) -> Result<(), String> {
-        let low = shown(&self.low);
-        match &self.high {
-            _ if *value >= self.low && self.high.as_ref().is_none_or(|high| value <= high) => Ok(()),
-            Some(high) => Err(format!("must be between {low} and {}", shown(high))),
-            None => Err(format!("must be at least {low}")),
+        if *value >= self.low && self.high.as_ref().is_none_or(|high| value <= high) {
+            return Ok(());
         }
+        let low = shown(&self.low);
+        Err(match &self.high {
+            Some(high) => format!("must be between {low} and {}", shown(high)),
+            None => format!("must be at least {low}"),
+        })
     }
 
     fn bounds(&self) -> Option<String> {

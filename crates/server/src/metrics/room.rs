@@ -1,5 +1,6 @@
 //! How much room there is, and who takes it.
 
+use crate::private::beside;
 use rustix::fs::statvfs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,11 +49,7 @@ impl Room {
     fn of(data: &Path, database: Option<PathBuf>) -> Option<Self> {
         let found = statvfs(data).ok()?;
         let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
-        let files = database.map(|file| {
-            let mut log = file.clone().into_os_string();
-            log.push("-wal");
-            [length(&file), length(Path::new(&log))]
-        });
+        let files = database.map(|file| [length(&file), length(&beside(&file, "-wal"))]);
         Some(Room { size: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize, files })
     }
 }
