@@ -10,11 +10,12 @@ use crate::oauth::client::Client;
 use crate::secret::Handle;
 use crate::time::Time;
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
 
 /// What one change ended.
 #[allow(missing_docs, reason = "the sentence above each variant names its fields")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ending {
     /// A session.
     Session { session: SessionId, at: Time },
@@ -189,7 +190,7 @@ impl Ending {
 
 /// All that one batch ended.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(from = "Written<Ending>")]
+#[serde(from = "Written<Ending, Value>")]
 pub struct Record {
     /// When.
     pub at: Time,
@@ -200,28 +201,30 @@ pub struct Record {
 }
 
 /// A record as journals have it. A node that goes back to the program of before has to read its journal: what that does not
-/// know stands in a place of its own, which it passes over. To it that was never an ending.
+/// know stands in a place of its own, of which it takes what it knows, and passes over the rest. To it that was never an
+/// ending. What stands elsewhere has to be understood whole, or what was acknowledged would be said again by halves.
 #[derive(Serialize, Deserialize)]
-struct Written<E> {
+struct Written<E, L> {
     at: Time,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     witness: Option<String>,
     endings: Vec<E>,
     #[serde(skip_serializing_if = "Vec::is_empty", default = "Vec::new")]
-    later: Vec<E>,
+    later: Vec<L>,
 }
 
 impl Serialize for Record {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (later, endings) = self.endings.iter().partition(|ending| ending.came_later());
-        Written::<&Ending> { at: self.at, witness: self.witness.clone(), endings, later }.serialize(serializer)
+        Written::<&Ending, &Ending> { at: self.at, witness: self.witness.clone(), endings, later }.serialize(serializer)
     }
 }
 
-impl From<Written<Ending>> for Record {
-    fn from(written: Written<Ending>) -> Self {
-        let Written { at, witness, endings, later } = written;
-        Record { at, witness, endings: [endings, later].concat() }
+impl From<Written<Ending, Value>> for Record {
+    fn from(written: Written<Ending, Value>) -> Self {
+        let Written { at, witness, mut endings, later } = written;
+        endings.extend(later.into_iter().filter_map(|ending| serde_json::from_value::<Ending>(ending).ok()));
+        Record { at, witness, endings }
     }
 }
 
@@ -320,6 +323,19 @@ mod tests {
         let read: Record = serde_json::from_str(written).unwrap();
         assert!(matches!(&read.endings[..], [Ending::User { .. }]));
         assert_eq!(serde_json::to_string(&read).unwrap(), written);
+    }
+
+    #[test]
+    fn what_only_a_later_program_knows_is_passed_over_in_its_own_place_alone() {
+        let written = r#"{"at":1,"endings":[{"user":{"user":"ada"}}],
+            "later":[{"passkey":{"user":"ada"}},{"email":{"user":"ada","more":1}},"a word"]}"#;
+        let read: Record = serde_json::from_str(written).unwrap();
+        assert!(matches!(&read.endings[..], [Ending::User { .. }]));
+        // red without `deny_unknown_fields`: half of it would be said again, and the rest be forgotten.
+        for ending in [r#"{"passkey":{"user":"ada"}}"#, r#"{"user":{"user":"ada","only":"a part"}}"#] {
+            let written = format!(r#"{{"at":1,"endings":[{ending}]}}"#);
+            assert!(serde_json::from_str::<Record>(&written).is_err(), "{written}");
+        }
     }
 
     #[test]

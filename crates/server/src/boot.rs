@@ -167,8 +167,7 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
     if of_file.is_none() {
         folder::no_other_before(config, database.found(realm).await?)?;
     }
-    // Where there is no table for it yet, nothing was sealed.
-    let sealed = database.sealed(realm).await.unwrap_or_default();
+    let sealed = database.sealed(realm).await?;
     let known = match of_file {
         None if !sealed.is_empty() => Some(folder::master_key(config, true)?),
         known => known,

@@ -67,6 +67,9 @@ impl Database {
     /// Brings its schema to this program's. What was moved here is served from now on, and the move cannot be given up any more.
     pub async fn begin(&self) -> Result<(), BootError> {
         let engine = self.engine();
+        self.arrived().await?;
+        // First of all: whoever cannot bring it there has not served from it.
+        engine.migrate().await.map_err(|error| BootError::Other(error.0))?;
         while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
                 // Another node was first, or the move was given up at this moment.
@@ -74,7 +77,7 @@ impl Database {
                 Err(error) => return Err(Fault::from(error).into()),
             }
         }
-        engine.migrate().await.map_err(|error| BootError::Other(error.0))
+        Ok(())
     }
 
     /// The move that brought everything here, where nobody serves from it yet.
@@ -97,9 +100,13 @@ impl Database {
         Ok(if issuer.is_some() { Found::Realm } else { Found::Tables })
     }
 
-    /// What a master key sealed. Can be asked before [`Database::begin`]: the table is as the first schema made it; where that
-    /// is missing, too, it is an error.
+    /// What a master key sealed. Can be asked before [`Database::begin`]: the table is as the first schema made it, and where there is
+    /// none yet, nothing was sealed.
     pub async fn sealed(&self, realm: &RealmId) -> Result<Vec<Key>, BootError> {
+        let begun = catalogue::has(&*self.engine(), "signing_keys").await;
+        if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
+            return Ok(Vec::new());
+        }
         let asked = store::tables::ask(&*self.engine(), realm, store::tables::keys::All).await;
         asked.map_err(|error| BootError::Other(error.0))
     }

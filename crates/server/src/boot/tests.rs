@@ -7,7 +7,9 @@ use rules::{Change, Fresh};
 use std::path::Path;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
-use store::moving::catalogue;
+use store::moving::marks::{Arrival, Marks};
+use store::moving::{Move, catalogue, fence};
+use store::schema::Migration;
 use store::sqlite::{Options, Sqlite};
 use store::tables::changes;
 
@@ -45,4 +47,31 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     crate::private::replace(&key, &OWN).unwrap();
     Instance::open(&config, None).await.unwrap().close().await;
     assert!(tables(&file).await > before, "or the test shows nothing");
+}
+
+/// A file of the version after the next, which nobody before can work on.
+fn of_later(file: &Path) -> Sqlite {
+    let version = MIGRATIONS.len() as i64;
+    let later = |ahead| Migration { version: version + ahead, name: "later", oldest: version + ahead, steps: &[] };
+    Sqlite::open(Options::at(file), Vec::leak([MIGRATIONS, &[later(1), later(2)]].concat())).unwrap()
+}
+
+#[tokio::test]
+async fn whoever_cannot_work_on_what_was_moved_here_has_not_served_from_it() {
+    // red where `begin` marks it before it looks at the schema: the move could not be given up any more.
+    let folder = tempfile::tempdir().unwrap();
+    let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
+    let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+    crate::private::create(&config.master_key_file(), &OWN).unwrap();
+    let (from, to) = (of_later(&folder.path().join("old.db")), of_later(&config.database().unwrap()));
+    from.migrate().await.unwrap();
+    to.migrate().await.unwrap();
+    let id = fence::raise(&from, "move-1", "there").await.unwrap();
+    Move { from: &from, to: &to, id: &id, from_name: "here", page: 100, tell: &|_| {} }.run().await.unwrap();
+    to.close();
+    drop(to);
+    let refused = Instance::open(&config, None).await.err().unwrap().to_string();
+    assert!(refused.contains("newer program"), "{refused}");
+    let to = of_later(&config.database().unwrap());
+    assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Ready);
 }

@@ -14,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::migrations::MIGRATIONS;
+use store::moving::catalogue;
 use store::moving::marks::Marks;
 
 /// A command that works on a realm.
@@ -310,8 +311,12 @@ impl Backup {
 
 async fn migrate(app: &App) -> Reply {
     app.engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
-    let version = newest();
-    Ok(Outcome::new(format!("the database has schema version {version}"), json!({ "schema": version })))
+    let version = catalogue::version(&*app.engine).await?;
+    let ahead = match newest() {
+        ours if version > ours => format!("; this program knows {ours}: a newer one has been here"),
+        _ => String::new(),
+    };
+    Ok(Outcome::new(format!("the database has schema version {version}{ahead}"), json!({ "schema": version })))
 }
 
 /// The schema of this program.

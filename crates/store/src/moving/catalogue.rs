@@ -1,9 +1,11 @@
 //! Which tables and columns a database has, as it says itself.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::Trouble;
 use crate::engine::{Engine, Read, Row, Sql, Value};
+use crate::migrations::MIGRATIONS;
 use crate::schema;
 
 /// Where it is written down which steps brought the schema there: each database's own.
@@ -116,16 +118,12 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
     let of = |end: &'static str| move |Trouble(why)| Trouble(format!("{end}: {why}"));
     let (source, target) = (tables(from).await.map_err(of("the source"))?, tables(to).await.map_err(of("the target"))?);
     if !source.contains_key(STEPS) {
-        return Err(Trouble("the source is not a database of Portiere".to_owned()));
+        return Err(not_ours());
     }
     let (theirs, ours) = (steps(from).await?, steps(to).await?);
     if theirs != ours {
-        let newest = |steps: &[Row]| match steps.last().map(Vec::as_slice) {
-            Some([Value::Int(version), _]) => *version,
-            _ => 0,
-        };
         return Err(Trouble(format!(
-            "the source has schema {} and this program {}: run portiere migrate on the source with this version first",
+            "the source has schema {} and the target {}: another version of this program worked on the target",
             newest(&theirs),
             newest(&ours)
         )));
@@ -146,6 +144,45 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
 /// Whether a table is each database's own.
 pub fn is_own(table: &str) -> bool {
     [STEPS, VERSIONS, MOVES].contains(&table)
+}
+
+/// Whether a source is of this program's schema, as both have to be. Asked before a target is brought to that. A move that is `begun`
+/// goes on with the program that began it.
+pub(super) async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> {
+    if !has(from, STEPS).await? {
+        return Err(not_ours());
+    }
+    let (theirs, ours) = (newest(&steps(from).await?), schema::newest(MIGRATIONS));
+    let what = match (theirs.cmp(&ours), begun) {
+        (Ordering::Equal, _) => return Ok(()),
+        (_, true) => {
+            "this move was begun by another version: go on with that one, or give the move up (portiere move --abort), which any \
+             version does, and begin anew"
+        }
+        (Ordering::Less, false) => "run portiere migrate on the source with this version first",
+        (Ordering::Greater, false) => "a newer version worked on it: move with that one",
+    };
+    Err(Trouble(format!("the source has schema {theirs} and this program {ours}: {what}")))
+}
+
+/// The version of the schema that a database has; 0 where it has none.
+pub async fn version(engine: &dyn Engine) -> Result<i64, Trouble> {
+    match has(engine, STEPS).await? {
+        true => Ok(newest(&steps(engine).await?)),
+        false => Ok(0),
+    }
+}
+
+fn not_ours() -> Trouble {
+    Trouble("the source is not a database of Portiere".to_owned())
+}
+
+/// The version of the last of these steps.
+fn newest(steps: &[Row]) -> i64 {
+    match steps.last().map(Vec::as_slice) {
+        Some([Value::Int(version), _]) => *version,
+        _ => 0,
+    }
 }
 
 /// Which steps of the schema were done.

@@ -176,6 +176,11 @@ pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
     Err(Trouble(format!("the database is not empty: it has {what} that are not Portiere's: {told}{more}")))
 }
 
+/// Whether this program can move a source, or go on with a move that was `begun`: asked before anything is made at a target.
+pub async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> {
+    catalogue::fits(from, begun).await
+}
+
 /// Whether a move can begin, or go on as `id`: asked before anything is fenced.
 pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let tables = catalogue::common(from, to).await?;

@@ -11,8 +11,9 @@ use crate::dialect::mysql::{self, Created, Flavor, Keyed};
 use crate::remote::{BRIEF, Patience};
 use crate::schema::{self, Migration, State, Step};
 
-/// One program at a time, of those that use this server. The name is of the database, cut to what a name may be.
-const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 300)";
+/// One program at a time, of those that use this server: whoever comes second waits for as long as the first takes, looking up
+/// each minute. The name is of the database, cut to what a name may be.
+const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
 
 /// A large table may be rebuilt for long. Others that use it are not waited for so long that all wait behind: it is tried
@@ -36,14 +37,24 @@ const NO_TRIGGERS: [u16; 2] = [1419, 1142];
 /// Runs what remains.
 pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
     conn.query_drop(limits(flavor)).await.map_err(|error| sentence(&error))?;
-    let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;
-    if locked.flatten() != Some(1) {
-        return Err("another program is bringing this database to its schema".to_owned());
-    }
+    lock(conn).await?;
     let ran = steps(conn, flavor, migrations).await;
     // The end of the connection lets go as well.
     drop(conn.query_drop(UNLOCK).await);
     ran
+}
+
+/// Waits until no other program brings this database to its schema.
+async fn lock(conn: &mut Conn) -> Result<(), String> {
+    loop {
+        let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;
+        match locked.flatten() {
+            Some(1) => return Ok(()),
+            Some(_) => tracing::info!("another program is bringing this database to its schema: waiting for it"),
+            // Out of memory, or the statement was killed.
+            None => return Err("the server gives no lock for changing the schema".to_owned()),
+        }
+    }
 }
 
 /// Changes the schema. Each statement is a commit of its own here.

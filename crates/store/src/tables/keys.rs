@@ -2,13 +2,14 @@
 
 use super::row::{Columns, every};
 use super::{Question, read, values, write};
-use crate::engine::{Must, Read, Row, Write};
+use crate::engine::{Must, Read, Row, Value, Write};
 use rules::id::{Kid, RealmId};
 use rules::jose::Alg;
 use rules::keys::Key;
 use rules::time::Time;
 
-/// Every key of a realm.
+/// Every key of a realm, but for those of an algorithm that only a later program has: to this one they are nobody's, and its own
+/// go on.
 pub struct All;
 
 impl Question for All {
@@ -19,7 +20,8 @@ impl Question for All {
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        every(rows, key)
+        let is_known = |row: &Row| !matches!(row.get(1), Some(Value::Text(alg)) if Alg::parse(alg).is_none());
+        every(rows.into_iter().filter(is_known).collect(), key)
     }
 }
 
@@ -66,4 +68,21 @@ pub(super) fn activate(realm: &RealmId, kid: &Kid, at: Time) -> Write {
 pub(super) fn revoke(realm: &RealmId, kid: &Kid, at: Time) -> Write {
     let sql = "UPDATE signing_keys SET revoked_at = ? WHERE realm = ? AND kid = ? AND revoked_at IS NULL";
     write(sql, values![at, realm, kid], Must::Touch(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(kid: &str, alg: &str) -> Row {
+        values![kid, alg, "public", vec![1_u8], Time(1), Time(1), None::<Time>, None::<Time>]
+    }
+
+    #[test]
+    fn a_key_of_a_later_program_hides_no_other() {
+        let keys = All.fact(vec![row("a", "ES256"), row("b", "ML-DSA-65"), row("c", "RS256")]).expect("the others");
+        assert_eq!(keys.into_iter().map(|key| key.kid.0).collect::<Vec<_>>(), ["a", "c"]);
+        // What is no row of any program is still an error.
+        assert!(All.fact(vec![row("a", "ES256"), vec![Value::Null]]).is_none());
+    }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use store::conformance::everything::{fill, rows};
 use store::engine::{Answer, Around, CommitError, Engine, Value, Write};
+use store::migrations::MIGRATIONS;
 use store::moving::marks::{Arrival, Marks};
-use store::moving::{Named, Step};
+use store::moving::{Named, Step, fence, fits};
+use store::sqlite::{Options, Sqlite};
 
 /// An engine whose commits end after so many.
 struct Cut {
@@ -145,4 +147,18 @@ async fn the_end_that_fails_is_named() {
     let cut = Cut { engine: Arc::clone(&to.engine), left: AtomicI64::new(1), end: End::Before };
     let why = run(&*from.engine, &Named::new(Arc::new(cut), "sqlite:/new.db")).await.unwrap_err().0;
     assert_eq!(why, "sqlite:/new.db: no connection");
+}
+
+#[tokio::test]
+async fn a_move_goes_on_with_the_version_that_began_it() {
+    // red without `fits`: the target was brought to this program's schema first, and no version could go on.
+    let folder = tempfile::tempdir().unwrap();
+    let earlier = Sqlite::open(Options::at(folder.path().join("old.db")), &MIGRATIONS[..MIGRATIONS.len() - 1]).unwrap();
+    assert!(fits(&earlier, false).await.unwrap_err().0.contains("not a database of Portiere"));
+    earlier.migrate().await.unwrap();
+    assert!(fits(&earlier, false).await.unwrap_err().0.contains("run portiere migrate"));
+    fence::raise(&earlier, "move-1", "there").await.unwrap();
+    let why = fits(&earlier, true).await.unwrap_err().0;
+    assert!(why.contains("begun by another version") && why.contains("--abort"), "{why}");
+    fits(&*place::file().await.engine, true).await.unwrap();
 }

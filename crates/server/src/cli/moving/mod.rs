@@ -126,6 +126,7 @@ impl Moving {
             Some(out) => is_target(target, out).await?,
             None => {}
         }
+        fits(source, &*from, out.as_ref()).await?;
         // Before anything is made. Where nobody can be asked, whoever wrote the command is taken at their word: a move can be given
         // up.
         if out.is_none() && io::stdin().is_terminal() {
@@ -363,6 +364,17 @@ async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
     Ok(Outcome::new(text, json))
 }
 
+/// Whether this program can do it. One that was done once stays done, whichever version did it.
+async fn fits(source: &Source<'_>, from: &dyn Engine, out: Option<&Mark<Leave>>) -> Result<(), Failure> {
+    moving::fits(from, out.is_some()).await.map_err(|Trouble(why)| match out {
+        Some(out) if out.state == Leave::Left => Failure::Failed(format!(
+            "{} was moved to {} already, by another version of this program",
+            source.name, out.peer
+        )),
+        _ => Failure::Failed(why),
+    })
+}
+
 fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Duration) -> Outcome {
     let rows: Option<u64> = sums.as_ref().map(|sums| sums.iter().map(|sum| sum.rows).sum());
     let first = match (rows, &sums) {
@@ -419,6 +431,27 @@ mod tests {
             told.contains("was moved to postgres://u@localhost/d") && told.contains("--to names sqlite:/b.db"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn a_move_that_was_done_stays_done_for_every_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old.db");
+        let earlier = Sqlite::open(Options::at(file.clone()), &MIGRATIONS[..1]).unwrap();
+        let config = Config::load(Sources::default()).unwrap();
+        let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file.display()))).unwrap();
+        let source = Source::new(&config, url);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = |state| {
+            let out = Mark { id: "m".into(), state, peer: "mysql://h/d".into() };
+            match runtime.block_on(fits(&source, &earlier, Some(&out))) {
+                Err(Failure::Failed(told)) => told,
+                other => panic!("{other:?}"),
+            }
+        };
+        runtime.block_on(earlier.migrate()).unwrap();
+        assert!(told(Leave::Left).contains("was moved to mysql://h/d already"));
+        assert!(told(Leave::Fenced).contains("begun by another version"));
     }
 
     #[test]
