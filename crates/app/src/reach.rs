@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
-use hyper::header::{HOST, HeaderMap};
+use hyper::header::{DATE, HOST, HeaderMap, RETRY_AFTER};
 use hyper::http::response::Parts as Head;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -259,9 +259,36 @@ impl AsyncWrite for Link {
     }
 }
 
+/// When whoever answered wants to be asked again: in so many seconds, or at a time, by their own clock (RFC 9110 §10.2.3).
+pub fn retry_after(head: &Head) -> Option<Duration> {
+    let asked = head.headers.get(RETRY_AFTER)?.to_str().ok()?;
+    if let Ok(seconds) = asked.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let time = |text: &str| httpdate::parse_http_date(text).ok();
+    let now = time(head.headers.get(DATE)?.to_str().ok()?)?;
+    Some(time(asked)?.duration_since(now).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_for_another_time_says_how_long_or_when() {
+        let told = |fields: &[(&str, &str)]| {
+            let answer = fields.iter().fold(hyper::Response::builder(), |answer, (name, value)| answer.header(*name, *value));
+            retry_after(&answer.body(()).unwrap().into_parts().0)
+        };
+        let date = ("date", "Sat, 28 Nov 2026 01:00:00 GMT");
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(told(&[("retry-after", "90")]), seconds(90));
+        assert_eq!(told(&[date, ("retry-after", "Sat, 28 Nov 2026 01:02:00 GMT")]), seconds(120));
+        assert_eq!(told(&[date, ("retry-after", "Sat, 28 Nov 2026 00:02:00 GMT")]), seconds(0));
+        for nothing in [&[date][..], &[("retry-after", "Sat, 28 Nov 2026 01:02:00 GMT")], &[date, ("retry-after", "soon")]] {
+            assert_eq!(told(nothing), None, "{nothing:?}");
+        }
+    }
 
     #[test]
     fn a_target_is_read_whole_or_refused() {

@@ -6,9 +6,9 @@ use crate::boot::BootError;
 use crate::config::Config;
 use crate::private;
 use app::clock::Clock;
-use app::reach::Inbox;
+use app::reach::{self, Inbox};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -169,8 +169,7 @@ impl Exporter {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                let asked = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-                Err(Lost::Now(format!("the collector answers {status}"), asked.map(Duration::from_secs)))
+                Err(Lost::Now(format!("the collector answers {status}"), reach::retry_after(&head)))
             }
             status => Err(Lost::Refused(format!("the collector answers {status}"))),
         }

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 /// A worker's folder.
 pub struct Folder(PathBuf);
 
-/// Whom a worker works for.
+/// Whom a worker works for. What a later program knows beside it is passed over, as in every file that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Post {
     /// What the server calls it.
     pub name: String,

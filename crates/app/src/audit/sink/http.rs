@@ -2,18 +2,17 @@
 
 use super::Refused;
 use crate::audit::deliver::json_lines;
-use crate::reach::{Inbox, Target};
+use crate::reach::{Inbox, Target, retry_after};
 use aws_lc_rs::hmac;
 use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER, USER_AGENT};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, USER_AGENT};
 use hyper::http::response::Parts as Head;
 use rules::Time;
 use rules::audit::Line;
 use rules::realm::Realm;
 use rules::secret::hexadecimal;
 use std::path::Path;
-use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// Refusals that are not about what was sent, but about who sends it, where to, and when.
@@ -110,7 +109,6 @@ fn signature(key: &hmac::Key, at: Time, body: &[u8]) -> String {
 
 fn judge(head: &Head) -> Result<(), Refused> {
     let status = head.status;
-    let after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let why = match status {
         status if status.is_success() => return Ok(()),
         status if status.is_redirection() => format!("the receiver answered {status}: redirects are not followed"),
@@ -122,5 +120,5 @@ fn judge(head: &Head) -> Result<(), Refused> {
     let for_good = status.is_client_error() && !OTHERWISE.contains(&status);
     // 503 is what says that it is the moment (RFC 9110 §15.6.4).
     let doubtful = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
-    Err(Refused { why, after: after.map(Duration::from_secs), for_good, doubtful })
+    Err(Refused { why, after: retry_after(head), for_good, doubtful })
 }
