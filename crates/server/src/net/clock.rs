@@ -45,7 +45,7 @@ struct State {
     asked: bool,
     /// A part of the next one did.
     heard: bool,
-    /// Of the last one's body something was not read.
+    /// Of the last one's body something was not read, or it broke.
     unread: bool,
     /// Requests that run, and of whose bodies the client still owes a part: nothing is done about them yet.
     coming: usize,
@@ -280,6 +280,12 @@ pub struct Running {
 }
 
 impl Running {
+    /// HTTP/1: whether a part of its body was not read, which the client owes still, or has sent to nobody.
+    pub fn leaves_body(&self) -> bool {
+        let state = self.clock.lock();
+        state.unread || state.coming > 0
+    }
+
     /// The same answer, which by HTTP/2 the client has the idle time to take, whatever else goes on. The request's place is
     /// held until then.
     pub fn answered(mut self, body: Body) -> Body {

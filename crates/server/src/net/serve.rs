@@ -395,7 +395,8 @@ impl<S: Answers> Room<S> {
     }
 }
 
-/// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here.
+/// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here: at a
+/// stop, and where the rest of a body would have to be read to find the next request (RFC 9112, 9.6; RFC 9110, 10.1.1).
 async fn answered<E>(
     asked: Result<(Running, impl Future<Output = Result<Response, E>>), Response>,
     multiplexed: bool,
@@ -406,7 +407,8 @@ async fn answered<E>(
         Err(refused) => return Ok(refused),
     };
     let mut answer = answer.await;
-    if let (Ok(response), false) = (&mut answer, multiplexed || *stage.borrow() == Stage::Serving) {
+    let is_last = !multiplexed && (running.leaves_body() || *stage.borrow() != Stage::Serving);
+    if let (Ok(response), true) = (&mut answer, is_last) {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer.map(|response| response.map(|body| running.answered(body)))

@@ -52,6 +52,28 @@ async fn rfc_9112_9_6_a_refusal_arrives_although_its_request_is_still_sent() {
 }
 
 #[tokio::test]
+async fn rfc_9112_9_6_an_answer_to_a_body_that_was_not_read_says_that_it_is_the_last() {
+    // Red without `leaves_body` in serve.rs: a proxy that keeps connections would send the next request on this one.
+    let server = Server::start(generous());
+    for (request, status) in [
+        ("POST /body HTTP/1.1\r\ncontent-length: 300000\r\n\r\nyyyyyyyy", "413"),
+        ("POST /body HTTP/1.1\r\ncontent-length: 5\r\n\r\n12", "408"),
+        ("POST /body HTTP/1.1\r\ncontent-length: 300000\r\nexpect: 100-continue\r\n\r\n", "413"),
+        ("POST /nowhere HTTP/1.1\r\ncontent-length: 5\r\nexpect: 100-continue\r\n\r\n", "404"),
+    ] {
+        let answer = server.tell(request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
+        assert!(answer.contains("\r\nconnection: close\r\n"), "{status}: {answer}");
+    }
+    let mut kept = server.connect().await;
+    for framing in ["content-length: 5\r\n\r\n12345", "transfer-encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"] {
+        kept.write_all(format!("POST /body HTTP/1.1\r\n{framing}").as_bytes()).await.unwrap();
+        let answer = until(&mut kept, "\r\n\r\n5").await;
+        assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("connection:"), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn who_has_sent_all_is_not_waited_for() {
     // Red where every connection lingers.
     let terms = generous();

@@ -157,6 +157,16 @@ fn ds_bodies_have_a_limit_also_without_a_length() {
     server.get("/healthz").must_be(200);
 }
 
+/// The head of the next answer. The sending side stays open meanwhile: who closes it is one who hung up, and told nothing.
+fn head_of(stream: &mut TcpStream) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).into_owned()
+}
+
 #[test]
 fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
     // red only with another HTTP library: what it lets through would reach every door; the last one (RFC 9112 §3.2)
@@ -183,15 +193,9 @@ fn rfc9112_requests_that_can_be_read_in_two_ways_are_refused() {
         ),
     ] {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port)).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        // The server may have hung up already.
-        stream.shutdown(std::net::Shutdown::Write).ok();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok();
-        let answer = String::from_utf8_lossy(&answer);
-        let refused = answer.is_empty() || answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501");
-        assert!(refused, "{head:?}: {answer}");
+        let answer = head_of(&mut stream);
+        assert!(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 501"), "{head:?}: {answer}");
         // What we say ourselves no cache keeps for those who ask rightly: red without `is_error` in http/front.rs, finish.
         let ours = answer.contains("x-request-id");
         assert!(!ours || answer.contains("cache-control: no-store"), "{head:?}: {answer}");
