@@ -1,6 +1,6 @@
 //! Machines that hash passwords for a realm: who is let in, under which name.
 
-use crate::secret::Handle;
+use crate::secret::{Handle, mac};
 use crate::time::{Span, Time};
 
 /// How long a token is good with which a worker is enrolled.
@@ -21,6 +21,13 @@ pub struct Worker {
     pub address: String,
     /// Since when it is asked nothing, and why.
     pub quarantine: Option<(Time, String)>,
+}
+
+/// As what a token is kept once it has enrolled the worker of a key: who never heard the answer asks again with both, and is
+/// told the same. Nobody has a token with this handle, so that it lets no other key in.
+#[must_use]
+pub fn spent(token: Handle, key: Handle) -> Handle {
+    Handle(mac(&token.0, &[b"enrolled", &key.0]))
 }
 
 /// A name: 1 to 40 letters, digits, dots, dashes and underscores.

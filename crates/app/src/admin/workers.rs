@@ -6,7 +6,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::realm::lasts;
 use rules::secret::{Handle, Secret};
-use rules::worker::{self, TOKEN_LIVES, Worker};
+use rules::worker::{self, TOKEN_LIVES, Worker, spent};
 use rules::{Decision, Time};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -87,7 +87,8 @@ impl App {
         Ok(offered.map(|expires| (secret, expires)))
     }
 
-    /// Lets a worker in that knows a token. Where its name is taken, it gets a number behind it. Gives the name.
+    /// Lets a worker in that knows a token. Where its name is taken, it gets a number behind it. Gives the name, and gives it again
+    /// to whoever comes with the same key and token before that would have ended: the first answer may be lost.
     pub async fn enroll_worker(
         &self,
         token: &str,
@@ -101,18 +102,23 @@ impl App {
         };
         let wanted = wanted.as_str();
         self.settle(|now, _| async move {
-            let (known, expires) = self.ask((All, Token(token))).await?;
-            if !expires.is_some_and(|expires| lasts(expires, TOKEN_LIVES, now)) {
+            let (known, unused, own) = self.ask((All, Token(token), Token(spent(token, key)))).await?;
+            let is_good = |expires: Option<Time>| expires.is_some_and(|expires| lasts(expires, TOKEN_LIVES, now));
+            // Said first: nobody shows a key that is not theirs, and no token would help.
+            if let Some(known) = known.iter().find(|known| known.key == key) {
+                let name = &known.name;
+                return Ok(match is_good(own) {
+                    true => Decision::accept(name.clone()),
+                    false => Decision::refuse(Refused(format!(
+                        "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll once more, \
+                         or enroll with another folder"
+                    ))),
+                });
+            }
+            if !is_good(unused) {
                 return Ok(Decision::refuse(Refused::new(
                     "the token is unknown, used up or too old; make another one with: portiere verifier token",
                 )));
-            }
-            if let Some(known) = known.iter().find(|known| known.key == key) {
-                let name = &known.name;
-                return Ok(Decision::refuse(Refused(format!(
-                    "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll once more, or \
-                     enroll with another folder"
-                ))));
             }
             let name = free(&known, wanted);
             let event = Event::new(Kind::WorkerEnrolled, now).address(address).detail("worker", name.as_str());

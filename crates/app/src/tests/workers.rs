@@ -3,8 +3,8 @@
 use super::{NOW, database, node};
 use crate::clock::Clock;
 use crate::entropy;
-use rules::secret::Handle;
-use rules::worker::TOKEN_LIVES;
+use rules::secret::{Handle, base64url};
+use rules::worker::{TOKEN_LIVES, spent};
 use rules::{Change, Decision, Span};
 
 /// Prefixes, longer ones, other characters at each place, white space and other case.
@@ -46,6 +46,41 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
     }
     assert!(enroll(good.reveal(), 1).await);
     assert!(!enroll(good.reveal(), 2).await, "it is used up");
+}
+
+#[tokio::test]
+async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is() {
+    // red where store/tables/workers.rs, enroll, forgets the token: the worker's folder could never be used.
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Clock::fixed(NOW);
+    let app = node(database(folder.path()).await, clock.clone()).await;
+    let good = entropy::fresh().unwrap().secret("worker token");
+    let offer = Change::OfferWorkerToken { token: good.handle(), now: NOW, expires: NOW + TOKEN_LIVES };
+    let offered = app.settle(|_, _| async { Ok(Decision::<(), ()>::accept(()).and(offer.clone())) }).await.unwrap();
+    assert!(offered.is_ok());
+    let enroll = async |token: &str, key: u8| {
+        app.enroll_worker(token, (Handle([key; 32]), "worker"), "192.0.2.1").await.unwrap().map_err(|refused| refused.0)
+    };
+    for _ in 0..2 {
+        assert_eq!(enroll(good.reveal(), 1).await.as_deref(), Ok("worker"));
+    }
+    assert_eq!(app.workers().await.unwrap().len(), 1);
+    // What is kept of it is no token.
+    let kept = base64url(&spent(good.handle(), Handle([1; 32])).0);
+    for (token, key, why) in
+        [(good.reveal(), 2, "used up"), (kept.as_str(), 2, "used up"), ("another", 1, "enrolled as worker")]
+    {
+        let refused = enroll(token, key).await.unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+    clock.set(TOKEN_LIVES);
+    assert!(
+        enroll(good.reveal(), 1).await.unwrap_err().contains("enrolled as worker"),
+        "as long as the token was good"
+    );
+    clock.set(Span(-TOKEN_LIVES.0));
+    app.revoke_worker("worker").await.unwrap().unwrap();
+    assert!(enroll(good.reveal(), 1).await.unwrap_err().contains("used up"), "it was revoked");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::secret::Handle;
 use rules::time::Time;
-use rules::worker::Worker;
+use rules::worker::{Worker, spent};
 
 /// Every worker, by name.
 pub struct All;
@@ -67,12 +67,14 @@ pub(super) fn offer(realm: &RealmId, token: Handle, (now, expires): (Time, Time)
     ]
 }
 
-/// Uses a token up for a worker; fails when it is unknown, used or too old, and when the key or the name is taken.
+/// Uses a token up for a worker, as whose it is kept until it would have ended; fails when it is unknown, used or too old, and
+/// when the key or the name is taken.
 pub(super) fn enroll(realm: &RealmId, worker: &Worker, (token, now): (Handle, Time)) -> Vec<Write> {
-    let once = "DELETE FROM worker_tokens WHERE realm = ? AND token = ? AND expires > ?";
+    let once = "UPDATE worker_tokens SET token = ? WHERE realm = ? AND token = ? AND expires > ?";
     let insert = "INSERT INTO workers (realm, worker_key, name, enrolled, address) VALUES (?, ?, ?, ?, ?)";
     let row = values![realm, worker.key, worker.name.as_str(), worker.enrolled, worker.address.as_str()];
-    vec![write(once, values![realm, token, now], Must::Touch(1)), write(insert, row, Must::Touch(1))]
+    let spent = values![spent(token, worker.key), realm, token, now];
+    vec![write(once, spent, Must::Touch(1)), write(insert, row, Must::Touch(1))]
 }
 
 /// Another name; fails when it is taken.
