@@ -3,7 +3,7 @@
 use super::{AddressKey, Cidr, Peer};
 use crate::config::{Config, ProxyHeader};
 use axum::http::HeaderMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 /// The proxies that are believed. The default is none.
 #[derive(Clone, Debug)]
@@ -162,11 +162,35 @@ fn unquoted(text: &str, separator: u8) -> Vec<&str> {
     parts
 }
 
-/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+/// RFC 7239 §6: an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:80`. The port may be a name that says nothing (`:_p`, §6.3), and an IPv6 address may have a zone, which means
+/// something to that machine alone (RFC 4007 §11).
 fn node(text: &str) -> Option<IpAddr> {
-    let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse().map(IpAddr::V6).ok();
-    let plain = text.parse::<IpAddr>().ok().or_else(bare);
-    plain.or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip())).map(|address| address.to_canonical())
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(host, _)| host.contains(':'))?,
+        None => match text.find(':') {
+            Some(at) if !text[at + 1..].contains(':') => text.split_at(at),
+            _ => (text, ""),
+        },
+    };
+    if !port.is_empty() && !port.strip_prefix(':').is_some_and(is_port) {
+        return None;
+    }
+    let address = match host.split_once('%') {
+        Some((address, zone)) if is_plain(zone) => address.parse().map(IpAddr::V6).ok()?,
+        _ => host.parse().ok()?,
+    };
+    Some(address.to_canonical())
+}
+
+fn is_port(text: &str) -> bool {
+    let is_number = (1..=5).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit());
+    is_number || text.strip_prefix('_').is_some_and(is_plain)
+}
+
+fn is_plain(text: &str) -> bool {
+    let fits = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'.' | b'_' | b'-');
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 fn scheme(text: &str) -> Option<Proto> {
@@ -191,6 +215,7 @@ fn is_private(address: IpAddr) -> bool {
 mod tests {
     use super::*;
     use axum::http::{HeaderName, HeaderValue};
+    use std::net::SocketAddr;
 
     fn headers(lines: &[(&str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&str, &str)| {
@@ -242,6 +267,17 @@ mod tests {
             ("[2001:db8::1]", "2001:db8::1"),
             ("2001:db8::1", "2001:db8::1"),
             ("::ffff:198.51.100.1", "198.51.100.1"),
+            ("198.51.100.1:_p", "198.51.100.1"),
+            ("[2001:db8::1]:_a.b-c", "2001:db8::1"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("[fe80::1%25eth0]:80", "fe80::1"),
+            ("[198.51.100.1]", "10.1.1.1"),
+            ("198.51.100.1%eth0", "10.1.1.1"),
+            ("198.51.100.1:", "10.1.1.1"),
+            ("198.51.100.1:p", "10.1.1.1"),
+            ("198.51.100.1:_", "10.1.1.1"),
+            ("[2001:db8::1]80", "10.1.1.1"),
+            ("fe80::1%", "10.1.1.1"),
             ("fd00::9,2001:db8::1,fd00::8", "2001:db8::1"),
             ("6.6.6.6, unknown, 10.0.0.7", "10.0.0.7"),
             ("6.6.6.6, unknown", "10.1.1.1"),
@@ -270,6 +306,8 @@ mod tests {
             ("For=\"[2001:db8::1]:47\"; Proto=HTTPS", "2001:db8::1", Proto::Https),
             ("for=6.6.6.6, for=198.51.100.1, for=10.0.0.3;proto=https", "198.51.100.1", Proto::Https),
             ("for=6.6.6.6;proto=https, for=198.51.100.1;proto=http", "198.51.100.1", Proto::Http),
+            ("for=\"198.51.100.1:_p\"", "198.51.100.1", Proto::Http),
+            ("for=\"[fe80::1%eth0]:47\"", "fe80::1", Proto::Http),
             ("for=_hidden", "10.1.1.1", Proto::Http),
             ("for=\"198.51.100.1", "10.1.1.1", Proto::Http),
             ("", "10.1.1.1", Proto::Http),
