@@ -318,7 +318,7 @@ impl Ready {
         let (tracer, exporter) = Exporter::of(config, &instance.app.node, &instance.app.clock)?;
         let site = Site::new(config, (url, try_it), &instance, &terms, tracer);
         let control = control::listen(&config.server.data, &instance)?.of(site.clone());
-        let workers = Workers::bind(config, &instance.app)?;
+        let workers = Workers::bind(config, &instance.app, Arc::clone(&site.strangers))?;
         // Once nothing that it needs can be in use any more.
         let announced = announce(config, &site.url, &instance, json).await?;
         tracing::info!(?addresses, "ready");

@@ -12,6 +12,7 @@ mod tests;
 use crate::boot::{BootError, Instance};
 use crate::cli::{Failure, Place, Reply, Request};
 use crate::http::Site;
+use crate::net::Pause;
 use app::App;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The socket's name in the data folder.
 const NAME: &str = "portiere.sock";
@@ -113,7 +114,7 @@ impl Control {
     /// Answers requests until it is told to end: then it takes no more, and finishes those that run, for [`LAST`] at most.
     pub async fn run(self, told: impl Future<Output = ()>) {
         let mut told = pin!(told);
-        let mut callers = JoinSet::new();
+        let (mut callers, mut pause) = (JoinSet::new(), Pause::default());
         loop {
             while callers.len() >= CALLERS {
                 callers.join_next().await;
@@ -125,12 +126,10 @@ impl Control {
             };
             match came {
                 Ok((stream, _)) => {
+                    pause = Pause::default();
                     callers.spawn(self.answer(stream));
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "the control socket cannot accept");
-                    sleep(Duration::from_millis(100)).await;
-                }
+                Err(error) => pause.after(error, "the control socket cannot accept").await,
             }
             while callers.try_join_next().is_some() {}
         }
@@ -205,7 +204,8 @@ async fn obey(
             () = left(stream) => None,
         };
     }
-    let done = Box::pin(request.execute(&app, Place { data, serves: true }));
+    let hears_workers = site.is_some_and(|site| site.hears_workers);
+    let done = Box::pin(request.execute(&app, Place { data, serves: true, hears_workers }));
     Some(app::asked::by_operator(caller, done).await)
 }
 

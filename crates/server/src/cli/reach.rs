@@ -37,7 +37,8 @@ impl<'a> Reach<'a> {
         let began = Instant::now();
         loop {
             if let Some(instance) = &self.here {
-                let place = Place { data: &self.config.server.data, serves: false };
+                let hears_workers = !self.config.workers.listen.is_empty();
+                let place = Place { data: &self.config.server.data, serves: false, hears_workers };
                 let done = Box::pin(request.clone().execute(&instance.app, place));
                 return app::asked::by_operator(rustix::process::geteuid().as_raw(), done).await;
             }

@@ -87,6 +87,8 @@ pub struct Place<'a> {
     pub data: &'a Path,
     /// Whether the server does it, which goes on running.
     pub serves: bool,
+    /// Whether hash workers may dial in there (workers.listen).
+    pub hears_workers: bool,
 }
 
 /// Where to copy to.
@@ -221,7 +223,7 @@ impl Request {
             Request::Audit(command) => Box::pin(command.execute(app)).await,
             Request::Fence(command) => command.execute(app).await,
             Request::Node(command) => command.execute(app).await,
-            Request::Verifier(command) => command.execute(app).await,
+            Request::Verifier(command) => command.execute(app, place).await,
             Request::SetupLink => setup_link(app, place).await,
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,

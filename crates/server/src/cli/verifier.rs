@@ -1,6 +1,7 @@
 //! Hash workers: machines that hash passwords for this server.
 
 use super::outcome::{Failure, Outcome, Reply};
+use super::request::Place;
 use super::text::{Table, harmless};
 use crate::config::{Raw, Size, Value as _};
 use crate::loops::run_out;
@@ -128,9 +129,9 @@ fn size(text: &str) -> Result<u64, String> {
 
 impl Command {
     /// Does it on a realm. What belongs to the worker's machine is done there.
-    pub async fn execute(self, app: &App) -> Reply {
+    pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Command::Token => token(app).await,
+            Command::Token => token(app, place).await,
             Command::Status => status(app).await,
             Command::List => list(app).await,
             Command::Rename(Rename { name, new }) => {
@@ -152,15 +153,23 @@ impl Command {
     }
 }
 
-async fn token(app: &App) -> Reply {
+/// What is missing for a worker to come, where the node of a token listens for none.
+const UNHEARD: &str = "no hash worker can dial in here yet: set workers.listen and start the server anew before the token ends, or give \
+                       --server a node that listens for them";
+
+async fn token(app: &App, place: Place<'_>) -> Reply {
     let (secret, expires) = app.worker_token().await??;
     let key = Identity::of(&app.keyring.workers).map_err(Failure::Failed)?.pin;
     let token = format!("pvt1.{}.{}", secret.reveal(), base64url(&key.0));
     let text = format!(
         "{token}\n\nOn the worker's machine, within 10 minutes:\n\n  portiere verifier enroll --server HOST:PORT --token {token}\n  \
-         portiere verifier serve\n\nHOST:PORT is where that machine reaches what workers.listen names here."
+         portiere verifier serve\n\nHOST:PORT is where that machine reaches what workers.listen names{}.",
+        if place.hears_workers { " here" } else { "" }
     );
-    Ok(Outcome::new(text, json!({ "token": token, "server_key": base64url(&key.0), "expires_at": iso(expires) })))
+    let json = json!({ "token": token, "server_key": base64url(&key.0), "expires_at": iso(expires) });
+    // It is in the database: any node takes it, and this one from its next start on.
+    let unheard = (!place.hears_workers).then(|| UNHEARD.to_owned());
+    Ok(Outcome::new(text, json).noting(unheard.into_iter().collect()))
 }
 
 async fn list(app: &App) -> Reply {
@@ -308,13 +317,15 @@ impl Enroll {
                 Secret::new(text)
             }
         };
+        let name = self.name.unwrap_or_else(machine);
+        // Before anybody is asked: a frame holds no other, and what breaks off there would look like the wrong port.
+        rules::worker::name(&name).map_err(|why| Failure::Use(format!("--name {}: {why}", harmless(&name))))?;
         for server in &self.server {
             let port = server.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
             if port.is_none() {
                 return Err(Failure::Use(format!("--server {}: not HOST:PORT", harmless(server))));
             }
         }
-        let name = self.name.unwrap_or_else(machine);
         let folder = Folder::at(&self.folder);
         let name = enroll(&folder, &token, (&self.server, &name)).await.map_err(Failure::Failed)?;
         let (shown, mut serve) = (self.folder.display().to_string(), "portiere verifier serve".to_owned());
@@ -355,5 +366,25 @@ impl Serve {
             }
         });
         ended.map_err(Failure::Failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_name_that_no_worker_can_have_is_refused_before_anybody_is_asked() {
+        // Red without the name in `run`: the server reads no such frame, and its port would be called the wrong one.
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a\tb", "", "two words"] {
+            let folder = root.path().join("worker");
+            let (server, token) = (vec!["127.0.0.1:1".to_owned()], Some("pvt1.a.b".to_owned()));
+            let enroll =
+                Enroll { server, token, token_stdin: false, name: Some(name.to_owned()), folder: folder.clone() };
+            let refused = enroll.run().await;
+            assert!(matches!(&refused, Err(Failure::Use(why)) if why.starts_with("--name ")), "{refused:?}");
+            assert!(!folder.exists());
+        }
     }
 }

@@ -10,6 +10,7 @@ use crate::metrics::Requests;
 use crate::net::{Bodies, Caps, Proxies, Terms, TlsReload};
 use crate::strain::Strain;
 use crate::trace::Tracer;
+use crate::verifier::Strangers;
 use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -43,6 +44,10 @@ pub struct Inside {
     pub admission: Admission,
     /// The connections that are open.
     pub caps: Arc<Caps>,
+    /// Whether hash workers may dial in here (workers.listen).
+    pub hears_workers: bool,
+    /// Who came there and is none.
+    pub strangers: Arc<Strangers>,
     /// Our certificate, unless a proxy has one.
     pub tls: Option<Arc<TlsReload>>,
     /// How bodies are read.
@@ -99,6 +104,8 @@ impl Site {
             proxies: Proxies::of(config),
             admission: Admission::of(config),
             caps: Arc::clone(&terms.caps),
+            hears_workers: !config.workers.listen.is_empty(),
+            strangers: Arc::default(),
             tls: terms.tls.clone(),
             bodies: Bodies::of(config),
             slow: config.log.slow,

@@ -12,6 +12,7 @@ mod farewell;
 mod forwarded;
 mod frames;
 mod listen;
+mod pause;
 mod refusals;
 mod serve;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use body::{Bodies, BodyError};
 pub use caps::{Caps, Cut, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
+pub use pause::Pause;
 pub use serve::serve;
 pub use tls::{TlsError, TlsReload, bared, hear_hangups};
 

@@ -2,6 +2,7 @@
 
 use super::clock::{Alarm, BODY_AHEAD, Clock, Running};
 use super::farewell::{self, Farewell};
+use super::pause::Pause;
 use super::refusals::{too_large, too_many};
 use super::watched::Watched;
 use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
@@ -15,7 +16,6 @@ use hyper::{HeaderMap, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl<S: Answers> Room<S> {
                         pause = Pause::default();
                         self.welcome(&mut connections, stream, address);
                     }
-                    Err(error) => pause.after(error).await,
+                    Err(error) => pause.after(error, "cannot accept connections").await,
                 },
                 Some(ended) = connections.join_next() => {
                     if let Err(fault) = ended {
@@ -470,27 +470,4 @@ async fn makes_way(place: &Place, quiet: Instant) {
 async fn comes(mut stage: watch::Receiver<Stage>, awaited: Stage) {
     // An error means that `serve` itself was dropped: the same.
     let _ = stage.wait_for(|stage| *stage >= awaited).await;
-}
-
-/// How long to wait after `accept` failed.
-#[derive(Default)]
-struct Pause {
-    failures: u32,
-}
-
-impl Pause {
-    /// A connection that died before it was accepted is nobody's fault; anything else (no file descriptors, no
-    /// memory) passes only with time, and a busy loop would make it worse.
-    async fn after(&mut self, error: io::Error) {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
-            return;
-        }
-        if self.failures == 0 {
-            tracing::error!(%error, "cannot accept connections");
-        }
-        self.failures = self.failures.saturating_add(1);
-        let wait = Duration::from_millis(10 << self.failures.min(6));
-        tokio::time::sleep(wait).await;
-    }
 }

@@ -1,5 +1,6 @@
 //! Who comes to the door, and what of it is told in the log: nobody can fill it.
 
+use app::tally::Label as _;
 use rules::secret::Handle;
 use std::collections::HashMap;
 use std::io;
@@ -8,19 +9,46 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Those who knocked and were no workers. The first, the second, the fourth and so on are told of: whoever listens for workers on an
-/// address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
+app::labels! {
+    /// Why somebody at the door is no worker.
+    Turned {
+        /// Nothing was said in time.
+        Silent = "silent",
+        /// Too many stand at the door.
+        Crowd = "crowd",
+        /// No TLS as workers speak it.
+        Handshake = "handshake",
+        /// A token that enrols nobody.
+        Token = "token",
+        /// A key that is not enrolled, or was revoked.
+        Unknown = "unknown",
+        /// What was said is not of our language, or broke off.
+        Broken = "broken",
+    }
+}
+
+/// Those who knocked and were no workers, by why. Of each the first, the second, the fourth and so on are told of: whoever listens for
+/// workers on an address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
 #[derive(Default)]
-pub struct Strangers(AtomicU64);
+pub struct Strangers([AtomicU64; Turned::ALL.len()]);
 
 impl Strangers {
     /// One more.
-    pub fn another(&self, from: SocketAddr, why: &str) {
-        let so_far = self.0.fetch_add(1, Relaxed) + 1;
-        match so_far.is_power_of_two() {
-            true => tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker"),
-            false => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
+    pub fn another(&self, from: SocketAddr, (turned, why): (Turned, &str)) {
+        let so_far = self.0[turned.place()].fetch_add(1, Relaxed) + 1;
+        match turned {
+            // Somebody waits for their worker, or guesses.
+            Turned::Token if is_told(so_far) => tracing::warn!(%from, why, so_far, "a hash worker was not enrolled"),
+            _ if so_far.is_power_of_two() => {
+                tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker");
+            }
+            _ => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
         }
+    }
+
+    /// How many there were, by why.
+    pub fn sums(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Turned::ALL.iter().zip(&self.0).map(|(turned, count)| (turned.name(), count.load(Relaxed)))
     }
 }
 
@@ -89,6 +117,17 @@ mod tests {
         assert!(call(2, 0), "another one is told of all the same");
         // Red without `remove`: a worker that was wrong once would be told of hardly ever again.
         assert!(call(1, 60) && call(1, 0));
+    }
+
+    #[test]
+    fn strangers_are_counted_by_why() {
+        // Red where all have one count.
+        let (strangers, from) = (Strangers::default(), SocketAddr::from(([192, 0, 2, 1], 5)));
+        for (turned, count) in [(Turned::Token, 3), (Turned::Broken, 1)] {
+            (0..count).for_each(|_| strangers.another(from, (turned, "why")));
+        }
+        let counted: Vec<_> = strangers.sums().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [("token", 3), ("broken", 1)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::private::{self, Key, Unread};
 use hasher::Calibration;
 use rules::secret::Handle;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// A worker's folder.
@@ -87,6 +87,24 @@ impl Folder {
         self.post_file().exists()
     }
 
+    /// The folder for this process alone, until the file is dropped: two that worked from it would be one worker to the server. By
+    /// its key, which is never replaced, so that a folder may be one that nobody can write to.
+    pub fn take(&self) -> Result<File, String> {
+        let (folder, file) = (self.0.display(), self.key_file());
+        let key = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        match key.try_lock() {
+            Ok(()) => Ok(key),
+            Err(TryLockError::WouldBlock) => Err(format!(
+                "another process works from {folder} already: a second worker needs a folder and an enrolment of its own"
+            )),
+            // Some network file systems lock nothing that is open for reading alone.
+            Err(TryLockError::Error(error)) => {
+                tracing::warn!(%folder, %error, "nobody keeps a second process from working from this folder");
+                Ok(key)
+            }
+        }
+    }
+
     /// Notes whom it works for.
     pub fn keep(&self, post: &Post) -> Result<(), String> {
         let file = self.post_file();
@@ -111,6 +129,19 @@ impl Folder {
 mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, chown};
+
+    #[test]
+    fn a_folder_has_one_worker_at_a_time() {
+        // Red without `take` in worker.rs, serve: both would be let in as one.
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::at(&root.path().join("worker"));
+        drop(folder.prepare().unwrap());
+        let first = folder.take().unwrap();
+        let why = folder.take().unwrap_err();
+        assert!(why.contains("works from") && why.contains(&folder.0.display().to_string()), "{why}");
+        drop(first);
+        folder.take().unwrap();
+    }
 
     #[test]
     fn what_root_enrolls_in_a_services_folder_is_that_services() {

@@ -1,12 +1,12 @@
 //! The server's side: who is let in, and one conversation with each.
 
-use super::callers::{Callers, Strangers, explained, is_told};
+use super::callers::{Callers, Strangers, Turned, explained, is_told};
 use super::identity::{Identity, pin};
 use super::places::{Doorstep, Knock, Places, Seat};
 use super::wire::{receive, send};
 use crate::boot::BootError;
 use crate::config::Config;
-use crate::net::Listeners;
+use crate::net::{Listeners, Pause};
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
 use hasher::remote::{Introduction, Lie, Link, Name, Parted};
@@ -75,6 +75,8 @@ impl Caller {
 enum Ended {
     /// The worker was told no.
     Refused(String),
+    /// So was who wanted to become one.
+    NotEnrolled(String),
     /// The connection failed, or the worker did not keep to the language.
     Failed(io::Error),
     /// It is asked nothing more.
@@ -104,8 +106,8 @@ impl From<tokio::time::error::Elapsed> for Ended {
 }
 
 impl Workers {
-    /// Binds what the configuration says.
-    pub fn bind(config: &Config, app: &App) -> Result<Self, BootError> {
+    /// Binds what the configuration says; `strangers` are counted there.
+    pub fn bind(config: &Config, app: &App, strangers: Arc<Strangers>) -> Result<Self, BootError> {
         let identity = Identity::of(&app.keyring.workers).map_err(BootError::Other)?;
         let acceptor = identity.accepting().map_err(BootError::Other)?.into();
         let listeners = Listeners::bind(&config.workers.listen, false)?;
@@ -118,7 +120,7 @@ impl Workers {
             app: app.clone(),
             places: Arc::default(),
             doorstep: Doorstep::new(),
-            strangers: Arc::default(),
+            strangers,
             callers: Arc::default(),
         })
     }
@@ -133,13 +135,14 @@ impl Workers {
     }
 
     async fn door(&self, listener: &TcpListener) {
-        let mut guests = JoinSet::new();
+        let (mut guests, mut pause) = (JoinSet::new(), Pause::default());
         loop {
             while guests.try_join_next().is_some() {}
             match listener.accept().await {
                 Ok((stream, from)) => {
+                    pause = Pause::default();
                     let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else {
-                        self.strangers.another(from, "too many of its address stand at the door");
+                        self.strangers.another(from, (Turned::Crowd, "too many of its address stand at the door"));
                         continue;
                     };
                     let (places, strangers) = (Arc::clone(&self.places), Arc::clone(&self.strangers));
@@ -149,14 +152,13 @@ impl Workers {
                     guests.spawn(async move {
                         tokio::select! {
                             () = guest => {}
-                            () = leave.notified() => strangers.another(from, "it made way for others"),
+                            () = leave.notified() => {
+                                strangers.another(from, (Turned::Crowd, "it made way for others"));
+                            }
                         }
                     });
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "a hash worker's connection cannot be accepted");
-                    sleep(Duration::from_millis(100)).await;
-                }
+                Err(error) => pause.after(error, "cannot accept connections of hash workers").await,
             }
         }
     }
@@ -250,15 +252,16 @@ impl Threshold {
 }
 
 async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app, threshold): (App, Threshold)) {
+    let silent = (Turned::Silent, "it did not say anything");
     drop(stream.set_nodelay(true));
     match timeout(PATIENCE, stream.peek(&mut [0])).await {
         Ok(_) => threshold.knock.speaks(),
-        Err(_) => return threshold.strangers.another(from, "it did not say anything"),
+        Err(_) => return threshold.strangers.another(from, silent),
     }
     let stream = match timeout(PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return threshold.strangers.another(from, &error.to_string()),
-        Err(_) => return threshold.strangers.another(from, "it did not say anything"),
+        Ok(Err(error)) => return threshold.strangers.another(from, (Turned::Handshake, &error.to_string())),
+        Err(_) => return threshold.strangers.another(from, silent),
     };
     let key = match stream.get_ref().1.peer_certificates() {
         Some([public, ..]) => pin(public),
@@ -267,9 +270,10 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
     let (strangers, callers, mut known) = (Arc::clone(&threshold.strangers), Arc::clone(&threshold.callers), None);
     let Err(ended) = talk(stream, (key, from), (&app, &mut known), threshold).await else { return };
     match (ended, known) {
-        // Anybody can bring a key.
-        (Ended::Refused(why), None) => strangers.another(from, &why),
-        (Ended::Failed(error), None) => strangers.another(from, &error.to_string()),
+        // Anybody can bring a key, or a token.
+        (Ended::NotEnrolled(why), _) => strangers.another(from, (Turned::Token, &why)),
+        (Ended::Refused(why), None) => strangers.another(from, (Turned::Unknown, &why)),
+        (Ended::Failed(error), None) => strangers.another(from, (Turned::Broken, &error.to_string())),
         (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
         (ended, Some(caller)) if callers.ended(key, caller.so_far, caller.since.elapsed()) => {
             ended.tell(&caller, from);
@@ -289,7 +293,7 @@ impl Ended {
             }
             Ended::Parted(parted) => tracing::info!(%worker, %from, ?parted, so_far, "a hash worker was sent away"),
             Ended::Left => tracing::info!(%worker, %from, "a hash worker has left"),
-            Ended::Enrolled => {}
+            Ended::Enrolled | Ended::NotEnrolled(_) => {}
             Ended::Fault(fault) => tracing::warn!(%worker, %from, %fault, so_far, "a hash worker could not be served"),
         }
     }
@@ -369,7 +373,10 @@ async fn enrol(
             send(stream, &Frame::Enrolled(name)).await?;
             Err(Ended::Enrolled)
         }
-        Err(refused) => refuse(stream, refused.0).await,
+        Err(refused) => {
+            send(stream, &Frame::Refused(refused.0.clone())).await?;
+            Err(Ended::NotEnrolled(refused.0))
+        }
     }
 }
 

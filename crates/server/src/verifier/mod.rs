@@ -12,6 +12,7 @@ mod places;
 mod wire;
 mod worker;
 
+pub use callers::Strangers;
 pub use folder::Folder;
 pub use identity::Identity;
 pub use listener::Workers;

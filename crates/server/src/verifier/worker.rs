@@ -109,6 +109,7 @@ async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
 /// Works for the server of a folder until it is told to stop.
 pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) -> Result<(), String> {
     let (identity, post) = (folder.identity()?, folder.post()?);
+    let _alone = folder.take()?;
     let pin = post.pin().ok_or("the server's key in worker.json cannot be read: enrol the worker anew")?;
     let bench = Arc::new(Bench { folder, work, served: watch::Sender::new(0), pool: Mutex::new(None) });
     let config = identity.dialling(pin)?;

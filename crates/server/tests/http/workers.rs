@@ -12,17 +12,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A server with a pepper and a binding key that listens for workers, with the folder of both.
-fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
-    let folder = tempfile::tempdir().unwrap();
+/// A pepper and a binding key in a folder, as the configuration names them.
+fn keys(folder: &Path) -> (String, String) {
     let key = |what: &str, name: &str| {
-        let file = folder.path().join(name);
-        let made = run(folder.path(), &["hash", what, name, file.to_str().unwrap(), "--json"], "");
+        let file = folder.join(name);
+        let made = run(folder, &["hash", what, name, file.to_str().unwrap(), "--json"], "");
         assert_eq!(made.code, 0, "{}", made.err);
         let told: Value = serde_json::from_str(&made.out).unwrap();
         told.as_object().unwrap().values().next().unwrap().as_str().unwrap().to_owned()
     };
-    let (pepper, binding) = (key("pepper", "p1"), key("binding", "b1"));
+    (key("pepper", "p1"), key("binding", "b1"))
+}
+
+/// A server with both that listens for workers, with their folder.
+fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let (pepper, binding) = keys(folder.path());
     let server = Server::leaked(&[
         ("PORTIERE_HASH_PEPPERS", &pepper),
         ("PORTIERE_HASH_BINDING_KEYS", &binding),
@@ -208,8 +213,15 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     let (server, folder) = server("1", 0);
     let good = token(server);
     assert_eq!(enroll(server, folder.path(), "one", &good).code, 0);
+    // Red without `spent` in rules/worker.rs: the answer was lost before it was kept.
+    std::fs::remove_file(folder.path().join("one").join("worker.json")).unwrap();
+    let once_more = enroll(server, folder.path(), "one", &good);
+    assert_eq!(once_more.code, 0, "{}", once_more.err);
     let again = enroll(server, folder.path(), "two", &good);
     assert!(again.code == 1 && again.err.contains("used up"), "{}", again.err);
+    // Red where refused tokens are no strangers of their own: somebody waits for that worker.
+    until("it is counted", || samples(server)["portiere_workers_refused_total{reason=\"token\"}"] >= 1.0);
+    until("it is told", || server.log().contains("a hash worker was not enrolled"));
     let mixed = token(server);
     let (secret, _) = mixed.rsplit_once('.').unwrap();
     let impostor = enroll(server, folder.path(), "three", &format!("{secret}.{}", "A".repeat(43)));
@@ -224,6 +236,10 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
 
     let mut worker = Worker::start(folder.path(), "one");
     until("it is here", || connected(server) >= 1);
+    // Red without `take` in verifier/worker.rs, serve.
+    let one = folder.path().join("one");
+    let second = run(folder.path(), &["verifier", "serve", "--folder", one.to_str().unwrap()], "");
+    assert!(second.code == 1 && second.err.contains("works from"), "{}", second.err);
     server.must(&["verifier", "rename", "one", "first"], "");
     assert_eq!(json(server, &["verifier", "list"])[0]["name"], "first");
     // Red without `call_workers`, in rename_worker on this node and in verifier/listener.rs, follow, on others.
@@ -358,6 +374,17 @@ fn no_server_listens_for_workers_without_the_keys_that_make_them_harmless() {
     server.kill();
     let refused = server.command(&["verifier", "status"], "");
     assert!(refused.code == 1 && refused.err.contains("no server runs"), "{}", refused.err);
+}
+
+#[test]
+fn a_token_of_a_server_that_hears_no_workers_comes_with_what_is_missing() {
+    // Red where the token is all that is told: whoever enrols with it would look for a port that is not there.
+    let folder = tempfile::tempdir().unwrap();
+    let (pepper, binding) = keys(folder.path());
+    let server = Server::leaked(&[("PORTIERE_HASH_PEPPERS", &pepper), ("PORTIERE_HASH_BINDING_KEYS", &binding)]);
+    let made = server.command(&["verifier", "token"], "");
+    assert!(made.code == 0 && made.out.contains("pvt1.") && made.err.contains("workers.listen"), "{}", made.err);
+    server.kill();
 }
 
 #[test]

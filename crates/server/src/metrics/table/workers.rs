@@ -92,6 +92,14 @@ pub static GROUP: Group = Group {
              node.",
             |now, out| now.seen().for_each(|seen| out.one(seen.quarantined)),
         ),
+        counter(
+            "portiere_workers_refused_total",
+            &["reason"],
+            "Connections at workers.listen that were turned away: nothing was said in time (silent), too many stood at the door \
+             (crowd), no TLS as workers speak it (handshake), a token with which nobody can be enrolled (token), a key that is not \
+             enrolled or was revoked (unknown), what was said broke off or is not of the language (broken).",
+            |now, out| out.each(now.from.strangers.sums()),
+        ),
         gauge(
             "portiere_worker_trusted",
             &["worker"],

@@ -1,0 +1,46 @@
+//! What a door does when nobody can be let in.
+
+use std::io;
+use std::time::Duration;
+
+/// How long to wait after `accept` failed.
+#[derive(Default)]
+pub struct Pause {
+    failures: u32,
+}
+
+impl Pause {
+    /// Waits; what goes on is said once, in this line.
+    pub async fn after(&mut self, error: io::Error, line: &'static str) {
+        let Some(failures) = self.counted(&error) else { return };
+        if failures == 1 {
+            tracing::error!(%error, "{line}");
+        }
+        tokio::time::sleep(Duration::from_millis(10 << failures.min(6))).await;
+    }
+
+    /// How many there were in a row with this one. A connection that died before it was accepted is nobody's fault; anything
+    /// else (no file descriptors, no memory) passes only with time, and a busy loop would make it worse.
+    fn counted(&mut self, error: &io::Error) -> Option<u32> {
+        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+            return None;
+        }
+        self.failures = self.failures.saturating_add(1);
+        Some(self.failures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_counted_and_who_died_at_the_door_is_not() {
+        // red where `after` goes by anything but the first: a log that is told so each time is filled by whoever takes all files.
+        let mut pause = Pause::default();
+        let none_left = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        assert_eq!(pause.counted(&io::ErrorKind::ConnectionAborted.into()), None);
+        assert_eq!([(); 3].map(|()| pause.counted(&none_left)), [Some(1), Some(2), Some(3)]);
+    }
+}
