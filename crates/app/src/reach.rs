@@ -277,7 +277,8 @@ mod tests {
     #[test]
     fn who_asks_for_another_time_says_how_long_or_when() {
         let told = |fields: &[(&str, &str)]| {
-            let answer = fields.iter().fold(hyper::Response::builder(), |answer, (name, value)| answer.header(*name, *value));
+            let answer =
+                fields.iter().fold(hyper::Response::builder(), |answer, (name, value)| answer.header(*name, *value));
             retry_after(&answer.body(()).unwrap().into_parts().0)
         };
         let date = ("date", "Sat, 28 Nov 2026 01:00:00 GMT");
@@ -285,7 +286,9 @@ mod tests {
         assert_eq!(told(&[("retry-after", "90")]), seconds(90));
         assert_eq!(told(&[date, ("retry-after", "Sat, 28 Nov 2026 01:02:00 GMT")]), seconds(120));
         assert_eq!(told(&[date, ("retry-after", "Sat, 28 Nov 2026 00:02:00 GMT")]), seconds(0));
-        for nothing in [&[date][..], &[("retry-after", "Sat, 28 Nov 2026 01:02:00 GMT")], &[date, ("retry-after", "soon")]] {
+        for nothing in
+            [&[date][..], &[("retry-after", "Sat, 28 Nov 2026 01:02:00 GMT")], &[date, ("retry-after", "soon")]]
+        {
             assert_eq!(told(nothing), None, "{nothing:?}");
         }
     }
