@@ -19,7 +19,7 @@ use crate::{
     cpu::Level,
     evening,
     fair::FairKey,
-    formats::{Check, Draft, Prepared, Stored, Subject, import::Fast, params},
+    formats::{Check, Draft, Prepared, Stored, Subject, import::Fast, limits, params},
     gate::{Clock, Gate, Ticket},
     job::{Computed, Input, Kind, Reach, Tag, Work},
     machine,
@@ -30,7 +30,7 @@ use crate::{
     pool,
     remote::{
         Introduction, Lie, Link, WorkerState,
-        frame::{Ask, NO_TAG, Ready, TAG_BYTES},
+        frame::{Ask, Ready},
     },
     settings::{Settings, StartError},
     state::{KindState, Refusal, State},
@@ -277,13 +277,12 @@ impl Hasher {
     /// What a worker does with an ask: the tag, computed here.
     ///
     /// # Errors
-    /// A [`Refusal`]: it was not computed.
+    /// A [`Refusal`]: it was not computed. It is [`Refusal::Limit`] where the ask is for more, or for less, than any hash that is
+    /// stored may be: whoever asks could keep the threads busy for hours.
     pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
-        let params = argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) };
-        if !TAG_BYTES.contains(&ask.tag_bytes) {
-            return Err(Refusal::Unsupported(NO_TAG));
-        }
-        self.tag(key, Kind::Argon2(params), Input::Argon2(ask.h0)).await
+        let kind = Kind::Argon2(argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) });
+        limits::kind(&kind).map_err(Refusal::Limit)?;
+        self.tag(key, kind, Input::Argon2(ask.h0)).await
     }
 
     /// What the pool does now and has done, for metrics and the health page.

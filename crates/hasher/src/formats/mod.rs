@@ -19,7 +19,7 @@ mod draft;
 mod firebase;
 pub mod import;
 mod ldap;
-mod limits;
+pub(crate) mod limits;
 mod pbkdf2;
 mod prf;
 mod romix;

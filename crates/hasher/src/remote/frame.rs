@@ -15,12 +15,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     argon2::{Cost, H0, Tag},
+    formats::limits,
     policy::Policy,
 };
-
-/// How long a tag may be that a worker is asked for, and what is said of another.
-pub(crate) const TAG_BYTES: std::ops::RangeInclusive<u8> = 4..=64;
-pub(crate) const NO_TAG: &str = "a tag has 4 to 64 bytes";
 
 /// The version of this language.
 pub const VERSION: u8 = 1;
@@ -40,9 +37,9 @@ const TEXT: usize = 400;
 pub struct Ask {
     /// Which answer belongs to it.
     pub id: u64,
-    /// Memory, passes and lanes of Argon2id, version 19.
+    /// Memory, passes and lanes of Argon2id, version 19; no more than a [`Policy`] may have.
     pub cost: Cost,
-    /// Length of the tag, in bytes.
+    /// Length of the tag, in bytes: 12 to 64.
     pub tag_bytes: u8,
     /// The pre-hash.
     pub h0: H0,
@@ -329,7 +326,7 @@ impl<'a> Rest<'a> {
     }
     fn tag_bytes(&mut self) -> Result<u8, BadFrame> {
         let length = self.byte()?;
-        if TAG_BYTES.contains(&length) { Ok(length) } else { Err(BadFrame(NO_TAG)) }
+        limits::ARGON2_TAG.admit(length.into()).map(|()| length).map_err(|_| BadFrame("a tag has 12 to 64 bytes"))
     }
     fn many<T>(&mut self, one: fn(&mut Self) -> Result<T, BadFrame>) -> Result<Vec<T>, BadFrame> {
         let count = usize::from(u16::from_be_bytes(self.array()?));
@@ -350,7 +347,7 @@ impl<'a> Rest<'a> {
     fn answer(&mut self) -> Result<Answer, BadFrame> {
         let (id, length) = (self.long()?, usize::from(self.byte()?));
         if length > 64 {
-            return Err(BadFrame("a tag has 4 to 64 bytes"));
+            return Err(BadFrame("a tag has at most 64 bytes"));
         }
         let tag = self.take(length)?;
         Ok(Answer { id, tag: (length > 0).then(|| Zeroizing::new(tag.to_vec())) })
@@ -413,6 +410,14 @@ mod tests {
         }
         assert!(Frame::header([0, 1, 0, 1, 9]).is_err());
         assert!(Frame::header([255, 255, 255, 255, 9]).is_err());
+    }
+
+    #[test]
+    fn a_tag_is_as_long_as_one_that_is_stored_may_be() {
+        for (length, read) in [(11, false), (12, true), (64, true), (65, false)] {
+            let bytes = Frame::Asks(vec![Ask { tag_bytes: length, ..ask(1) }]).encode();
+            assert_eq!(Frame::decode(bytes[4], &bytes[HEADER..]).is_ok(), read, "{length}");
+        }
     }
 
     #[test]

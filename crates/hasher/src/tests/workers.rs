@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::stage::*;
 use crate::{
     Hasher, Key, KeyId, Keys, Refusal, Settings, Subject,
-    argon2::H0,
+    argon2::{Cost, H0},
     job::{Input, Reach},
     remote::{
         Introduction, Lie, Link, Parted, WorkerState,
@@ -436,4 +436,32 @@ async fn who_is_dismissed_is_asked_nothing_more() {
     assert_eq!(hasher.dismiss(|who| who.name == "worker"), 1);
     assert_eq!(link.asks().await.err(), Some(Parted::Dismissed));
     assert_eq!(hasher.state().waiting, 1, "what it held waits here");
+}
+
+/// Red where `fill` asks for no limit: of what this program reads from a worker's server none is above it, but an [`Ask`] has any cost.
+#[tokio::test]
+async fn an_ask_for_more_than_a_stored_hash_may_take_is_refused_at_once() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let fill = |(memory, passes, lanes), tag_bytes| {
+        let ask = Ask { id: 1, cost: Cost::new(memory, passes, lanes).unwrap(), tag_bytes, h0: H0::from_bytes(&[1; 64]) };
+        let hasher = hasher.clone();
+        begin(async move { hasher.fill(&key("main", 1), ask).await })
+    };
+    for (cost, tag_bytes) in [
+        ((64, u32::MAX, 1), 32),
+        ((64, 65, 1), 32),
+        ((8 * 65, 1, 65), 32),
+        (((1 << 20) + 1, 1, 1), 32),
+        ((64, 1, 1), 11),
+        ((64, 1, 1), 65),
+    ] {
+        let filled = now(&mut fill(cost, tag_bytes));
+        assert!(matches!(filled, Some(Err(Refusal::Limit(_)))), "{cost:?} {tag_bytes}: {filled:?}");
+    }
+    assert_eq!(hasher.state().waiting + hasher.state().running, 0);
+    let mut filled = fill((64, 64, 8), 64);
+    assert_eq!(now(&mut filled), None);
+    stage.permit(None);
+    assert!(filled.await.is_ok());
 }
