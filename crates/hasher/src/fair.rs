@@ -19,7 +19,7 @@ use std::{
 /// On whose behalf a password is hashed: tenants share the pool equally, then the networks within a tenant, then the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FairKey {
-    tenant: Arc<str>,
+    tenant: Tenant,
     address: u128,
     throttled: bool,
 }
@@ -33,7 +33,7 @@ impl FairKey {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
             IpAddr::V6(v6) => v6.to_bits() >> 64 << 64,
         };
-        FairKey { tenant: tenant.into(), address, throttled: false }
+        FairKey { tenant: Tenant::Of(tenant.into()), address, throttled: false }
     }
 
     /// The same, of somebody who has failed so often that guesses are being slowed down: what a worker refuses for them is
@@ -44,15 +44,19 @@ impl FairKey {
     }
     /// That of what nobody asked for: a party of its own, as large as a tenant, whose places nobody takes.
     pub(crate) fn ours() -> Self {
-        FairKey { tenant: OURS.into(), address: 0, throttled: false }
+        FairKey { tenant: Tenant::Ours, address: 0, throttled: false }
     }
     pub(crate) fn is_throttled(&self) -> bool {
         self.throttled
     }
 }
 
-/// No realm's id.
-const OURS: &str = "\0ours";
+/// Whom the pool's time is shared between first. Whatever a tenant is called, it is not the pool itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Tenant {
+    Ours,
+    Of(Arc<str>),
+}
 
 /// The network that an address belongs to: what one party may have thousands of addresses in.
 fn network_of(address: u128) -> u128 {
@@ -260,7 +264,7 @@ type Network<T> = Level<u128, Line<T>>;
 
 /// What waits, in fair order.
 pub(crate) struct Fair<T> {
-    tenants: Level<Arc<str>, Level<u128, Network<T>>>,
+    tenants: Level<Tenant, Level<u128, Network<T>>>,
     len: usize,
     last_id: u64,
 }
@@ -323,25 +327,25 @@ impl<T> Fair<T> {
         self.line(tenant, address)?.entries.front().map(|entry| (entry.id, &entry.item))
     }
 
-    fn next(&self) -> Option<(&Arc<str>, u128)> {
+    fn next(&self) -> Option<(&Tenant, u128)> {
         let tenant = self.tenants.next()?;
         let networks = self.tenants.inner(tenant)?;
         let addresses = networks.inner(networks.next()?)?;
         Some((tenant, *addresses.next()?))
     }
 
-    fn line(&self, tenant: &Arc<str>, address: u128) -> Option<&Line<T>> {
+    fn line(&self, tenant: &Tenant, address: u128) -> Option<&Line<T>> {
         self.tenants.inner(tenant)?.inner(&network_of(address))?.inner(&address)
     }
 
     /// The tenant that has most waiting.
-    fn largest_tenant(&self) -> Option<&(u64, Arc<str>)> {
-        self.tenants.sizes.iter().rev().find(|(_, tenant)| **tenant != *OURS)
+    fn largest_tenant(&self) -> Option<&(u64, Tenant)> {
+        self.tenants.sizes.iter().rev().find(|(_, tenant)| *tenant != Tenant::Ours)
     }
 
     /// Whose last job goes first where all wait too long.
-    fn dispensable(&self) -> Option<(Arc<str>, u128)> {
-        let tenant = self.tenants.dispensable().filter(|tenant| ***tenant != *OURS);
+    fn dispensable(&self) -> Option<(Tenant, u128)> {
+        let tenant = self.tenants.dispensable().filter(|tenant| **tenant != Tenant::Ours);
         let tenant = tenant.or_else(|| Some(&self.largest_tenant()?.1))?;
         let networks = self.tenants.inner(tenant)?;
         let address = networks.inner(networks.dispensable()?)?.dispensable()?;
@@ -349,7 +353,7 @@ impl<T> Fair<T> {
     }
 
     /// The address that has most waiting in a network of this tenant, or in that which has most.
-    fn longest(&self, tenant: &Arc<str>, network: Option<u128>) -> Option<u128> {
+    fn longest(&self, tenant: &Tenant, network: Option<u128>) -> Option<u128> {
         let networks = self.tenants.inner(tenant)?;
         let network = network.or_else(|| Some(networks.largest()?.1))?;
         Some(networks.inner(&network)?.largest()?.1)
@@ -378,7 +382,7 @@ impl<T> Fair<T> {
         out
     }
 
-    fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Arc<str>, u128, usize)> {
+    fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<(Tenant, u128, usize)> {
         for (tenant, networks) in self.tenants.in_turn() {
             for (address, line) in networks.in_turn().flat_map(|(_, addresses)| addresses.in_turn()) {
                 if let Some(at) = line.find(looks, &alike) {
@@ -422,7 +426,7 @@ impl<T> Fair<T> {
 
     /// The tenant that has to give, and which of its networks, if not always the largest: someone's queue there is longer than the
     /// newcomer's by `margin`.
-    fn whose_room(&self, key: &FairKey, margin: u64) -> Option<(Arc<str>, Option<u128>)> {
+    fn whose_room(&self, key: &FairKey, margin: u64) -> Option<(Tenant, Option<u128>)> {
         let longer = |largest: u64, own: u64| largest >= own.saturating_add(margin);
         let (largest, tenant) = self.largest_tenant()?;
         if *tenant != key.tenant && longer(*largest, self.tenants.waiting(&key.tenant)) {
@@ -446,7 +450,7 @@ impl<T> Fair<T> {
 
     fn take(
         &mut self,
-        tenant: &Arc<str>,
+        tenant: &Tenant,
         address: u128,
         served: bool,
         choose: impl FnOnce(&mut Line<T>) -> Option<Entry<T>>,

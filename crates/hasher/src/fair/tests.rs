@@ -38,6 +38,19 @@ fn nobody_takes_the_place_of_what_tests_workers() {
     assert_eq!(queue.len(), 20);
 }
 
+/// Red where ours is known by a name: a flood of a tenant of that name would keep its places, and take turns from what tests workers.
+#[test]
+fn no_tenant_is_called_as_ours() {
+    for name in ["", "\0", "\0ours", "ours"] {
+        assert_ne!(FairKey::new(name, IpAddr::from([0, 0, 0, 0])).tenant, FairKey::ours().tenant);
+        let mut queue = Fair::new();
+        for _ in 0..20 {
+            queue.push(&key(name, 1), 5, "flood");
+        }
+        assert_eq!(queue.make_room(&key("main", 1), 5, 5), Some(vec!["flood"]), "{name:?}");
+    }
+}
+
 #[test]
 fn addresses_of_a_tenant_take_turns() {
     let mut queue = Fair::new();
