@@ -110,7 +110,7 @@ impl Gate {
         let pushed_out = self.room(&mut books, key, (kind, reach, cost))?;
         let job = Job { kind, input, reply: Reply::Caller(reply), reach, key: key.clone(), id: 0, failed: false };
         let id = books.queue.push(cost, job);
-        let retry_after = if pushed_out.is_empty() { Duration::ZERO } else { self.wait(&books, (kind, reach)) };
+        let retry_after = if pushed_out.is_empty() { Duration::ZERO } else { self.return_after(&books, (kind, reach)) };
         books.hand_out(now);
         self.wake(&mut books);
         drop(books);
@@ -162,7 +162,7 @@ impl Gate {
         }
         let pushed_out = books.queue.make_room(key, cost, books.booked(excess));
         books.refused += pushed_out.as_deref().map_or(1, somebodys);
-        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.wait(books, (kind, reach)) })
+        pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.return_after(books, (kind, reach)) })
     }
 
     /// When to come back, if a sign-in of this kind would be refused by a gate with `budget` at which those had arrived, too, who
@@ -181,11 +181,19 @@ impl Gate {
         }
         // Who is on the way has not begun to wait here; the excess says of them, too.
         let excess = Duration::from_nanos(excess / self.limits.threads.max(1) as u64);
-        Some(self.wait(&books, (kind, reach)).max(excess))
+        Some(self.return_after(&books, (kind, reach)).max(excess))
     }
 
     fn wait(&self, books: &Books, of: (Kind, Reach)) -> Duration {
         Duration::from_nanos(books.wait(of, (self.clock)()))
+    }
+
+    /// When to come back: once what waits has begun, but no sooner than a batch takes. Where next to nothing waits and what runs is
+    /// late, or where nobody may wait at all, there is no other measure of when a thread will be free; and who is told "at once"
+    /// asks again and again.
+    fn return_after(&self, books: &Books, (kind, reach): (Kind, Reach)) -> Duration {
+        let batch = books.costs.batch(kind, books.lanes(kind));
+        self.wait(books, (kind, reach)).max(Duration::from_nanos(batch))
     }
 
     /// What thread number `thread` does next; waits for something to do.

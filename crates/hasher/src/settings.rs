@@ -12,7 +12,8 @@ pub struct Settings {
     /// Most memory in which passwords are hashed, in bytes, over all threads. Default: a quarter of the machine's, but
     /// at least what one hash of the policy needs.
     pub memory: Option<u64>,
-    /// How long a job may be expected to wait before it begins. Past it the answer is [`Refusal::Busy`] at once.
+    /// How long a job may be expected to wait before it begins. Past it the answer is [`Refusal::Busy`] at once; with
+    /// [`Duration::ZERO`] to everybody who finds no thread free.
     ///
     /// [`Refusal::Busy`]: crate::Refusal::Busy
     pub max_wait: Duration,

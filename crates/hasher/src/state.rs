@@ -9,7 +9,7 @@ use crate::formats::Limit;
 pub enum Refusal {
     /// Too much waits already. What waits now will have been answered after `retry_after`.
     Busy {
-        /// When to come back.
+        /// When to come back. Never at once: no sooner than a batch takes.
         retry_after: Duration,
     },
     /// A worker says that the password is wrong, and it cannot be computed again here, for want of time or memory or for a fault; or one spelling of it

@@ -190,7 +190,7 @@ impl Gate {
         }
         books.hand_out(now);
         let shed = books.shed(nanos(self.limits.max_wait), now);
-        let retry_after = shed.first().map_or(Duration::ZERO, |job| self.wait(&books, (job.kind, job.reach)));
+        let retry_after = shed.first().map_or(Duration::ZERO, |job| self.return_after(&books, (job.kind, job.reach)));
         // As many as there is work for may sleep.
         self.wake_all(&mut books);
         drop(books);

@@ -283,6 +283,26 @@ async fn who_comes_back_when_told_finds_a_thread() {
     assert_eq!(hasher.state().expected_wait, Duration::from_millis(300));
 }
 
+/// Red where the answer is when a newcomer would begin: nothing waits and what runs is late, so that would be at once.
+#[tokio::test]
+async fn nobody_is_told_to_come_back_at_once() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::ZERO, ..narrow() });
+    let first = stage.occupy(&hasher);
+    stage.skip(&hasher, Duration::from_secs(1));
+    assert_eq!(hasher.state().expected_wait, Duration::ZERO);
+    let retry_after = Duration::from_millis(1);
+    let busy = ask(&hasher, key("main", 1), usual(), "job").await;
+    assert_eq!(busy, Err(Refusal::Busy { retry_after }));
+    assert_eq!(hasher.crowded(&key("main", 1), 1.0), Some(retry_after));
+    three_lanes(&hasher, &[usual()]);
+    let three = hasher.crowded(&key("main", 1), 1.0);
+    assert!(three > Some(Duration::from_micros(1990)), "they take as long as two in turn: {three:?}");
+    stage.permit(None);
+    assert!(first.await.is_ok());
+    assert!(ask(&hasher, key("main", 1), usual(), "job").await.is_ok(), "who finds a thread free need not wait");
+}
+
 #[tokio::test]
 async fn one_long_job_closes_no_door_to_the_other_threads() {
     let stage = Stage::closed();

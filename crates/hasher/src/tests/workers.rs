@@ -444,7 +444,8 @@ async fn an_ask_for_more_than_a_stored_hash_may_take_is_refused_at_once() {
     let stage = Stage::closed();
     let hasher = stage.hasher(narrow());
     let fill = |(memory, passes, lanes), tag_bytes| {
-        let ask = Ask { id: 1, cost: Cost::new(memory, passes, lanes).unwrap(), tag_bytes, h0: H0::from_bytes(&[1; 64]) };
+        let ask =
+            Ask { id: 1, cost: Cost::new(memory, passes, lanes).unwrap(), tag_bytes, h0: H0::from_bytes(&[1; 64]) };
         let hasher = hasher.clone();
         begin(async move { hasher.fill(&key("main", 1), ask).await })
     };
