@@ -47,7 +47,8 @@ impl Calibration {
         families.sort_by_key(|(family, _)| name(*family));
         Calibration { machine, families }
     }
-    /// What it is valid for: model and features of the CPU, number of threads, version of this crate.
+    /// What it is valid for: model and features of the CPU, number of threads, version of this crate. Elsewhere than on Linux the
+    /// model is not known, and its place has the architecture.
     pub fn machine(&self) -> &str {
         &self.machine
     }

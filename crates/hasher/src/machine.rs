@@ -11,10 +11,20 @@ use crate::cpu::Level;
 const UNKNOWN: u64 = 2 << 30;
 
 /// Memory that this process may count on, in bytes: the machine's, or the limit of its container or service where that
-/// is lower.
-pub(crate) fn memory() -> u64 {
-    let machine = installed().unwrap_or(UNKNOWN);
-    limit(Path::new("/")).map_or(machine, |limit| limit.min(machine))
+/// is lower. Nothing where the system does not tell.
+pub(crate) fn memory() -> Option<u64> {
+    installed().into_iter().chain(limit(Path::new("/"))).min()
+}
+
+/// A quarter of that, in bytes, or of what is taken for granted: what hashing takes unless it is told otherwise.
+pub(crate) fn quarter() -> u64 {
+    memory().unwrap_or(UNKNOWN) / 4
+}
+
+/// So many bytes, but no more than `there` are: a ceiling above that would be none. Whoever says how much it may be knows better
+/// than a guess.
+pub(crate) fn capped(bytes: u64, there: Option<u64>) -> u64 {
+    there.map_or(bytes, |there| bytes.min(there))
 }
 
 /// The least limit that a control group of this process sets, or one that it lies in, below the file system's `root`. A
@@ -61,7 +71,7 @@ pub(crate) fn fingerprint(threads: usize, level: Level) -> String {
     format!("{}, {}, {threads} threads, hasher {version}", processor(), level.name())
 }
 
-/// The processor's name, and whatever else tells it from others.
+/// The processor's name, and whatever else tells it from others: Linux only. Elsewhere all of one architecture are the same.
 fn processor() -> String {
     const FIELDS: [&str; 8] =
         ["model name", "cpu family", "model", "stepping", "CPU implementer", "CPU variant", "CPU part", "CPU revision"];
@@ -77,9 +87,19 @@ fn processor() -> String {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn memory_is_known() {
-        assert!(memory() >= 64 << 20, "{}", memory());
+        assert!(memory() >= Some(64 << 20), "{:?}", memory());
+    }
+
+    /// Red where what is taken for granted is a cap, too: on a machine that does not tell, 8 GiB that were asked for would be two.
+    #[test]
+    fn only_what_is_known_is_a_cap() {
+        let gib = |count: u64| count << 30;
+        assert_eq!(capped(gib(8), None), gib(8));
+        assert_eq!(capped(gib(8), Some(gib(4))), gib(4));
+        assert_eq!(capped(gib(1), Some(gib(4))), gib(1));
     }
 
     /// The limit in a file system with these files.

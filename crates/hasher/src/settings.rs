@@ -9,8 +9,9 @@ use crate::{calibrate::Calibration, cpu::Level, machine, pepper::Keys, policy::P
 pub struct Settings {
     /// Threads that hash. Default: as many as the machine runs at once. Never more than [`Settings::memory`] allows.
     pub threads: Option<NonZeroUsize>,
-    /// Most memory in which passwords are hashed, in bytes, over all threads. Default: a quarter of the machine's, but
-    /// at least what one hash of the policy needs.
+    /// Most memory in which passwords are hashed, in bytes, over all threads; more than the machine has, or its container, counts
+    /// as all of that. Default: a quarter of it, but at least what one hash of the policy needs. Where the system does not tell
+    /// how much there is (elsewhere than on Linux), what is said here counts as it is, and the default is 512 MiB.
     pub memory: Option<u64>,
     /// How long a job may be expected to wait before it begins. Past it the answer is [`Refusal::Busy`] at once; with
     /// [`Duration::ZERO`] to everybody who finds no thread free.
@@ -70,9 +71,8 @@ impl Settings {
     pub(crate) fn limits(&self) -> Result<Limits, StartError> {
         let need = u64::from(self.policy.cost.memory());
         let memory = match self.memory {
-            // A ceiling above what there is would be none.
-            Some(bytes) => bytes.min(machine::memory()) / 1024,
-            None => (machine::memory() / 1024 / 4).max(need),
+            Some(bytes) => machine::capped(bytes, machine::memory()) / 1024,
+            None => (machine::quarter() / 1024).max(need),
         };
         let fit = usize::try_from(memory / need).unwrap_or(usize::MAX);
         if fit == 0 {

@@ -112,14 +112,14 @@ impl std::fmt::Display for TooLittleMemory {
 
 impl std::error::Error for TooLittleMemory {}
 
-/// A quarter of the machine's memory, or of its container's: what password hashing takes at most unless it is told
-/// otherwise.
+/// A quarter of the machine's memory, or of its container's, in bytes: what password hashing takes at most unless it is told
+/// otherwise. 512 MiB where the system does not tell.
 pub fn default_memory() -> u64 {
-    machine::memory() / 4
+    machine::quarter()
 }
 
-/// The memory of the machine, or of its container: more cannot be allowed.
-pub fn most_memory() -> u64 {
+/// The memory of the machine, or of its container, in bytes: more cannot be allowed. Nothing where the system does not tell.
+pub fn most_memory() -> Option<u64> {
     machine::memory()
 }
 
@@ -196,7 +196,7 @@ const SPAN: Duration = Duration::from_millis(250);
 impl Bench {
     fn new(memory: u64) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Bench { threads, memory: memory.min(machine::memory()) / 1024 }
+        Bench { threads, memory: machine::capped(memory, machine::memory()) / 1024 }
     }
 
     /// Memory sizes to choose from, in KiB, the largest first: those of which every thread can have one. Where there are more

@@ -94,8 +94,8 @@ impl Command {
 impl Tune {
     fn run(&self) -> Reply {
         let memory = self.memory.map_or_else(tune::default_memory, |size| size.0);
-        if memory > tune::most_memory() {
-            let most = mib(tune::most_memory());
+        if let Some(most) = tune::most_memory().filter(|most| memory > *most) {
+            let most = mib(most);
             return Err(Failure::Use(format!("--memory is more than this machine, or its container, has: {most}")));
         }
         let mut progress = Progress::new();
