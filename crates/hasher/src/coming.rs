@@ -10,6 +10,7 @@ use crate::gate::Gate;
 /// Somebody who will hand in a job of today's policy in a moment, and waits for something else before: while this is kept,
 /// [`Hasher::crowded`](crate::Hasher::crowded) counts them as if they had come. Otherwise, when what all of them wait for stands
 /// still, everybody who asks would be sent after them, and most be refused once it goes on.
+#[must_use = "whoever is on the way is forgotten when this is dropped"]
 pub struct Coming(Arc<Gate>);
 
 impl Coming {

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 /// The vector instructions that a kernel may need. The portable kernel needs none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Features {
     /// 256-bit integer vectors.
     pub avx2: bool,
@@ -39,6 +40,7 @@ impl Features {
 
 /// A family of kernels, from the one that runs anywhere to the fastest. All compute the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Level {
     /// 64-bit scalar code, for every CPU.
     Portable,
@@ -50,7 +52,7 @@ pub enum Level {
 
 impl Level {
     /// All of them, the slowest first.
-    pub const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+    pub const ALL: &'static [Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
 
     /// The fastest that this CPU runs, detected once.
     pub fn best() -> Level {
@@ -60,7 +62,7 @@ impl Level {
 
     /// The fastest that a CPU with these features runs.
     pub fn with(features: Features) -> Level {
-        Level::ALL.into_iter().rev().find(|level| level.runs_with(features)).unwrap_or(Level::Portable)
+        Level::ALL.iter().copied().rev().find(|level| level.runs_with(features)).unwrap_or(Level::Portable)
     }
 
     /// Whether a CPU with these features runs this kernel.
@@ -75,7 +77,7 @@ impl Level {
     /// All that this CPU runs, the slowest first.
     pub fn available() -> impl Iterator<Item = Level> {
         let features = Features::detect();
-        Level::ALL.into_iter().filter(move |level| level.runs_with(features))
+        Level::ALL.iter().copied().filter(move |level| level.runs_with(features))
     }
 
     /// As it is written in reports.

@@ -41,8 +41,9 @@ use crate::{
 /// belong to the caller.
 pub const MAX_PASSWORD: usize = 4096;
 
-/// What a verification found.
+/// What a verification found. That there is one says nothing yet: a wrong password is found as well, and is no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a wrong password is no error: look at `ok`"]
 pub struct Verified {
     /// The password is the one that was hashed.
     pub ok: bool,
@@ -250,6 +251,7 @@ impl Hasher {
 
     /// Workers that were found to be wrong since this was asked last, and in what; one that hangs up after a lie is
     /// among them. To be asked as often as [`Hasher::look_after_workers`].
+    #[must_use = "each is told once"]
     pub fn liars(&self) -> Vec<(Introduction, Lie)> {
         self.0.gate.liars()
     }
@@ -299,6 +301,7 @@ impl Hasher {
     /// not begun: when to come back. What a request costs before it comes to its hash is saved by asking first, and who has
     /// not begun at all can be held to a smaller share than who has typed a password. Whoever is told when to come back is
     /// counted, and is not to be asked for again.
+    #[must_use = "who is told when to come back was counted as refused"]
     pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
         let longest = self.0.gate.max_wait();
         let budget = Duration::try_from_secs_f64(longest.as_secs_f64() * share.clamp(0.0, 1.0)).unwrap_or(longest);
@@ -360,6 +363,7 @@ impl Hasher {
     /// many as a thread runs with it under load, as long as that is no more than
     /// [`Settings::max_wait`]: a hash so dear that everybody would have to wait longer can be told by its time. Waiting
     /// is the caller's, who also knows when the last such hash is gone.
+    #[must_use = "waiting is the caller's"]
     pub fn even_out(&self, elapsed: Duration, others: &[Work]) -> Duration {
         let today = self.0.gate.longest(Kind::of_policy(self.0.policy.cost));
         let dearest = others.iter().map(|&work| self.0.gate.longest(work.0)).fold(today, Duration::max);

@@ -85,6 +85,7 @@ impl Settings {
 
 /// Why the pool cannot start.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// The memory ceiling is below what one hash of the policy needs.
     TooLittleMemory,

@@ -63,6 +63,7 @@ impl std::error::Error for Refusal {}
 
 /// What the pool does at this moment, and has done since it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct State {
     /// Jobs that wait.
     pub waiting: usize,
@@ -101,6 +102,7 @@ pub struct State {
 
 /// What is known of jobs with one algorithm and one set of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KindState {
     /// Algorithm and parameters; of what has no lanes, numbers of rounds are rounded up to one of few.
     pub name: String,

@@ -53,6 +53,7 @@ fn owasp() -> impl Iterator<Item = Choice> {
 
 /// What a set of parameters costs here.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Measured {
     /// Time of one hash on a machine with nothing else to do.
     pub single: Duration,
@@ -75,6 +76,7 @@ impl Measured {
 
 /// One line of [`table`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Row {
     /// The parameters.
     pub choice: Choice,
@@ -84,6 +86,8 @@ pub struct Row {
 
 /// What [`recommend`] found.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[must_use = "it may be too slow: look at `in_time`"]
+#[non_exhaustive]
 pub struct Recommendation {
     /// The parameters. They always meet OWASP's list.
     pub policy: Policy,

@@ -240,7 +240,7 @@ async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f
         let key = FairKey::new("main", Ipv4Addr::from_bits(0x0a00_0000 + host).into());
         callers.spawn(async move {
             while !over.load(Ordering::Relaxed) {
-                hasher.verify(&key, &stored, PASSWORD).await?;
+                let _ = hasher.verify(&key, &stored, PASSWORD).await?;
             }
             Ok::<(), hasher::Refusal>(())
         });
@@ -283,7 +283,7 @@ async fn single(case: &Case, hasher: &Hasher, stored: &Stored) -> Result<(Durati
     let (mut pool, mut alone) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..SINGLES {
         let begun = Instant::now();
-        hasher.verify(&key, stored, PASSWORD).await?;
+        let _ = hasher.verify(&key, stored, PASSWORD).await?;
         pool.push(begun.elapsed().as_secs_f64());
         for ((_, hash), times) in kernels.iter_mut().zip(&mut alone) {
             let begun = Instant::now();

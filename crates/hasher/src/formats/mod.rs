@@ -86,6 +86,7 @@ pub struct Subject<'a> {
 
 /// Why a text is no stored hash that can be verified here. The texts are fixed and repeat nothing of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParseError {
     /// It does not follow the format.
     Malformed(&'static str),

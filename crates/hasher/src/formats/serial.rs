@@ -15,6 +15,7 @@ use crate::job::Tag;
 
 /// The hash functions that stored hashes are built on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Digest {
     /// MD5 (RFC 1321), broken; a digest of it is stored only wrapped.
     Md5,

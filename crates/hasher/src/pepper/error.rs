@@ -21,6 +21,7 @@ pub enum KeysError {
 
 /// How a key is there twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Twice {
     /// Another one of its role has this id, too.
     Name(KeyId),

@@ -11,6 +11,7 @@ use super::{
 use crate::gate::Gate;
 
 /// A worker that is here. Dropping it gives what the worker holds to others.
+#[must_use = "the worker is sent away when this is dropped"]
 pub struct Link {
     pub(crate) gate: Arc<Gate>,
     pub(crate) number: u64,

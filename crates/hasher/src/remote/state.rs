@@ -58,6 +58,7 @@ pub struct Introduction {
 
 /// How a worker was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Lie {
     /// Its tag for a canary was not the one that was computed here.
     Canary,
@@ -80,6 +81,7 @@ impl Lie {
 
 /// Why a worker is asked nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Parted {
     /// It was wrong.
     Lied(Lie),

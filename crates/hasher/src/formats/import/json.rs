@@ -10,6 +10,7 @@ use super::{ParseError, limits};
 
 /// What is wrong with JSON. Repeats nothing of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BadJson {
     /// All of it, or the field whose value it is.
     pub part: &'static str,
