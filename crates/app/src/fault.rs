@@ -64,7 +64,7 @@ impl From<hasher::Refusal> for Fault {
                 tell_of_failure();
                 Fault::Busy(Span::seconds(1))
             }
-            refusal @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_)) => {
+            refusal @ (hasher::Refusal::TooLong | hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_)) => {
                 Fault::Broken(format!("hashing: {refusal}"))
             }
         }

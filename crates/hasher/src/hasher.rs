@@ -37,7 +37,7 @@ use crate::{
     turn,
 };
 
-/// Longest password that is looked at, in bytes; a longer one is refused as unsupported. Sane limits are lower and
+/// Longest password that is looked at, in bytes; a longer one is refused as [`Refusal::TooLong`]. Sane limits are lower and
 /// belong to the caller.
 pub const MAX_PASSWORD: usize = 4096;
 
@@ -489,6 +489,5 @@ impl Hasher {
 const NOBODY: Subject<'static> = Subject { realm: "", user: "" };
 
 fn admissible(password: &[u8]) -> Result<(), Refusal> {
-    let long = password.len() > MAX_PASSWORD;
-    if long { Err(Refusal::Unsupported("longer than any password")) } else { Ok(()) }
+    if password.len() > MAX_PASSWORD { Err(Refusal::TooLong) } else { Ok(()) }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::formats::Limit;
+use crate::{formats::Limit, hasher::MAX_PASSWORD};
 
 /// Why there is no answer about a password. A refusal is never "wrong password".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,9 @@ pub enum Refusal {
     },
     /// The pool was stopped.
     Stopped,
-    /// It can never be hashed here, whoever asks and whenever: the text says why.
+    /// The password has more than [`MAX_PASSWORD`] bytes. It is nobody's; the stored hash may be fine.
+    TooLong,
+    /// It can never be hashed here, whoever asks and whenever, until the settings are others: the text says why.
     Unsupported(&'static str),
     /// It can never be hashed here, because a parameter of the stored hash lies outside what is admitted.
     Limit(Limit),
@@ -52,6 +54,7 @@ impl fmt::Display for Refusal {
                 write!(f, "the password could not be compared to the end; come back in {retry_after:?}")
             }
             Refusal::Stopped => f.write_str("password hashing was stopped"),
+            Refusal::TooLong => write!(f, "the password has more than {MAX_PASSWORD} bytes"),
             Refusal::Unsupported(why) => write!(f, "not possible here: {why}"),
             Refusal::Limit(limit) => write!(f, "not possible here: {limit}"),
             Refusal::Failed => f.write_str("password hashing failed"),
