@@ -172,7 +172,7 @@ fn options(mut parts: std::str::Split<'_, char>) -> Result<(Option<KeyId>, Vec<u
     let (mut key_id, mut data) = (None, Vec::new());
     let mut next = parts.next();
     if let Some(id) = next.and_then(|part| part.strip_prefix("keyid=")) {
-        key_id = Some(id.parse().map_err(|_| KEY_ID)?);
+        key_id = Some(KeyId::from_base64(id).map_err(|_| KEY_ID)?);
         next = parts.next();
     }
     if let Some(text) = next.and_then(|part| part.strip_prefix("data=")) {

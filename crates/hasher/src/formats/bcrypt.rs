@@ -67,7 +67,7 @@ pub(super) fn read_devise(text: &str) -> Result<Recipe, ParseError> {
     const KEY_ID: ParseError = ParseError::Malformed("importid must be 1 to 8 bytes of unpadded base64");
     let text = text.strip_prefix("$devise$importid=").ok_or(KEY_ID)?;
     let (id, hash) = text.split_at(text.find('$').ok_or(MALFORMED)?);
-    recipe(Before::Devise(id.parse().map_err(|_| KEY_ID)?), hash)
+    recipe(Before::Devise(KeyId::from_base64(id).map_err(|_| KEY_ID)?), hash)
 }
 
 pub(super) fn read_passlib(text: &str) -> Result<Recipe, ParseError> {

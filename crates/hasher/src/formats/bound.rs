@@ -44,7 +44,10 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     let text = text.strip_prefix("$pv1$").ok_or(ParseError::Malformed("no bound verifier"))?;
     let [parameters, salt, verifier] = text::fields(text, '$')?;
     let (cost, mut parts) = cost(parameters)?;
-    let mut id = |name| parts.next().and_then(|part| part.strip_prefix(name)?.parse().ok()).ok_or(KEY_IDS);
+    let mut id = |name| {
+        let id = parts.next().and_then(|part| KeyId::from_base64(part.strip_prefix(name)?).ok());
+        id.ok_or(KEY_IDS)
+    };
     let (pepper, binding) = (id("keyid=")?, id("bindid=")?);
     if parts.next().is_some() {
         return Err(ParseError::Malformed("unknown or repeated parameter"));

@@ -34,7 +34,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     let text = text.strip_prefix("$firebase$").ok_or(ParseError::Malformed("no Firebase hash"))?;
     let [parameters, salt, hash] = text::fields(text, '$')?;
     let (cost, mut parts) = scrypt::cost(parameters)?;
-    let key_id = parts.next().and_then(|part| part.strip_prefix("importid=")?.parse().ok());
+    let key_id = parts.next().and_then(|part| KeyId::from_base64(part.strip_prefix("importid=")?).ok());
     match (key_id, parts.next()) {
         (Some(key_id), None) => recipe(cost, key_id, text::b64(salt)?, text::b64(hash)?),
         _ => Err(ParseError::Malformed("importid must follow, of 1 to 8 bytes of unpadded base64")),
