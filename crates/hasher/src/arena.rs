@@ -9,7 +9,30 @@ use std::fmt;
 
 use crate::argon2::Block;
 
-/// The memory of one hashing thread.
+/// The memory of one hashing thread, for [`fill`](crate::argon2::fill): mapped once and kept from one hash to the next.
+///
+/// On Linux it is aligned to huge pages and backed by them where the kernel has some, and is left out of core dumps and, for children,
+/// of forks. Elsewhere it comes from the ordinary allocator, and is wiped when it goes. What a fill has left in it would let somebody
+/// who reads it test guesses faster than by hashing: when nothing is to be hashed for a while, give it back with [`Arena::keep`].
+///
+/// ```
+/// use hasher::{
+///     argon2::{Algorithm, Arena, Cost, H0, Params, Tag, Version, fill},
+///     cpu::Level,
+/// };
+///
+/// let params = Params::new(Algorithm::Argon2id, Version::V19, Cost::new(64, 2, 1)?, 32)?;
+/// let mut arena = Arena::new(); // one for each thread, for as long as it hashes
+/// for password in ["one", "two"] {
+///     let h0 = H0::new(&params, password.as_bytes(), b"a salt of its own", b"", b"");
+///     let mut tags = [Tag::default()];
+///     fill(Level::best(), &params, &[h0], arena.blocks(params.memory_blocks())?, &mut tags);
+///     assert_eq!(tags[0].len(), 32);
+/// }
+/// arena.keep(0); // back to the system, which wipes it
+/// assert!(arena.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct Arena {
     mapping: Option<system::Mapping>,
@@ -24,15 +47,15 @@ impl fmt::Debug for Arena {
 
 /// There is no memory for a job; nothing is known about the password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault;
+pub struct NoMemory;
 
-impl fmt::Display for Fault {
+impl fmt::Display for NoMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no memory for hashing")
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for NoMemory {}
 
 impl Arena {
     /// An arena that holds nothing yet.
@@ -40,27 +63,32 @@ impl Arena {
         Arena { mapping: None }
     }
 
-    /// `count` blocks with any content. Grows by mapping anew.
+    /// `count` blocks, of 1 KiB each, with any content. Grows by mapping anew.
     ///
     /// # Errors
-    /// [`Fault`] when the system refuses the memory. The arena is empty then.
-    pub fn blocks(&mut self, count: usize) -> Result<&mut [Block], Fault> {
+    /// [`NoMemory`] when the system refuses the memory. The arena is empty then.
+    pub fn blocks(&mut self, count: usize) -> Result<&mut [Block], NoMemory> {
         if self.mapping.as_ref().is_none_or(|mapping| mapping.len() < count) {
             // The old one goes first: both at once might exceed what the machine may give.
             self.mapping = None;
             self.mapping = Some(system::Mapping::new(count)?);
         }
-        let mapping = self.mapping.as_mut().ok_or(Fault)?;
+        let mapping = self.mapping.as_mut().ok_or(NoMemory)?;
         Ok(&mut mapping.blocks()[..count])
     }
 
-    /// How many blocks it holds.
+    /// How many blocks it holds: at least the most that it was asked for, in whole pages of the system.
     pub fn len(&self) -> usize {
         self.mapping.as_ref().map_or(0, system::Mapping::len)
     }
 
-    /// Gives what lies beyond `count` blocks back to the system, which wipes it; with some more of it where a huge page
-    /// would be cut, which the system would not free.
+    /// Whether it holds no memory at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives what lies beyond `count` blocks back to the system, which wipes it, but for less than 2 MiB where a huge page would be
+    /// cut, which the system would not free. Elsewhere than on Linux all of it goes.
     pub fn keep(&mut self, count: usize) {
         match &mut self.mapping {
             Some(mapping) if count > 0 => mapping.keep(count),
@@ -76,7 +104,7 @@ mod system {
 
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
-    use super::{Block, Fault};
+    use super::{Block, NoMemory};
 
     /// The size of a huge page of x86-64, and of aarch64 with 4 KiB pages. With others the alignment does no harm.
     const HUGE_PAGE: usize = 2 << 20;
@@ -94,21 +122,21 @@ mod system {
     unsafe impl Send for Mapping {}
 
     impl Mapping {
-        pub(super) fn new(blocks: usize) -> Result<Self, Fault> {
+        pub(super) fn new(blocks: usize) -> Result<Self, NoMemory> {
             let bytes = blocks.checked_mul(Block::BYTES).and_then(|bytes| bytes.checked_next_multiple_of(PAGES));
-            let bytes = bytes.filter(|&bytes| bytes > 0 && bytes < isize::MAX as usize - HUGE_PAGE).ok_or(Fault)?;
+            let bytes = bytes.filter(|&bytes| bytes > 0 && bytes < isize::MAX as usize - HUGE_PAGE).ok_or(NoMemory)?;
             let whole = bytes + HUGE_PAGE;
             // SAFETY: a new mapping wherever the kernel likes: no existing memory is touched.
             let raw = unsafe {
                 mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
             };
-            let raw = raw.map_err(|_| Fault)?.cast::<u8>();
+            let raw = raw.map_err(|_| NoMemory)?.cast::<u8>();
             // What lies before and after the aligned part goes back at once.
             let before = raw.align_offset(HUGE_PAGE);
             let start = raw.wrapping_add(before);
             unmap(raw, before);
             unmap(start.wrapping_add(bytes), whole - before - bytes);
-            let start = NonNull::new(start.cast::<Block>()).ok_or(Fault)?;
+            let start = NonNull::new(start.cast::<Block>()).ok_or(NoMemory)?;
             let huge = bytes / HUGE_PAGE * HUGE_PAGE;
             let advices =
                 [(Advice::LinuxHugepage, huge), (Advice::LinuxDontDump, bytes), (Advice::LinuxDontFork, bytes)];
@@ -162,16 +190,16 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{Block, Fault};
+    use super::{Block, NoMemory};
 
     /// Memory of the ordinary allocator, which `Block` aligns; wiped before it is freed, because not every allocator
     /// gives it back to the system.
     pub(super) struct Mapping(Vec<Block>);
 
     impl Mapping {
-        pub(super) fn new(blocks: usize) -> Result<Self, Fault> {
+        pub(super) fn new(blocks: usize) -> Result<Self, NoMemory> {
             let mut memory = Vec::new();
-            memory.try_reserve_exact(blocks).map_err(|_| Fault)?;
+            memory.try_reserve_exact(blocks).map_err(|_| NoMemory)?;
             memory.resize(blocks, Block::ZERO);
             Ok(Mapping(memory))
         }
@@ -248,7 +276,7 @@ mod tests {
     #[test]
     fn a_count_that_no_machine_has_is_refused() {
         for count in [usize::MAX, usize::MAX / Block::BYTES, 1 << 50] {
-            assert_eq!(Arena::new().blocks(count).err(), Some(Fault));
+            assert_eq!(Arena::new().blocks(count).err(), Some(NoMemory));
         }
     }
 }

@@ -4,7 +4,8 @@
 //! One password alone leaves a core waiting for memory most of the time; with several, the loads of one hide behind the
 //! arithmetic of the others. Nothing of the algorithm changes: every tag is what any other implementation computes.
 //!
-//! [`H0`] takes in all secrets, [`fill`] does the slow work and needs only `H0` and [`Params`].
+//! [`H0`] takes in all secrets, [`fill`] does the slow work and needs only `H0` and [`Params`]. An [`Arena`] is memory for it that is
+//! worth keeping: on Linux in huge pages, and in no core dump.
 //!
 //! It can be used without the pool:
 //!
@@ -42,6 +43,7 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use crate::arena::{Arena, NoMemory};
 pub use block::Block;
 pub use h0::H0;
 pub use params::{Algorithm, BadCost, Cost, Params, Version};

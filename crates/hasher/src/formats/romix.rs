@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::prf::pbkdf2;
 use crate::{
-    arena::{Arena, Fault},
+    arena::{Arena, NoMemory},
     argon2::Block,
 };
 
@@ -24,12 +24,12 @@ const PAIRS: usize = Block::BYTES / PAIR_BYTES;
 /// Fills `key` with scrypt of `password` under `salt`, N = 2^`log_n`. Needs 128·N·r bytes, and 256·r·p beside them.
 ///
 /// # Errors
-/// [`Fault`] when there is no memory.
+/// [`NoMemory`] when there is no memory.
 pub(super) fn scrypt(
     (password, salt): (&[u8], &[u8]),
     (log_n, r, p): (u8, u32, u32),
     key: &mut [u8],
-) -> Result<(), Fault> {
+) -> Result<(), NoMemory> {
     let r = r as usize;
     let (mut blocks, mut arena) = (zeroed(p as usize * r * PAIR_BYTES)?, Arena::new());
     let memory = arena.blocks((r << log_n).div_ceil(PAIRS))?;
@@ -45,12 +45,12 @@ pub(super) fn scrypt(
 }
 
 /// So many zeroes, which are wiped at the end.
-fn zeroed<T: Clone + Default>(count: usize) -> Result<Zeroizing<Vec<T>>, Fault>
+fn zeroed<T: Clone + Default>(count: usize) -> Result<Zeroizing<Vec<T>>, NoMemory>
 where
     Vec<T>: zeroize::Zeroize,
 {
     let mut room = Vec::new();
-    room.try_reserve_exact(count).map_err(|_| Fault)?;
+    room.try_reserve_exact(count).map_err(|_| NoMemory)?;
     room.resize(count, T::default());
     Ok(Zeroizing::new(room))
 }
