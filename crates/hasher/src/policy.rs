@@ -58,7 +58,7 @@ impl Policy {
         }
     }
 
-    /// The cost of a new hash.
+    /// The cost of a new hash: memory (in KiB), passes and lanes.
     pub const fn cost(&self) -> Cost {
         self.cost
     }

@@ -23,11 +23,11 @@ use crate::{
 pub struct Choice {
     /// Who, and where they say so.
     pub source: &'static str,
-    /// m, in KiB.
+    /// The parameter m: memory of one hash, in KiB.
     pub memory: u32,
-    /// t.
+    /// The parameter t: passes.
     pub passes: u32,
-    /// p.
+    /// The parameter p: lanes.
     pub lanes: u32,
 }
 
@@ -63,7 +63,7 @@ pub struct Measured {
     pub together: usize,
     /// Threads that hash.
     pub threads: usize,
-    /// Memory that all of them need for that, in bytes.
+    /// Memory that all of them need for that together, in bytes.
     pub memory: u64,
 }
 

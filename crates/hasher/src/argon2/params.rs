@@ -22,7 +22,7 @@ pub enum Version {
     V19 = 19,
 }
 
-/// The three cost parameters of Argon2 (RFC 9106 §3.1). What may be stored is bounded more narrowly: [`Policy`](crate::Policy).
+/// The three cost parameters of Argon2 (RFC 9106 §3.1): memory in KiB, passes, lanes. What may be stored is bounded more narrowly: [`Policy`](crate::Policy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cost {
     memory: u32,
@@ -106,7 +106,7 @@ pub struct Params {
     pub algorithm: Algorithm,
     /// The version.
     pub version: Version,
-    /// Memory, passes and lanes.
+    /// Memory (in KiB), passes and lanes.
     pub cost: Cost,
     /// At least [`Params::MIN_TAG`].
     pub(crate) tag_bytes: u32,
@@ -144,7 +144,7 @@ impl Params {
         Self::SLICES * self.segment_blocks()
     }
 
-    /// How many blocks of memory one fill needs: m rounded down to a multiple of 4p (RFC 9106 §3.2, m').
+    /// How many blocks of memory, of 1 KiB each, one fill needs: m rounded down to a multiple of 4p (RFC 9106 §3.2, m').
     pub const fn memory_blocks(&self) -> usize {
         self.lane_blocks() as usize * self.cost.lanes as usize
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! frame   = length of the body (4 bytes) kind (1 byte) body
-//! ask     = id (8) memory (4) passes (4) lanes (4) tag length (1) H0 (64)
+//! ask     = id (8) memory in KiB (4) passes (4) lanes (4) tag length (1) H0 (64)
 //! answer  = id (8) length (1) tag; length 0: not computed
 //! ```
 //!
@@ -37,7 +37,7 @@ const TEXT: usize = 400;
 pub struct Ask {
     /// Which answer belongs to it.
     pub id: u64,
-    /// Memory, passes and lanes of Argon2id, version 19; no more than a [`Policy`] may have.
+    /// Memory (in KiB), passes and lanes of Argon2id, version 19; no more than a [`Policy`] may have.
     pub cost: Cost,
     /// Length of the tag, in bytes: 12 to 64.
     pub tag_bytes: u8,
@@ -84,7 +84,7 @@ pub struct Ready {
 /// What new hashes of the server look like, so that a worker can measure how many it computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Memory, passes and lanes.
+    /// Memory (in KiB), passes and lanes.
     pub cost: Cost,
     /// Length of the tag, in bytes.
     pub tag_bytes: u8,
