@@ -33,6 +33,20 @@ const PASSES: u32 = 2;
 
 /// What was found out about this machine: nanoseconds a unit of work with 1, 2, … passwords side by side on each of
 /// its threads. Text outside ([`Calibration::to_text`]), for a file beside the data.
+///
+/// ```
+/// use hasher::{Calibration, Hasher, Settings};
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// # runtime.block_on(async {
+/// let hasher = Hasher::start(Settings::default())?;
+/// let text = hasher.calibrate().await.to_text(); // keep it in a file
+///
+/// let calibration = Some(Calibration::from_text(&text)?); // at the next start nothing has to be measured
+/// let hasher = Hasher::start(Settings { calibration, ..Settings::default() })?;
+/// assert_eq!(hasher.calibration().to_text(), text);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
     machine: String,

@@ -5,6 +5,22 @@ use std::{fmt, num::NonZeroUsize, thread, time::Duration};
 use crate::{calibrate::Calibration, cpu::Level, machine, pepper::Keys, policy::Policy};
 
 /// How the pool, the gate and new hashes are set up. The defaults suit a server that signs people in.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use hasher::{Policy, Settings};
+///
+/// let settings = Settings {
+///     policy: Policy::new(12_288, 3, 1)?, // KiB, passes, lanes: one of OWASP's
+///     memory: Some(64 << 20),             // bytes, over all threads
+///     max_wait: Duration::from_secs(1),
+///     ..Settings::default()
+/// };
+/// let (threads, memory) = settings.in_force()?; // of a pool with these settings on this machine
+/// assert!((1..=5).contains(&threads) && memory <= 64 << 20, "each thread has 12 MiB at least");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Threads that hash. Default: as many as the machine runs at once. Never more than [`Settings::memory`] allows.

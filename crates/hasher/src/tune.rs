@@ -144,7 +144,21 @@ pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {
 /// and all threads together at most `memory` bytes: as much memory as possible first, then as many passes (RFC 9106 §4),
 /// on one lane, because other lanes do not help a machine whose cores are all busy. Never below OWASP's list: where not even
 /// its smallest memory is there for every thread, that is what is found, and [`Measured::threads`] are those that can
-/// hash. Calls `progress` with each memory size in KiB that is looked at.
+/// hash. Calls `progress` with each memory size in KiB that is looked at. Takes all cores for some seconds.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use hasher::{Hasher, Settings, tune};
+///
+/// let memory = tune::default_memory(); // in bytes
+/// let found = tune::recommend(Duration::from_millis(250), memory, |kib| println!("looking at {kib} KiB"))?;
+/// if !found.in_time {
+///     println!("this machine takes {:?} for the least that is safe", found.measured.single);
+/// }
+/// let hasher = Hasher::start(Settings { policy: found.policy, memory: Some(memory), ..Settings::default() })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`TooLittleMemory`] when not even one hash of OWASP's smallest row fits.
