@@ -23,6 +23,20 @@
 //!
 //! The kernels can be used without all that: [`argon2`], [`bcrypt`], and [`cpu`] for what they may run on.
 //!
+//! **Threads.** A [`Hasher`] is `Send + Sync`, and its clones are the same pool. Its futures run on any executor, and hold no thread
+//! while they wait: whoever asks computes what is cheap (H0, an HMAC), the pool the rest.
+//!
+//! **What blocks** is outside of the pool: [`Key::check`], [`Keys::checks`] and [`Keys::confirm`] take the time of a hash for each import
+//! key, what [`tune`] measures takes all cores for some seconds, and kernels compute where they are called. All else is over at once.
+//!
+//! **What may be dropped.** All futures of a [`Hasher`], and [`remote::Link::asks`], are cancel-safe: they fit into a `select!` and under a
+//! timeout. A job that waits leaves the queue, and its password is wiped; one that runs is finished for nobody. Whoever drops a
+//! verification does not learn what it found, but the guess may have been made: where failures are counted, count it. Of
+//! [`Hasher::calibrate`] only the waiting ends, not the measuring, and [`Hasher::stop`] has stopped the pool from when it is first polled.
+//!
+//! **What will grow** is `#[non_exhaustive]`: more kernels, formats and things to be told about the pool. [`Refusal`], [`KeysError`],
+//! [`Role`] and [`import::Imported`] are not: whoever tells them apart has to think about a new one.
+//!
 //! Rooms: `formats` reads and writes stored hashes, `policy` says what a new one costs, `gate` admits, with `books` of what
 //! waits in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs, `native` is where it meets the kernels
 //! `argon2` and `bcrypt`, `arena` holds the memory. Chance is an argument (salts), and so is every limit; nothing here
@@ -85,6 +99,16 @@ pub use policy::{Policy, SALT_BYTES, TAG_BYTES};
 pub use priority::step_ahead;
 pub use settings::{Settings, StartError};
 pub use state::{KindState, Refusal, State};
+
+/// Handlers share it, whatever threads they run on; and who waits for an answer may be moved to another.
+const _: () = {
+    const fn shared<T: Send + Sync>() {}
+    shared::<Hasher>();
+    const fn moved<T: Send>() {}
+    moved::<Coming>();
+    moved::<remote::Link>();
+    moved::<argon2::Arena>();
+};
 
 /// The README's code compiles.
 #[cfg(doctest)]

@@ -116,7 +116,7 @@ impl Key {
         self.role
     }
     /// What to keep in the database, so that another key of the same name is noticed at start. For an import key it takes
-    /// as long as a password's hash.
+    /// as long as a password's hash, in 19 MiB, on the thread that asks.
     pub fn check(&self) -> KeyCheck {
         match self.role {
             Role::Pepper | Role::Binding => self.fast_check(),
@@ -307,11 +307,12 @@ impl Keys {
     pub fn find(&self, role: Role, id: KeyId) -> Option<&Key> {
         self.0.iter().find(|key| key.role == role && key.id == id)
     }
-    /// What to keep in the database for each key.
+    /// What to keep in the database for each key: each step is a [`Key::check`].
     pub fn checks(&self) -> impl Iterator<Item = KeyCheck> {
         self.0.iter().map(Key::check)
     }
-    /// Compares what was kept with the keys there are; to be asked at start for each kept check.
+    /// Compares what was kept with the keys there are; to be asked at start for each kept check. As [`Key::check`] it blocks for an
+    /// import key.
     ///
     /// # Errors
     /// [`KeysError::Missing`] when no key has this name (every hash that names it is lost until it is back, so it may

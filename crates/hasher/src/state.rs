@@ -25,7 +25,7 @@ pub enum Refusal {
     TooLong,
     /// It can never be hashed here, whoever asks and whenever, until the settings are others: the text says why.
     Unsupported(&'static str),
-    /// It can never be hashed here, because a parameter of the stored hash lies outside what is admitted.
+    /// It can never be hashed here, because a parameter of the stored hash, or of the ask, lies outside what is admitted.
     Limit(Limit),
     /// The job died: no memory, or a fault in the kernel.
     Failed,

@@ -62,7 +62,9 @@ pub enum Flavour {
     /// `$2a$` as crypt_blowfish 1.3 computes it: correct, but for keys that the sign extension bug of its early versions would have
     /// made equal to others (each byte from 0x80 follows only 0xff in its word of four) it gives a result of its own. So a hash from the
     /// time of the bug does not accept the other keys. UTF-8 has no 0xff: for text this is the same as [`Flavour::B`], and as
-    /// what OpenBSD, Java, Go and Rust call `$2a$`.
+    /// what OpenBSD, Java, Go and Rust call `$2a$`, but for long keys of OpenBSD before 5.5 (2014), which kept the length of a key, with
+    /// the NUL, in one byte. There a password of 255 bytes or more counted as one that is shorter by a multiple of 256. That is not
+    /// reproduced: where it left fewer than 72 bytes, such a hash does not accept its password here.
     A,
     /// `$2b$`: correct for every key. The one for new hashes.
     B,
