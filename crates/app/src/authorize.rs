@@ -341,20 +341,6 @@ impl App {
         }
     }
 
-    /// The choice of the account that is signed in already, or of another.
-    pub async fn choose(&self, mut flow: Flow, go_on: bool, browser: &Browser) -> Result<Outcome, Fault> {
-        flow.chosen = go_on;
-        flow.expects = None;
-        if go_on {
-            return self.resume(flow, browser).await;
-        }
-        let Some(params) = flow.params() else { return Ok(lost()) };
-        match self.stage(&params, browser).await? {
-            Ok((scene, _)) => self.show(&scene, Step::SignIn, None, &mut Turn { flow, consented: false, browser }),
-            Err(outcome) => Ok(*outcome),
-        }
-    }
-
     /// The authorization request of a flow, where it has one that is still right.
     pub(crate) async fn scene_of(&self, flow: &Flow) -> Result<Option<Scene>, Fault> {
         let Some((params, client, epoch)) = self.request_of(flow).await? else { return Ok(None) };

@@ -23,9 +23,9 @@ pub struct Flow {
     pub to: To,
     /// When it began.
     pub started: Time,
-    /// An account was chosen since.
+    /// The session with which somebody chose to go on: the choice is of nobody else who is signed in here by then.
     #[serde(default)]
-    pub chosen: bool,
+    pub chose: Option<SessionId>,
     /// The session that somebody signed in to for it.
     #[serde(default)]
     pub proved: Option<SessionId>,
@@ -71,6 +71,8 @@ pub enum To {
 pub enum Place {
     /// The account home.
     Account,
+    /// The form there that changes a password.
+    Password,
     /// The page on which a device's code is entered, with the code as far as it is known.
     Device(String),
 }
@@ -78,12 +80,12 @@ pub enum Place {
 impl Flow {
     /// A flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
-        Flow { to, started: now, chosen: false, proved: None, asks: None, shown: None, expects: None }
+        Flow { to, started: now, chose: None, proved: None, asks: None, shown: None, expects: None }
     }
     /// How far it has come, as the rules count, for who is signed in.
     pub fn progress(&self, session: Option<&SessionId>, consented: bool) -> Progress {
-        let proved = session.is_some() && session == self.proved.as_ref();
-        Progress { proved, chosen: self.chosen, consented }
+        let is_of = |known: Option<&SessionId>| session.is_some() && session == known;
+        Progress { proved: is_of(self.proved.as_ref()), chosen: is_of(self.chose.as_ref()), consented }
     }
     /// The parameters of its authorization request.
     pub fn params(&self) -> Option<Params> {

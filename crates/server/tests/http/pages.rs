@@ -47,3 +47,63 @@ fn a_username_of_the_form_of_an_id_is_refused_for_that() {
     let other = refused(&mut browser, "-flag");
     assert!(other.contains("begins with a letter or a digit") && !other.contains("it looks like one of the ids"));
 }
+
+#[test]
+fn the_page_after_a_choice_can_be_opened_again() {
+    // Red where choose in http/pages/login.rs answers with a page: its address would lead nowhere.
+    let server = default_server();
+    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let mut browser = Browser::of(server, &one);
+    let page = browser.get(&app.ask().with("prompt", "select_account").target()).must_be(200);
+    let other = Form::find(&page.text(), "/login/choose").unwrap().fill("choice", "other");
+    let address = browser.submit(&other).must_be(303).location().unwrap().to_owned();
+    browser.get(&address).must_be(200);
+    Browser::of(server, &one).get(&address).must_be(403);
+    let page = browser.get(&address).must_be(200);
+    let answer = browser.log_in_on(&page, &two.name, &two.password);
+    let landed = browser.follow(answer).landed();
+    let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&landed["code"])).access);
+    assert_eq!(server.send(&told).json()["preferred_username"], two.name);
+}
+
+#[test]
+fn a_choice_is_of_the_session_that_it_was_about() {
+    // Red where progress in app/flow.rs does not look at whose choice it was.
+    let server = default_server();
+    let (app, one, two) = (App::trusted(server), Person::add(server), Person::add(server));
+    let mut browser = Browser::of(server, &one);
+    let page = browser.get(&app.ask().with("prompt", "select_account").target()).must_be(200);
+    let choice = Form::find(&page.text(), "/login/choose").unwrap().fill("choice", "continue");
+    let address = browser.submit(&choice).must_be(303).location().unwrap().to_owned();
+    assert!(browser.get(&address).landed().contains_key("code"));
+    browser.sign_in(&two);
+    let page = browser.get(&address).must_be(200).text();
+    assert!(Form::find(&page, "/login/choose").is_some() && page.contains(&two.name), "{page}");
+}
+
+#[test]
+fn whoever_is_signed_in_is_led_to_their_account() {
+    // Red where get in http/pages/login.rs or signup.rs takes whoever comes for a stranger.
+    let server = sign_up_server();
+    let mut browser = Browser::of(server, &Person::add(server));
+    for path in ["/login", "/signup"] {
+        assert_eq!(browser.get(path).must_be(303).location(), Some("/account"), "{path}");
+        Browser::new(server).get(path).must_be(200);
+    }
+}
+
+#[test]
+fn a_password_manager_leads_to_the_form_that_changes_a_password() {
+    // Red without Place::Password in http/pages/login.rs, get and go_on.
+    let server = default_server();
+    let person = Person::add(server);
+    let mut browser = Browser::new(server);
+    let answer = browser.get("/.well-known/change-password").must_be(303);
+    let page = browser.follow(answer).must_be(200);
+    let page = browser.log_in_on(&page, &person.name, "not the password").must_be(422);
+    let answer = browser.log_in_on(&page, &person.name, &person.password).must_be(303);
+    assert_eq!(answer.location(), Some("/account#change"));
+    let way = browser.get("/.well-known/change-password").must_be(303).location().unwrap().to_owned();
+    assert_eq!(browser.get(&way).must_be(303).location(), Some("/account#change"));
+    assert!(browser.get("/account").must_be(200).text().contains("id=\"change\""));
+}

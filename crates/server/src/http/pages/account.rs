@@ -29,9 +29,10 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     door.account((&session, &user), Said { notice, ..Said::default() }).await
 }
 
-/// `GET /.well-known/change-password`: to the form, wherever the pages are.
+/// `GET /.well-known/change-password`: to the form, wherever the pages are, by way of the sign-in page, which leads whoever is
+/// signed in there at once.
 pub async fn where_passwords_change(door: Door, _: Body) -> Result<Response, Refusal> {
-    Ok(reply::see_other(&format!("{}/account#change", door.site.url.path())))
+    Ok(reply::see_other(&format!("{}/login?change=1", door.site.url.path())))
 }
 
 /// What the account home says beside what is so.

@@ -16,27 +16,27 @@ use rules::login::attempt::Refusal as Refused;
 use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
-/// `GET /login[?flow=…]`: without a flow, on the way to the account home; with `again=1`, as whoever is signed in.
+/// `GET /login[?flow=…]`: without a flow, on the way to the account home, with `change=1` to the form there that changes a password.
+/// Whoever is signed in is there already, and with `again=1` proves once more who they are.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
-    let browser = door.browser();
-    door.site.app.has_time_for_newcomer(&browser).await?;
+    let (app, browser) = (&door.site.app, door.browser());
+    app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
-        None => home_flow(&door, &browser).await?,
-        Some(text) => door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
+        Some(text) => app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
+        None => {
+            let place = if door.is_asked_for("change") { Place::Password } else { Place::Account };
+            let flow = Flow::new(To::Place(place), app.clock.now());
+            match app.session_in_use(&browser).await? {
+                Some((_, user)) if door.is_asked_for("again") => Flow { expects: Some(user.id), ..flow },
+                // Somebody else who signed in here would end their session, and no page would say so.
+                Some(_) => return go_on(&door, &flow, &browser),
+                None => flow,
+            }
+        }
     };
     let locales = Door::locales(&flow);
-    let page = door.site.app.sign_in_page(flow, &browser).await?;
+    let page = app.sign_in_page(flow, &browser).await?;
     Ok(door.sign_in(&page, None, locales.as_deref()))
-}
-
-/// The way to the account home.
-async fn home_flow(door: &Door, browser: &Browser) -> Result<Flow, Refusal> {
-    let app = &door.site.app;
-    let mut flow = Flow::new(To::Place(Place::Account), app.clock.now());
-    if extract::query(&door.uri).is_ok_and(|params| params.get("again").is_some()) {
-        flow.expects = app.session_in_use(browser).await?.map(|(_, user)| user.id);
-    }
-    Ok(flow)
 }
 
 /// `POST /login`: `flow`, `login`, `password`.
@@ -86,18 +86,15 @@ pub fn signed_in_response(
     Ok(response)
 }
 
-fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
+/// Where somebody who is signed in goes on.
+pub fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
     let base = door.site.url.path();
     Ok(match &flow.to {
         To::Place(Place::Account) | To::Out(_) => reply::see_other(&format!("{base}/account")),
+        To::Place(Place::Password) => reply::see_other(&format!("{base}/account#change")),
         To::Place(Place::Device(code)) if code.is_empty() => reply::see_other(&format!("{base}/device")),
         To::Place(Place::Device(code)) => reply::see_other(&format!("{base}/device?user_code={}", escape(code))),
-        To::Client(_) => {
-            let sealed = door.site.app.reseal(flow, browser)?;
-            let mut response = reply::see_other(&format!("{base}/continue?flow={}", sealed.text));
-            reply::flow_cookie(&mut response, &door.site, sealed.cookie.as_ref());
-            response
-        }
+        To::Client(_) => door.to_page("/continue", flow, browser)?,
     })
 }
 
@@ -112,38 +109,41 @@ pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
 }
 
 impl Door {
+    fn is_asked_for(&self, what: &str) -> bool {
+        extract::query(&self.uri).is_ok_and(|params| params.get(what).is_some())
+    }
+
+    /// To the page at `path` that goes on with a flow: its address can be opened again.
+    fn to_page(&self, path: &str, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
+        let sealed = self.site.app.reseal(flow, browser)?;
+        let mut response = reply::see_other(&format!("{}{path}?flow={}", self.site.url.path(), sealed.text));
+        reply::flow_cookie(&mut response, &self.site, sealed.cookie.as_ref());
+        Ok(response)
+    }
+
     /// A page was answered by nobody, who signed out in another window meanwhile: the request goes on from there.
-    async fn begin_again(&self, flow: Flow, browser: &Browser) -> Result<Response, Refusal> {
-        let flow = Flow { asks: None, ..flow };
-        let locales = Door::locales(&flow);
-        let outcome = self.site.app.resume(flow, browser).await?;
-        Ok(self.show(outcome, locales.as_deref()))
+    fn begin_again(&self, flow: Flow, browser: &Browser) -> Result<Response, Refusal> {
+        self.to_page("/continue", &Flow { asks: None, ..flow }, browser)
     }
 }
 
 /// `POST /login/choose`: `flow`, `choice` of `continue` or `other`.
 pub async fn choose(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
-    let app = &door.site.app;
-    let locales = Door::locales(&flow);
-    let go_on = params.get("choice") == Some("continue");
-    if go_on {
-        // The choice is about the session that the page named.
-        let session = app.session(&browser).await?;
-        match (session, &flow.asks) {
-            (Some((session, _)), Some(Question::Choice(asked))) if *asked == session.id => {}
-            (None, Some(Question::Choice(_))) if matches!(flow.to, To::Client(_)) => {
-                return door.begin_again(flow, &browser).await;
-            }
-            _ => return Err(Refusal::Stale(door.anew(&flow.to))),
+    if params.get("choice") != Some("continue") {
+        let flow = Flow { asks: None, chose: None, expects: None, ..flow };
+        return door.to_page("/login", &flow, &browser);
+    }
+    // The choice is about the session that the page named.
+    let Some(Question::Choice(asked)) = &flow.asks else { return Err(Refusal::Stale(door.anew(&flow.to))) };
+    match door.site.app.session(&browser).await? {
+        None => door.begin_again(flow, &browser),
+        Some((session, _)) if session.id == *asked => {
+            let flow = Flow { asks: None, chose: Some(session.id), expects: None, ..flow };
+            door.to_page("/continue", &flow, &browser)
         }
+        Some(_) => Err(Refusal::Stale(door.anew(&flow.to))),
     }
-    if matches!(flow.to, To::Client(_)) {
-        let outcome = app.choose(flow, go_on, &browser).await?;
-        return Ok(door.show(outcome, locales.as_deref()));
-    }
-    let page = app.sign_in_page(Flow { expects: None, ..flow }, &browser).await?;
-    Ok(door.sign_in(&page, None, locales.as_deref()))
 }
 
 /// `POST /consent`: `flow`, `csrf`, `decision` of `allow` or `deny`.
@@ -155,7 +155,7 @@ pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
     // A token of another session says that somebody signed in once more meanwhile: the application can ask again.
     let form = door.own(posted.clone()).await.map_err(|why| why.or_anew(|| door.anew(&flow.to)))?;
     let Some(form) = form else {
-        return door.begin_again(flow, &posted.browser).await;
+        return door.begin_again(flow, &posted.browser);
     };
     if *asked != form.session.id {
         return Err(Refusal::Stale(door.anew(&flow.to)));

@@ -64,6 +64,7 @@ impl Door {
         let link = match to {
             To::Client(request) => with_query(&self.site, "/oauth2/authorize", request),
             To::Place(Place::Device(code)) => with_query(&self.site, "/device", &[("user_code".into(), code.clone())]),
+            To::Place(Place::Password) => with_query(&self.site, "/login", &[("change".into(), "1".into())]),
             To::Out(request) => with_query(&self.site, "/oauth2/logout", request),
             To::Place(Place::Account) => return None,
         };

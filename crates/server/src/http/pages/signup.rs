@@ -1,6 +1,6 @@
 //! Self sign-up, where the realm allows it.
 
-use super::login::signed_in_response;
+use super::login::{go_on, signed_in_response};
 use super::{Posted, problem};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
@@ -21,7 +21,14 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
     app.has_time_for_newcomer(&browser).await?;
     let flow = match door.flow_text() {
-        None => Flow::new(To::Place(Place::Account), app.clock.now()),
+        None => {
+            let flow = Flow::new(To::Place(Place::Account), app.clock.now());
+            // As at the sign-in page.
+            if app.session_in_use(&browser).await?.is_some() {
+                return go_on(&door, &flow, &browser);
+            }
+            flow
+        }
         // Who is expected has an account.
         Some(text) => {
             app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or_else(|| door.stale(&text))?

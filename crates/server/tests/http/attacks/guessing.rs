@@ -176,7 +176,7 @@ fn bf_02_a_slowed_account_is_slow_at_every_door_also_for_the_right_password() {
     let lines = [screens.sign_in(&person, false), screens.sign_in(&person, true)];
     let wrong = "wrong wrong wrong";
     let form = browser.account_form("/account/password").fill("current", wrong).fill("new", "teal marble oboe 77");
-    let page = browser.get("/login").text();
+    let page = browser.sign_in_page().text();
     let sign_in = Form::find(&page, "/login").unwrap().fill("login", &person.name).fill("password", wrong);
     let change = serde_json::json!({ "current": wrong, "new": "teal marble oboe 77" });
     for call in [

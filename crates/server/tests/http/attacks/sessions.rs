@@ -20,7 +20,7 @@ fn se_01_what_an_attacker_plants_before_sign_in_is_worth_nothing_after() {
     let mut planted = Browser::of(server, &attacker);
     planted.get(&app.ask().with("prompt", "login").target());
     let mut browser = planted.clone();
-    let page = browser.get("/login").must_be(200);
+    let page = browser.sign_in_page();
     browser.log_in_on(&page, &victim.name, &victim.password).must_be(303);
     assert_ne!(browser.cookie("sid-"), planted.cookie("sid-"));
     assert!(!planted.get("/account").text().contains(&victim.name));
@@ -38,7 +38,7 @@ fn se_01_08_a_flow_works_only_with_the_cookie_that_it_was_made_with() {
     let page = one.get(&app.ask().target()).text();
     let flow = Form::find(&page, "/login").unwrap().value("flow").to_owned();
     let mut two = Browser::of(server, &person);
-    two.get("/login").must_be(200);
+    two.sign_in_page();
     for target in ["/login", "/continue"] {
         two.get(&format!("{target}?flow={flow}")).must_be(403);
         server.get(&format!("{target}?flow={flow}")).must_be(403);
@@ -89,7 +89,7 @@ fn se_02_the_cookie_changes_whenever_somebody_proves_who_they_are() {
     assert!(!old.is_signed_in() && browser.is_signed_in(), "password change");
     old = browser.clone();
     let somebody_else = Person::add(server);
-    let page = browser.get("/login");
+    let page = browser.sign_in_page();
     browser.log_in_on(&page, &somebody_else.name, &somebody_else.password).must_be(303);
     assert_ne!(old.cookie("sid-"), browser.cookie("sid-"), "account switch");
     assert!(browser.get("/account").text().contains(&somebody_else.name));
@@ -134,7 +134,8 @@ fn se_04_reauthentication_does_not_mix_two_people() {
     assert!(browser.get("/account").text().contains(&one.name));
     let page = browser.get(&app.ask().with("prompt", "login").target());
     let other = Form::find(&page.text(), "/login/choose").unwrap().fill("choice", "other");
-    let page = browser.submit(&other);
+    let answer = browser.submit(&other);
+    let page = browser.follow(answer);
     let answer = browser.log_in_on(&page, &two.name, &two.password);
     let landed = browser.follow(answer).landed();
     let told = Call::get("/oauth2/userinfo").bearer(&Tokens::of(&app.redeem(&landed["code"])).access);

@@ -99,7 +99,9 @@ fn se_04_where_somebody_is_expected_nobody_new_comes_in() {
         assert!(browser.get("/account").text().contains(&one.name));
         // Once they say that they are somebody else, a new account will do.
         let other = Form::find(&page, "/login/choose").unwrap().fill("choice", "other");
-        let page = browser.clone().submit(&other).text();
+        let mut clone = browser.clone();
+        let answer = clone.submit(&other);
+        let page = clone.follow(answer).text();
         let flow = Form::find(&page, "/login").unwrap().value("flow").to_owned();
         browser.clone().get(&format!("/signup?flow={flow}")).must_be(200);
     }
@@ -132,10 +134,12 @@ fn se_01_a_sign_up_where_somebody_is_signed_in_ends_their_session() {
     // red if app/sign_up.rs, sign_up, gave `before: None` to the session gate.
     let server = sign_up_server();
     let (app, person, name) = (App::trusted(server), Person::add(server), unique("new"));
-    let mut browser = Browser::of(server, &person);
+    // A page that was open when somebody signed in beside it.
+    let mut browser = Browser::new(server);
+    let page = filled(form(&mut browser, "/signup"), &name);
+    browser.sign_in(&person);
     let tokens = app.tokens(&mut browser, &person);
     let mut before = browser.clone();
-    let page = filled(form(&mut browser, "/signup"), &name);
     browser.submit(&page).must_be(303);
     assert_ne!(browser.cookie("sid-"), before.cookie("sid-"));
     assert!(!before.is_signed_in(), "the cookie of before is worth nothing");

@@ -135,7 +135,8 @@ fn a_session_that_makes_way_for_somebody_elses_is_told_to_have_ended() {
         if through_app {
             let page = browser.get(&app.ask().with("prompt", "login").target());
             let other = Form::find(&page.text(), "/login/choose").unwrap().fill("choice", "other");
-            let page = browser.submit(&other);
+            let answer = browser.submit(&other);
+            let page = browser.follow(answer);
             browser.log_in_on(&page, &second.name, &second.password).must_be(303);
         } else {
             browser.sign_in(&second);

@@ -422,7 +422,8 @@ fn oidc_core_3_1_2_1_ui_locales_hold_on_every_page_of_the_way() {
     let mut browser = Browser::of(server, &person);
     let choice = browser.get(&ask.with("prompt", "select_account").target()).must_be(200);
     let other = Form::find(&choice.text(), "/login/choose").unwrap().fill("choice", "other");
-    let page = browser.submit(&other);
+    let answer = browser.submit(&other);
+    let page = browser.follow(answer);
     assert!(page.text().contains("lang=\"de\""), "{}", page.text());
 }
 

@@ -284,8 +284,8 @@ fn a_page_that_was_open_while_its_owner_signed_out_or_in_again_elsewhere_loses_n
     let consent = Form::find(&page.text(), "/consent").unwrap().fill("decision", "allow");
     let out = browser.account_form("/account/signout");
     browser.submit(&out).must_be(303);
-    let page = browser.submit(&consent).must_be(200);
-    let landed = browser.go_through(page, &person).landed();
+    let answer = browser.submit(&consent).must_be(303);
+    let landed = browser.go_through(answer, &person).landed();
     Tokens::of(&app.redeem(&landed["code"]));
 }
 

@@ -24,7 +24,7 @@ fn rfc8414_3_1_an_issuer_with_a_path_has_it_at_the_right_place() {
     assert_eq!(metadata["token_endpoint"], format!("{url}/oauth2/token"));
     get("/id/oauth2/jwks").must_be(200);
     // Where password managers look, which know the host alone.
-    assert_eq!(get("/.well-known/change-password").must_be(303).location(), Some("/id/account#change"));
+    assert_eq!(get("/.well-known/change-password").must_be(303).location(), Some("/id/login?change=1"));
 }
 
 #[test]
