@@ -94,6 +94,24 @@ test("an application whose access is removed has nothing that works, and has to 
   await guest.leave();
 });
 
+test("where a password manager looks leads to the form, signed in or not, and the sign-in page to the account", async () => {
+  const [alice, guest] = await Promise.all([person(), visitor()]);
+  const there = () => {
+    const { pathname, hash } = new URL(guest.page.url());
+    return pathname + hash;
+  };
+  await guest.open("/.well-known/change-password");
+  await guest.inspect();
+  await guest.signIn(alice);
+  assert.equal(there(), "/account#change");
+  await guest.open("/.well-known/change-password");
+  assert.equal(there(), "/account#change");
+  await guest.open("/login");
+  assert.equal(there(), "/account");
+  assert.match(await guest.text("h1"), new RegExp(alice.login));
+  await guest.leave();
+});
+
 test("signing out from the account home", async () => {
   const guest = await home(await person());
   await guest.press(`${form("signout")} button`);

@@ -24,6 +24,14 @@ test("a page that is wrong is found out", async () => {
   await page.close();
 });
 
+test("what was wrong has the focus where no field has it", async () => {
+  const guest = await Visitor.arrive(browser, origin);
+  await show(guest.context);
+  await guest.open("/en/signup_later.html");
+  assert.equal(await guest.page.evaluate(() => document.activeElement.matches(".alert.bad")), true);
+  await guest.leave();
+});
+
 for (const name of pages) {
   test(`sample ${name}`, async () => {
     const guest = await Visitor.arrive(browser, origin);
@@ -41,6 +49,25 @@ for (const name of pages) {
       const narrow = await guest.page.evaluate(() => Math.min(...[...document.querySelectorAll(".who")].map((one) => one.clientWidth), 999));
       assert.ok(narrow >= 80, `who it is has ${narrow} px, at ${width} px and text at ${size}`);
     }
+    await guest.leave();
+  });
+
+  test(`sample ${name} with names from right to left, of pictures and wide, in colours of the person's own`, async () => {
+    const guest = await Visitor.arrive(browser, origin);
+    await show(guest.context);
+    await guest.page.emulateMedia({ forcedColors: "active" });
+    for (const viewport of viewports) {
+      await guest.page.setViewportSize(viewport);
+      await guest.open(`/unruly/${name}.html`);
+      assert.equal(await over(guest.page), 0, `${viewport.width} px`);
+    }
+    // Where backgrounds are the person's, an edge tells what can be pressed or typed into.
+    const bare = await guest.page.evaluate(() => {
+      const controls = [...document.querySelectorAll("main input:not([type=hidden]), main button, main .button")];
+      const shown = controls.filter((one) => one.checkVisibility() && !one.matches(".reveal button"));
+      return shown.filter((one) => getComputedStyle(one).borderTopWidth === "0px").map((one) => one.outerHTML);
+    });
+    assert.deepEqual(bare, []);
     await guest.leave();
   });
 }

@@ -97,6 +97,8 @@ test("Try it walks through a whole sign-in and shows each step", async () => {
   const text = await guest.text();
   for (const shown of ["curl", "id_token", "preferred_username", "/oauth2/jwks", owner.email, server.issuer]) assert.ok(text.includes(shown), shown);
   assert.equal(await guest.page.isVisible("#try-problem"), false);
+  assert.equal(await guest.text("#try-status"), await guest.page.getAttribute("#try-status", "data-done"), "and it is said");
+  assert.equal(await guest.page.evaluate(() => document.activeElement.closest("li")?.id), "step-response");
   assert.equal(await guest.text("#step-claims figcaption >> nth=3"), `${await guest.page.getAttribute("#try-labels", "data-claims")}: ${await guest.page.getAttribute("#try-steps", "data-verified")}`);
   await guest.inspect();
 });

@@ -122,6 +122,21 @@ test("prompt=login names the person and offers another account", async () => {
   await guest.leave();
 });
 
+test("who opens the page for another account once more is still on the way to the application", async () => {
+  // Red where the choice is answered with a page: its address leads nowhere. So it is without JavaScript.
+  for (const javaScriptEnabled of [true, false]) {
+    const [app, alice, bob, guest] = await Promise.all([application(), person(), person("bob"), visitor({ javaScriptEnabled })]);
+    await guest.page.goto(app.signInUrl());
+    await guest.signIn(alice);
+    await guest.press('button[value="other"]');
+    await guest.page.goto(guest.page.url());
+    await guest.signIn(bob);
+    await guest.allow();
+    assert.equal((await app.shown(guest)).value.preferred_username, bob.login);
+    await guest.leave();
+  }
+});
+
 test("prompt=select_account", async () => {
   const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
   await signInAt(app, guest, alice);

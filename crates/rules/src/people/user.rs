@@ -69,6 +69,9 @@ impl std::fmt::Debug for User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile(String);
 
+/// The longest claim, in bytes.
+pub const LONGEST_CLAIM: usize = 1000;
+
 /// Claims that a person or an operator may set (OpenID Connect Core §5.1). Everything else in a token is the
 /// server's own to say.
 pub const SETTABLE: [&str; 14] = [
@@ -113,14 +116,14 @@ impl Profile {
         self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)
     }
     /// With `claim` set to `value`, or removed when `value` is empty. Refused when the claim is not [`SETTABLE`],
-    /// is longer than 1,000 bytes, is [not plain](is_plain) or is not of the form that it has in OpenID Connect Core §5.1.
+    /// is longer than [`LONGEST_CLAIM`], is [not plain](is_plain) or is not of the form that it has in OpenID Connect Core §5.1.
     /// What it is already it may stay.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
             return Err("this claim cannot be set: there are those of OpenID Connect Core 5.1, and email");
         }
         let unfit = "a claim is at most 1,000 bytes of printable text";
-        if value.len() > 1000 || value.chars().any(char::is_control) {
+        if value.len() > LONGEST_CLAIM || value.chars().any(char::is_control) {
             return Err(unfit);
         }
         let mut claims = self.claims();

@@ -22,7 +22,7 @@ pub struct Chrome<'a> {
     pub nonce: &'a str,
     /// The path under which the realm lives, without a trailing slash; empty at the root of a host.
     pub base: &'a str,
-    /// The username of the session's owner, when there is a session.
+    /// The username of the session's owner, on the pages that are theirs: the front page, the account home and those of devices.
     pub signed_in: Option<&'a str>,
 }
 

@@ -30,8 +30,12 @@ pub(super) struct ScopeWords<'a> {
     pub named: bool,
 }
 
+/// The scopes that have words of their own. Who registers a scope may call it `openid.detail`, which is a key of ours and no more.
+const NAMED: [&str; 7] = ["openid", "profile", "email", "address", "phone", "offline_access", "groups"];
+
 pub(super) fn scope_words<'a>(scope: &'a str, t: &Messages) -> ScopeWords<'a> {
-    match t.find(&format!("scope.{scope}")) {
+    let known = NAMED.contains(&scope).then(|| t.find(&format!("scope.{scope}")));
+    match known.flatten() {
         Some(title) => ScopeWords { title, detail: t.find(&format!("scope.{scope}.detail")), named: true },
         None => ScopeWords { title: scope, detail: None, named: false },
     }
@@ -45,11 +49,13 @@ mod tests {
     #[test]
     fn standard_scopes_have_words_and_others_their_name() {
         let german = Messages::of(Language::German);
-        for scope in ["openid", "profile", "email", "address", "phone", "offline_access", "groups"] {
+        for scope in NAMED {
             assert!(scope_words(scope, german).named, "{scope}");
         }
-        let other = scope_words("invoices:read", german);
-        assert!(!other.named);
-        assert_eq!(other.title, "invoices:read");
+        for scope in ["invoices:read", "openid.detail"] {
+            let other = scope_words(scope, german);
+            assert!(!other.named && other.detail.is_none(), "{scope}");
+            assert_eq!(other.title, scope);
+        }
     }
 }

@@ -14,12 +14,19 @@ pub enum Visitor<'a> {
     SignedIn {
         /// The display name, or else the username.
         name: &'a str,
+        /// Whether it is who owns this server.
+        owner: bool,
     },
 }
 
 impl Visitor<'_> {
     fn is_before_setup(&self) -> bool {
         matches!(self, Visitor::BeforeSetup { .. })
+    }
+
+    /// Whether this may be who runs the server, and connects applications.
+    fn may_run_it(&self) -> bool {
+        matches!(self, Visitor::BeforeSetup { .. } | Visitor::SignedIn { owner: true, .. })
     }
 }
 

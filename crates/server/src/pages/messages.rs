@@ -47,6 +47,11 @@ impl Messages {
         format!("{before}{value}{after}")
     }
 
+    /// The same where no markup can keep the direction of `value` to itself, as in a title (UAX #9 §2.4).
+    pub fn isolated(&self, key: &str, name: &str, value: &str) -> String {
+        self.with(key, name, &format!("\u{2068}{value}\u{2069}"))
+    }
+
     /// The text of `key` on either side of `{name}`, for a value that has markup of its own.
     pub fn around(&self, key: &str, name: &str) -> (&'static str, &'static str) {
         let text = self.say(key);

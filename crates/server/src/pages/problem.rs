@@ -1,6 +1,8 @@
 //! What is wrong with what somebody typed: one sentence and one field each.
 
 use super::messages::Messages;
+use rules::login::password::MAX_BYTES;
+use rules::people::user::LONGEST_CLAIM;
 
 /// A mistake in a form, shown in a summary above it and beside its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,12 @@ pub enum Problem {
     EmailTaken,
     /// The e-mail address is verified, and the sign-in too long ago to change it.
     EmailKept,
-    /// A name is longer than can be kept, or has a character that it cannot have.
+    /// A name is longer than can be kept.
+    NameLong {
+        /// Which: its claim, which is its field.
+        field: &'static str,
+    },
+    /// A name has nothing to see in it, or a character that it cannot have.
     Name {
         /// Which: its claim, which is its field.
         field: &'static str,
@@ -29,7 +36,7 @@ pub enum Problem {
         /// The fewest characters allowed.
         minimum: usize,
     },
-    /// The password has more than 1,024 bytes.
+    /// The password has more bytes than are taken.
     PasswordLong,
     /// The password is on the list of common ones.
     PasswordCommon,
@@ -102,7 +109,7 @@ impl Problem {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameForm | Problem::UsernameTaken => Some("username"),
             Problem::Email | Problem::EmailTaken | Problem::EmailKept => Some("email"),
-            Problem::Name { field } => Some(field),
+            Problem::NameLong { field } | Problem::Name { field } => Some(field),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
             | Problem::PasswordLong
@@ -122,10 +129,11 @@ impl Problem {
             Problem::EmailTaken => "problem.email_taken",
             Problem::EmailKept => "problem.email_kept",
             Problem::Name { .. } => "problem.name",
-            Problem::PasswordLong => "problem.password_long",
             Problem::PasswordCommon => "problem.password_common",
             Problem::PasswordPersonal => "problem.password_personal",
             Problem::CurrentPassword => "problem.current_password",
+            Problem::NameLong { .. } => return t.with("problem.name_long", "maximum", &LONGEST_CLAIM.to_string()),
+            Problem::PasswordLong => return t.with("problem.password_long", "maximum", &MAX_BYTES.to_string()),
             Problem::PasswordShort { minimum } => {
                 return t.with("problem.password_short", "minimum", &minimum.to_string());
             }

@@ -26,12 +26,14 @@ pub fn all(language: Language, words: Words) -> Vec<Sample> {
     };
     let stranger = Chrome { signed_in: None, ..chrome };
     let mut pages = sign_in(&stranger, words);
-    pages.extend(entry(&chrome, words));
+    pages.extend(entry(&stranger, words));
     pages.extend(device(&chrome, words));
-    pages.extend(leaving(&chrome, words));
-    pages.extend(errors(&chrome, words));
+    pages.extend(leaving(&stranger, words));
+    pages.extend(errors(&stranger, words));
     pages.extend(account(&chrome, words));
-    pages.extend(home(&chrome, words));
+    pages.extend(home(&stranger, words));
+    let owner = Visitor::SignedIn { name: words("Ada Lovelace"), owner: true };
+    pages.push(sample("home_signed_in", front(owner, words).render(&chrome)));
     pages
 }
 
@@ -103,6 +105,7 @@ fn entry(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("setup_expired", SetupClosedPage { reason: SetupClosed::Expired }.render(c)),
         sample("signup", SignUpPage { problems: &[], client: None, ..sign_up }.render(c)),
         sample("signup_refused", sign_up.render(c)),
+        sample("signup_later", SignUpPage { problems: &sign_up.problems[2..], ..sign_up }.render(c)),
         sample("consent", consent.render(c)),
     ]
 }
@@ -252,15 +255,22 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         applications: &[],
         ..full
     };
-    vec![sample("account", full.render(c)), sample("account_empty", empty.render(c))]
+    let kept = AccountPage { notice: None, problems: &[Problem::EmailKept], ..full };
+    vec![
+        sample("account", full.render(c)),
+        sample("account_empty", empty.render(c)),
+        sample("account_kept", kept.render(c)),
+    ]
+}
+
+fn front(visitor: Visitor<'static>, w: Words) -> HomePage<'static> {
+    HomePage { visitor, issuer: w("http://localhost:8080"), try_it: true }
 }
 
 fn home(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
-    let page = |visitor| HomePage { visitor, issuer: w("http://localhost:8080"), try_it: true }.render(c);
     vec![
-        sample("home_setup", page(Visitor::BeforeSetup { inhabited: true })),
-        sample("home", page(Visitor::SignedOut)),
-        sample("home_signed_in", page(Visitor::SignedIn { name: w("Ada Lovelace") })),
+        sample("home_setup", front(Visitor::BeforeSetup { inhabited: true }, w).render(c)),
+        sample("home", front(Visitor::SignedOut, w).render(c)),
         sample("try", TryPage { issuer: w("http://localhost:8080"), client_id: w("portiere-try") }.render(c)),
     ]
 }

@@ -40,6 +40,45 @@ fn xs_01_no_text_becomes_markup() {
     }
 }
 
+/// A name that people may have: written from right to left, with a picture of several characters, and wide.
+const UNRULY: &str = "\u{5d0}\u{5d3}\u{5d4} (\u{1f469}\u{200d}\u{1f467}) WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW";
+
+/// Puts it in the place of every name.
+fn unruly(text: &'static str) -> &'static str {
+    let is_name = ["ada", "Ada Lovelace", "Field Notes", "Living Room TV"].contains(&text);
+    if is_name { UNRULY } else { text }
+}
+
+/// Red without `bdi` in a template, or `isolated` in a title: what stands beside a name that is written from right to left would
+/// turn around with it.
+#[test]
+fn a_name_keeps_its_direction_to_itself() {
+    for page in all(Language::English, unruly) {
+        let mut before = String::new();
+        for part in page.html.split(UNRULY) {
+            let is_attribute = before.rfind('<') > before.rfind('>');
+            let is_apart = before.ends_with("<bdi>") || before.ends_with('\u{2068}');
+            assert!(before.is_empty() || is_attribute || is_apart, "{}: before a name: {before}", page.name);
+            before = part.to_owned();
+        }
+    }
+}
+
+/// Red where the address is described by its mistake alone: what is to be done stands in the hint.
+#[test]
+fn an_address_that_is_kept_says_beside_its_field_how_to_change_it() {
+    let pages = all(Language::English, |text| text);
+    let page = pages.iter().find(|page| page.name == "account_kept").unwrap();
+    assert!(page.html.contains("aria-describedby=\"email-wrong email-kept\""), "{}", page.html);
+}
+
+#[test]
+fn how_to_connect_an_application_is_shown_to_who_may_run_the_server() {
+    for page in all(Language::English, |text| text).iter().filter(|page| page.name.starts_with("home")) {
+        assert_eq!(page.html.contains("portiere client add"), page.name != "home", "{}", page.name);
+    }
+}
+
 #[test]
 fn xs_02_a_script_url_is_never_a_target() {
     let chrome =
@@ -153,7 +192,7 @@ fn every_message_key_in_a_template_exists() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        for call in ["say(\"", "with(\"", "around(\""] {
+        for call in ["say(\"", "with(\"", "isolated(\"", "around(\""] {
             for rest in text.split(call).skip(1) {
                 let key = rest.split('"').next().unwrap();
                 assert!(english.find(key).is_some(), "{}: {key}", path.display());
@@ -215,5 +254,10 @@ fn sample_pages_can_be_written() {
         for page in all(language, |text| text) {
             std::fs::write(folder.join(format!("{}.html", page.name)), page.html).unwrap();
         }
+    }
+    let folder = folder.join("unruly");
+    std::fs::create_dir_all(&folder).unwrap();
+    for page in all(Language::English, unruly) {
+        std::fs::write(folder.join(format!("{}.html", page.name)), page.html).unwrap();
     }
 }

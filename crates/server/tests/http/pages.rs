@@ -107,3 +107,34 @@ fn a_password_manager_leads_to_the_form_that_changes_a_password() {
     assert_eq!(browser.get(&way).must_be(303).location(), Some("/account#change"));
     assert!(browser.get("/account").must_be(200).text().contains("id=\"change\""));
 }
+
+#[test]
+fn who_typed_too_much_is_told_how_much_may_be_typed() {
+    // Red where save_profile in http/pages/account.rs has one sentence for all names.
+    let server = sign_up_server();
+    let mut browser = Browser::of(server, &Person::add(server));
+    let profile = browser.account_form("/account/profile");
+    let mut refused = |name: &str| browser.submit(&profile.clone().fill("name", name)).must_be(422).text();
+    assert!(refused(&"n".repeat(1001)).contains("it may have 1000 bytes"));
+    let turned = refused("\u{202e}eman");
+    assert!(turned.contains("turns the direction") && !turned.contains("1000 bytes"), "{turned}");
+    let mut stranger = Browser::new(server);
+    let page = stranger.get("/signup").must_be(200).text();
+    let form = Form::find(&page, "/signup").unwrap().fill("username", &unique("new"));
+    let page = stranger.submit(&form.fill("password", &"kq".repeat(513))).must_be(422).text();
+    assert!(page.contains("it may have 1024 bytes"), "{page}");
+}
+
+#[test]
+fn the_front_page_says_to_its_owner_alone_how_to_connect_an_application() {
+    // Red where home in http/pages/home.rs does not look at the role.
+    let server = Server::leaked(&[]);
+    let (owner, person) = (Person::stranger(), Person::add(server));
+    let says = |browser: &mut Browser| browser.get("/").must_be(200).text().contains("portiere client add");
+    assert!(says(&mut Browser::new(server)), "before set-up");
+    let mut first = Browser::new(server);
+    first.set_up(&owner).must_be(303);
+    assert!(says(&mut first));
+    assert!(!says(&mut Browser::of(server, &person)) && !says(&mut Browser::new(server)));
+    server.kill();
+}

@@ -14,6 +14,7 @@ use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
 use rules::people::User;
+use rules::people::user::LONGEST_CLAIM;
 use rules::time::Time;
 
 /// The claims that the profile form has.
@@ -189,6 +190,9 @@ async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> 
     let problem = match door.site.app.save_profile(&form.session, &ProfileForm { claims: &claims, email }).await? {
         Ok(()) => return Ok(door.done(Notice::ProfileSaved, &form.session)),
         Err(NotSaved::Email(_)) => Problem::Email,
+        Err(NotSaved::Claim(field, _)) if sent(field).is_some_and(|typed| typed.len() > LONGEST_CLAIM) => {
+            Problem::NameLong { field }
+        }
         Err(NotSaved::Claim(field, _)) => Problem::Name { field },
         Err(NotSaved::SignInAgain) => Problem::EmailKept,
         Err(NotSaved::SignedOut) => return Ok(door.sign_in_first()),

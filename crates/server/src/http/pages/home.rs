@@ -8,16 +8,17 @@ use crate::pages::{HomePage, TryPage, Visitor};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
+use rules::people::Role;
 
 /// `GET /`.
 pub async fn home(door: Door, _: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     let (owned, session) = (app.has_owner().await?, app.session(&door.browser()).await?);
-    let name = session.as_ref().map(|(_, user)| user.display_name());
-    let visitor = match (owned, &name) {
+    let known = session.as_ref().map(|(_, user)| (user.display_name(), user.role == Role::Owner));
+    let visitor = match (owned, &known) {
         (false, None) => Visitor::BeforeSetup { inhabited: !app.users("").await?.is_empty() },
         (true, None) => Visitor::SignedOut,
-        (_, Some(name)) => Visitor::SignedIn { name },
+        (_, Some((name, owner))) => Visitor::SignedIn { name, owner: *owner },
     };
     let mut chrome = door.visit.chrome(&door.site, &door.headers, None);
     chrome.signed_in = session.as_ref().map(|(_, user)| user.username.as_str());

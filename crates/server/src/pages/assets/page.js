@@ -34,8 +34,9 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   if (focused) input.setSelectionRange(...caret);
 }
 
-// What has to be typed anew is where the page begins.
-if (document.activeElement === document.body && !document.querySelector("[autofocus]")) document.querySelector("[aria-invalid=true]")?.focus();
+// What has to be typed anew is where the page begins, or else what was wrong.
+const first = document.querySelector("[aria-invalid=true]") ?? document.querySelector(".alert.bad[tabindex]");
+if (document.activeElement === document.body && !document.querySelector("[autofocus]")) first?.focus();
 
 for (const form of document.querySelectorAll("form[data-once]")) {
   const passwords = [...form.querySelectorAll("input[autocomplete$=password]")];

@@ -9,6 +9,7 @@ const issuer = say.issuer;
 const client = say.client;
 const redirect = `${issuer}/try/callback`;
 const kept = "portiere-try";
+const told = document.getElementById("try-status");
 
 const encode = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const decode = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
@@ -18,20 +19,30 @@ const json = (value) => JSON.stringify(value, null, 2);
 const part = (token, n) => JSON.parse(new TextDecoder().decode(decode(token.split(".")[n])));
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** Says something to whoever does not see what changes on the page. */
+function tell(text) {
+  told.textContent = "";
+  told.textContent = text;
+}
+
 function show(step, caption, text) {
   const item = document.getElementById(`step-${step}`);
   item.hidden = false;
   const figure = document.getElementById("try-exchange").content.cloneNode(true).querySelector("figure");
   figure.querySelector("figcaption").textContent = caption;
-  figure.querySelector("code").textContent = text;
+  const code = figure.querySelector("code");
+  code.textContent = text;
   const copy = figure.querySelector("button");
   copy.setAttribute("aria-label", `${say.copy}: ${caption}`);
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(text);
-    const status = document.getElementById("try-status");
-    status.textContent = "";
-    status.textContent = status.dataset.copied;
-    copy.textContent = status.dataset.copied;
+    // A browser may refuse it, and has no clipboard for a page that came over plain HTTP from elsewhere.
+    const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    tell(copied ? told.dataset.copied : told.dataset.refused);
+    if (!copied) {
+      getSelection().selectAllChildren(code);
+      return;
+    }
+    copy.textContent = told.dataset.copied;
     setTimeout(() => { copy.textContent = say.copy; }, 2000);
   });
   item.querySelector(".out").append(figure);
@@ -135,6 +146,10 @@ async function finish(server, query) {
   history.replaceState(null, "", location.pathname);
   show("response", label.response, [...query].map(([name, value]) => `${name}=${value}`).join("\n"));
   document.getElementById("step-end").hidden = false;
+  // What is new begins here, for whoever reads on from where the focus is.
+  const begins = document.querySelector("#step-response h2");
+  begins.tabIndex = -1;
+  begins.focus();
   if (!mine) throw new Error(say.expired);
   if (query.get("state") !== mine.state || query.get("iss") !== issuer) throw new Error(say.mismatch);
   if (!query.has("code")) throw new Error(say.failed);
@@ -142,6 +157,7 @@ async function finish(server, query) {
   document.getElementById("try-hint").value = tokens.id_token;
   await claims(server, tokens, mine);
   await userinfo(server, tokens);
+  tell(told.dataset.done);
 }
 
 async function walk() {
