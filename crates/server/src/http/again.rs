@@ -16,13 +16,14 @@ use rules::oauth::params::Params;
 pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
 
 /// What the forms that have no page of their own for this carry along, out of sight. No password is among them.
-const KEPT: [&str; 16] = [
+const KEPT: [&str; 17] = [
     "flow",
     "csrf",
     "choice",
     "decision",
     "user_code",
     "id",
+    "session",
     "client_id",
     "name",
     "given_name",
@@ -52,13 +53,18 @@ impl Door {
     pub fn once_more(&self, again: Again, refusal: &Refusal) -> Option<Response> {
         let setback = refusal.setback(&self.site)?;
         extract::own_form(&self.site, &self.headers).ok()?;
-        if !extract::is_form(&self.headers) {
-            return None;
-        }
-        let sent = Params::parse(extract::pairs(self.sent()?).ok()?).ok()?;
+        let sent = self.sent_once()?;
         let mut response = again(self, &sent, setback)?;
         refusal.tell_on(&mut response, &self.site, &self.visit);
         Some(response)
+    }
+
+    /// What a form sent, for showing it once more.
+    pub fn sent_once(&self) -> Option<Params> {
+        if !extract::is_form(&self.headers) {
+            return None;
+        }
+        Params::parse(extract::pairs(self.sent()?).ok()?).ok()
     }
 
     /// The flow that a form carries on, and the page that it came from, as far as it is known without the database.

@@ -8,6 +8,7 @@ use rules::time::Time;
 
 /// `/account`, with the forms (each with `csrf`):
 /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, and each with `_shown`, as it was when the page was made;
+/// `session`;
 /// `POST /account/password`: `current`, `new`;
 /// `POST /account/sessions/revoke`: `id`; `POST /account/sessions/revoke-others`;
 /// `POST /account/applications/revoke`: `client_id`; `POST /account/signout`.
@@ -15,6 +16,8 @@ use rules::time::Time;
 pub struct AccountPage<'a> {
     /// The CSRF token, bound to the session.
     pub csrf: &'a str,
+    /// The session's id.
+    pub session: &'a str,
     /// What was just done.
     pub notice: Option<Notice>,
     /// What was wrong with the form that was just sent.

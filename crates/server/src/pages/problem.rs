@@ -44,6 +44,8 @@ pub enum Problem {
     PasswordPersonal,
     /// The current password, asked for before a change, is wrong.
     CurrentPassword,
+    /// The page was older than the session: something was changed in another window. Nothing was done.
+    Elsewhere,
     /// Too many attempts; they count again after a while.
     Throttled {
         /// Whole seconds to wait.
@@ -115,7 +117,7 @@ impl Problem {
             | Problem::PasswordLong
             | Problem::PasswordCommon
             | Problem::PasswordPersonal => Some("password"),
-            Problem::Throttled { .. } | Problem::Busy { .. } => None,
+            Problem::Elsewhere | Problem::Throttled { .. } | Problem::Busy { .. } => None,
         }
     }
 
@@ -132,6 +134,7 @@ impl Problem {
             Problem::PasswordCommon => "problem.password_common",
             Problem::PasswordPersonal => "problem.password_personal",
             Problem::CurrentPassword => "problem.current_password",
+            Problem::Elsewhere => "problem.elsewhere",
             Problem::NameLong { .. } => return t.with("problem.name_long", "maximum", &LONGEST_CLAIM.to_string()),
             Problem::PasswordLong => return t.with("problem.password_long", "maximum", &MAX_BYTES.to_string()),
             Problem::PasswordShort { minimum } => {

@@ -219,23 +219,14 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         since: ago(minutes),
     };
     let applications = [application("notes", "Field Notes", 90), application("tv", "Living Room TV", 100_000)];
+    let (profile, fields) = ada(w);
     let full = AccountPage {
         csrf: w("Y3NyZg"),
+        session: w("1"),
         notice: Some(Notice::ProfileSaved),
         problems: &[],
-        profile: Profile {
-            username: w("ada"),
-            name: w("Ada Lovelace"),
-            email: w("ada@example.org"),
-            email_verified: true,
-            email_kept: true,
-        },
-        fields: ProfileFields {
-            name: w("Ada Lovelace"),
-            given_name: w("Ada"),
-            family_name: w("Lovelace"),
-            email: w("ada@example.org"),
-        },
+        profile,
+        fields,
         shown: NOTHING,
         minimum_password: 8,
         sessions: &sessions,
@@ -261,6 +252,12 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("account_empty", empty.render(c)),
         sample("account_kept", kept.render(c)),
     ]
+}
+
+fn ada(w: Words) -> (Profile<'static>, ProfileFields<'static>) {
+    let (name, email) = (w("Ada Lovelace"), w("ada@example.org"));
+    let profile = Profile { username: w("ada"), name, email, email_verified: true, email_kept: true };
+    (profile, ProfileFields { name, given_name: w("Ada"), family_name: w("Lovelace"), email })
 }
 
 fn front(visitor: Visitor<'static>, w: Words) -> HomePage<'static> {

@@ -138,3 +138,32 @@ fn the_front_page_says_to_its_owner_alone_how_to_connect_an_application() {
     assert!(!says(&mut Browser::of(server, &person)) && !says(&mut Browser::new(server)));
     server.kill();
 }
+
+#[test]
+fn a_form_that_is_older_than_a_change_in_another_window_does_nothing_and_keeps_what_was_typed() {
+    // Red without out_of_date in http/pages/account.rs, or where it looks at nothing but that somebody is signed in.
+    let server = default_server();
+    let (person, other) = (Person::add(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let profile = browser.account_form("/account/profile").fill("name", "Grace Typed");
+    let password = browser.account_form("/account/password").fill("current", &person.password);
+    let others = browser.account_form("/account/sessions/revoke-others");
+    browser.submit(&others).must_be(303);
+
+    let page = browser.submit(&profile).must_be(422).text();
+    assert!(page.contains("changed in another window"), "{page}");
+    let again = Form::find(&page, "/account/profile").unwrap();
+    assert_eq!(again.value("name"), "Grace Typed");
+    assert_eq!(browser.account_form("/account/profile").value("name"), "", "nothing was saved");
+    browser.submit(&again).must_be(303);
+    assert_eq!(browser.account_form("/account/profile").value("name"), "Grace Typed");
+    browser.submit(&password.fill("new", "teal marble oboe 77")).must_be(422);
+    browser.submit(&others).must_be(422);
+    Browser::of(server, &person);
+
+    // What says nothing of where it comes from is not shown: only our pages have the token.
+    browser.send(profile.call()).must_be(403);
+    browser.sign_in(&other);
+    let page = browser.submit(&profile).must_be(422).text();
+    assert!(!page.contains("Grace Typed"), "it was typed for somebody else: {page}");
+}

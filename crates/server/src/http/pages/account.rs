@@ -10,6 +10,7 @@ use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, Profil
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
+use hyper::header::ORIGIN;
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
 use rules::oauth::params::Params;
@@ -79,6 +80,7 @@ impl Door {
         let csrf = app.csrf(session);
         let view = AccountPage {
             csrf: &csrf,
+            session: session.id.as_str(),
             notice: said.notice,
             problems: said.problems,
             profile: Profile {
@@ -104,6 +106,24 @@ impl Door {
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
         Ok(reply::form(Setback::of(said.problems), &self.visit, view.render(&chrome), Forms::Stay))
+    }
+
+    /// A form of a page that is older than the session as it is now, since something was changed in another window, does nothing:
+    /// the page comes once more. What was typed is in it where that page was of the same session, and the browser says that it was
+    /// ours (CS-01).
+    async fn out_of_date(&self, why: Refusal) -> Result<Response, Refusal> {
+        if !matches!(why, Refusal::Stale(None)) || !self.headers.contains_key(ORIGIN) {
+            return Err(why);
+        }
+        let Some((session, user)) = self.site.app.session(&self.browser()).await? else {
+            return Ok(self.sign_in_first());
+        };
+        let sent = self.sent_once();
+        let typed = sent.as_ref().filter(|sent| sent.get("session") == Some(session.id.as_str()));
+        let said = Said { notice: None, problems: &[Problem::Elsewhere], typed };
+        let mut response = self.account((&session, &user), said).await?;
+        why.tell_on(&mut response, &self.site, &self.visit);
+        Ok(response)
     }
 
     fn sign_in_first(&self) -> Response {
@@ -139,17 +159,18 @@ macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident => $act:ident;)+) => {$(
         $(#[$doc])*
         pub async fn $name(door: Door, body: Body) -> Result<Response, Refusal> {
-            match door.own_form(body).await? {
-                Some(form) => $act(&door, &form).await,
-                None => Ok(door.sign_in_first()),
+            match door.own_form(body).await {
+                Ok(Some(form)) => $act(&door, &form).await,
+                Ok(None) => Ok(door.sign_in_first()),
+                Err(why) => door.out_of_date(why).await,
             }
         }
     )+};
 }
 
 forms! {
-    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`; `email_shown`, the address that the form had
-    /// when it was shown. What is not sent stays as it is.
+    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`; each with `_shown`, what the form had when it was
+    /// shown; `session`, whose it was. What is not sent stays as it is.
     profile => save_profile;
     /// `POST /account/sessions/revoke`: `id`.
     end_session => end_one;
@@ -173,9 +194,10 @@ pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
 
 /// `POST /account/password`: `current`, `new`. The place comes first, before the database is asked whose session it is.
 pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
-    let change = async || match door.own_form(body).await? {
-        Some(form) => change_password(&door, &form).await,
-        None => Ok(door.sign_in_first()),
+    let change = async || match door.own_form(body).await {
+        Ok(Some(form)) => change_password(&door, &form).await,
+        Ok(None) => Ok(door.sign_in_first()),
+        Err(why) => door.out_of_date(why).await,
     };
     door.in_place_for_password(change).await
 }
