@@ -55,6 +55,8 @@ pub struct SignIn {
     pub login: String,
     /// That it has to be the one who is signed in already.
     pub again: bool,
+    /// Who is signed in already, where it may be anybody: whoever signs in takes their place.
+    pub already: Option<String>,
 }
 
 /// What a page about a signed-in person shows.
@@ -290,6 +292,7 @@ impl App {
                     device: false,
                     login,
                     again: known.is_some(),
+                    already: None,
                 };
                 Ok(if step == Step::SignUp { Outcome::SignUp(Box::new(page)) } else { Outcome::SignIn(Box::new(page)) })
             }

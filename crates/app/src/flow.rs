@@ -135,6 +135,7 @@ impl App {
             device: matches!(flow.to, To::Place(Place::Device(_))),
             login,
             again,
+            already: None,
         })
     }
 

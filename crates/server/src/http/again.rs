@@ -78,6 +78,7 @@ impl Door {
             // Where somebody is expected, it is only shown: whose password is asked for is in the flow.
             login: sent.get("login").unwrap_or("").to_owned(),
             again: flow.expects.is_some(),
+            already: None,
         };
         Some((flow, page))
     }

@@ -48,6 +48,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         device: false,
         login: "",
         again: false,
+        already: None,
         problem: None,
         sign_up: Some(w("/signup?flow=Zmxvdw")),
     };
@@ -57,6 +58,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let busy = LoginPage { problem: Some(LoginProblem::Busy { seconds: 1, away: false }), ..typed };
     let again = LoginPage { again: true, ..typed };
     let own = LoginPage { client: None, sign_up: None, ..login };
+    let already = LoginPage { already: Some(w("ada")), ..own };
     let device = LoginPage { device: true, ..own };
     let choice = AccountChoicePage {
         flow: w("Zmxvdw"),
@@ -71,6 +73,7 @@ fn sign_in(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("login_busy", busy.render(c)),
         sample("login_again", again.render(c)),
         sample("login_own", own.render(c)),
+        sample("login_already", already.render(c)),
         sample("login_device", device.render(c)),
         sample("choose", choice.render(c)),
     ]
@@ -86,6 +89,7 @@ fn entry(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         client: Some(w("Field Notes")),
         username: w("ada"),
         email: w("ada@example.org"),
+        already: None,
         minimum_password: 8,
         problems: &[Problem::UsernameTaken, Problem::PasswordCommon, Problem::Busy { seconds: 2, away: false }],
         sign_in: Some(w("/login?flow=Zmxvdw")),

@@ -58,6 +58,8 @@ pub struct LoginPage<'a> {
     pub login: &'a str,
     /// `login` cannot be changed: the same person has to prove again who it is (prompt=login, id_token_hint).
     pub again: bool,
+    /// Who is signed in already, where it may be anybody.
+    pub already: Option<&'a str>,
     /// What was wrong with the last attempt.
     pub problem: Option<LoginProblem>,
     /// Where to make an account, when people may: a path within the realm's base, query included.
@@ -94,6 +96,8 @@ pub struct SignUpPage<'a> {
     pub username: &'a str,
     /// The e-mail address as typed before.
     pub email: &'a str,
+    /// Who is signed in already.
+    pub already: Option<&'a str>,
     /// The fewest characters of a password.
     pub minimum_password: usize,
     /// What was wrong with the last attempt.

@@ -216,6 +216,7 @@ fn a_realm_under_a_path_keeps_its_links_there() {
         device: false,
         login: "",
         again: false,
+        already: Some("ada"),
         problem: None,
         sign_up: Some("/signup"),
     };

@@ -95,6 +95,7 @@ impl Door {
             device: page.device,
             login: &page.login,
             again: page.again,
+            already: page.already.as_deref(),
             problem,
             sign_up: sign_up.as_deref(),
         };
@@ -113,6 +114,7 @@ impl Door {
             client: page.client.as_deref(),
             username: before.username,
             email: before.email,
+            already: page.already.as_deref(),
             minimum_password: self.site.app.realm.settings.password_min,
             problems: before.problems,
             sign_in: Some(&sign_in),

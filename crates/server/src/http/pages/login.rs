@@ -17,26 +17,25 @@ use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
 /// `GET /login[?flow=…]`: without a flow, on the way to the account home, with `change=1` to the form there that changes a password.
-/// Whoever is signed in is there already, and with `again=1` proves once more who they are.
+/// Whoever is signed in is told so, is led to that form at once, and with `again=1` proves once more who they are.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let (app, browser) = (&door.site.app, door.browser());
     app.has_time_for_newcomer(&browser).await?;
-    let flow = match door.flow_text() {
-        Some(text) => app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?,
+    let (flow, already) = match door.flow_text() {
+        Some(text) => (app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?, None),
         None => {
             let place = if door.is_asked_for("change") { Place::Password } else { Place::Account };
             let flow = Flow::new(To::Place(place), app.clock.now());
             match app.session_in_use(&browser).await? {
-                Some((_, user)) if door.is_asked_for("again") => Flow { expects: Some(user.id), ..flow },
-                // Somebody else who signed in here would end their session, and no page would say so.
-                Some(_) => return go_on(&door, &flow, &browser),
-                None => flow,
+                Some((_, user)) if door.is_asked_for("again") => (Flow { expects: Some(user.id), ..flow }, None),
+                Some(_) if door.is_asked_for("change") => return go_on(&door, &flow, &browser),
+                known => (flow, known.map(|(_, user)| user.username)),
             }
         }
     };
     let locales = Door::locales(&flow);
     let page = app.sign_in_page(flow, &browser).await?;
-    Ok(door.sign_in(&page, None, locales.as_deref()))
+    Ok(door.sign_in(&SignIn { already, ..page }, None, locales.as_deref()))
 }
 
 /// `POST /login`: `flow`, `login`, `password`.

@@ -1,11 +1,12 @@
 //! Self sign-up, where the realm allows it.
 
-use super::login::{go_on, signed_in_response};
+use super::login::signed_in_response;
 use super::{Posted, problem};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::oauth::authorize::Before;
 use crate::pages::{Problem, Setback};
+use app::authorize::SignIn;
 use app::flow::{Flow, Place, To};
 use app::sign_up::{NewPerson, NotMade};
 use axum::body::Body;
@@ -20,22 +21,19 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     }
     let browser = door.browser();
     app.has_time_for_newcomer(&browser).await?;
-    let flow = match door.flow_text() {
+    let (flow, already) = match door.flow_text() {
         None => {
             let flow = Flow::new(To::Place(Place::Account), app.clock.now());
-            // As at the sign-in page.
-            if app.session_in_use(&browser).await?.is_some() {
-                return go_on(&door, &flow, &browser);
-            }
-            flow
+            (flow, app.session_in_use(&browser).await?.map(|(_, user)| user.username))
         }
         // Who is expected has an account.
         Some(text) => {
-            app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none()).ok_or_else(|| door.stale(&text))?
+            let flow = app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none());
+            (flow.ok_or_else(|| door.stale(&text))?, None)
         }
     };
     let locales = Door::locales(&flow);
-    let page = app.sign_in_page(flow, &browser).await?;
+    let page = SignIn { already, ..app.sign_in_page(flow, &browser).await? };
     Ok(door.sign_up(&page, &Before::default(), locales.as_deref()))
 }
 

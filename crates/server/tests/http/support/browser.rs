@@ -159,17 +159,10 @@ impl Browser {
         self.log_in_on(&page, &person.name, &person.password).must_be(303)
     }
 
-    /// The sign-in page on the way to the account home; where somebody is signed in, once they said that they are somebody else.
+    /// The sign-in page on the way to the account home.
     #[track_caller]
     pub fn sign_in_page(&mut self) -> Answer {
-        let page = self.get("/login");
-        if page.status != 303 {
-            return page.must_be(200);
-        }
-        let again = self.get("/login?again=1").must_be(200).text();
-        let other = Form::find(&again, "/login/choose").unwrap().fill("choice", "other");
-        let answer = self.submit(&other);
-        self.follow(answer).must_be(200)
+        self.get("/login").must_be(200)
     }
 
     /// Makes the first account by the link that the server left in its folder, and signs its owner in.
