@@ -145,7 +145,6 @@ impl App {
 
     /// Lets another node have what this one does for all. For the end of a node.
     pub async fn retire(&self) {
-        self.take_leave().await;
         if let Err(fault) = self.write_rejections().await {
             tracing::warn!(%fault, "how often somebody was refused lately was not written");
         }
@@ -156,6 +155,7 @@ impl App {
         if let Err(error) = self.engine.commit(leases::give_back(&self.realm.id, &self.node)).await {
             tracing::debug!(?error, "the leases of this node were not given back: they run out");
         }
+        self.take_leave().await;
     }
 
     /// Runs until it is dropped.

@@ -124,6 +124,14 @@ impl App {
         App::made(realm, (gate, Some(Arc::new(ward))), hasher, keyring, clock)
     }
 
+    /// The same, with a name by which people know this node among others.
+    pub fn called(mut self, node: String) -> Self {
+        if let Some(parts) = Arc::get_mut(&mut self.0) {
+            parts.node = node;
+        }
+        self
+    }
+
     fn made(
         realm: Realm,
         (engine, ward): (Arc<dyn Engine>, Option<Arc<Ward>>),

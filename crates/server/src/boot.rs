@@ -112,7 +112,7 @@ impl Instance {
         let realm = Realm { id, issuer, settings: settings(config) };
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let app = match ward(config, &database)? {
-            None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?,
+            None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?.called(node_name()?),
             Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
         };
         // Only a server serves under an address of its own.
@@ -131,6 +131,7 @@ impl Instance {
     /// Commits what waits and lets go of the data folder.
     pub async fn close(self) {
         self.app.hasher.stop().await;
+        self.app.take_leave().await;
         self.let_go();
     }
 

@@ -86,7 +86,7 @@ impl App {
             ));
         }
         if found.lives {
-            return refuse(format!("node {name} lives: stop it first, and wait for half a minute"));
+            return refuse(format!("node {name} lives: stop it first; where it was killed, wait for half a minute"));
         }
         let writes = nodes::let_go(&self.realm.id, &found.node, self.clock.now());
         let told = Event::new(Kind::NodeForgotten, self.clock.now()).detail("node", name);
@@ -156,9 +156,15 @@ impl App {
         nodes.into_iter().find(|node| node.node == self.node).map(|node| node.mark)
     }
 
-    /// A node without a journal has nothing to come back for.
-    pub(crate) async fn take_leave(&self) {
-        if self.ward.is_some() || self.engine.answering().is_none() {
+    /// For the end of a node. One without a journal has nothing to come back for; of one that has one it is known that it stopped.
+    pub async fn take_leave(&self) {
+        if let Some(ward) = &self.ward {
+            if let Err(fault) = self.close_journal(ward).await {
+                tracing::debug!(%fault, "the database does not know that this node has stopped");
+            }
+            return;
+        }
+        if self.engine.answering().is_none() {
             return;
         }
         if let Some(mark) = self.own_mark().await {
@@ -208,10 +214,11 @@ fn shown(
         waited.map(|concerned| concerned.number).max()
     };
     let shown = |node: Node| {
-        // Who is heard lives, whatever its clock says.
+        // Who is heard lives, whatever its clock says, unless that was its last word.
         let (own, ahead) = (node.node == own, skew(&node.node));
         let by_clock = newest.since(node.seen) <= LIVES && is_believable(node.seen, now);
-        Shown { own, lives: by_clock || ahead.is_some(), fence: fence(&node), ahead, node }
+        let lives = (by_clock || ahead.is_some()) && !node.has_stopped();
+        Shown { own, lives, fence: fence(&node), ahead, node }
     };
     // Who is waited for is shown, whatever was said of it.
     nodes.into_iter().map(shown).filter(|shown| shown.node.gone.is_none() || shown.fence.is_some()).collect()
@@ -297,6 +304,9 @@ mod tests {
         // Unless it is heard. Red without `ahead.is_some()`.
         let heard = shown((vec![ahead], &[]), "b", NOW, &|_| Some(1));
         assert_eq!(heard.iter().map(|one| (one.lives, one.ahead)).collect::<Vec<_>>(), [(true, Some(1))]);
+        // Red without `has_stopped`: who stopped a moment ago could not be forgotten.
+        let stopped = shown((vec![node("s", Span::ZERO, Journal::Closed)], &[]), "b", NOW, &|_| Some(1));
+        assert!(!stopped[0].lives);
         let told = |waiting: &[Concerned]| {
             let shown = shown((nodes.clone(), waiting), "b", NOW, &|_| None);
             shown.into_iter().map(|one| (one.node.node, one.own, one.lives, one.fence)).collect::<Vec<_>>()

@@ -106,7 +106,7 @@ impl App {
             }
             None => self.catch_up(ward).await?,
         }
-        self.beat(ward, &answering, (lossy, moved.is_some())).await?;
+        self.beat(ward, &answering, (lossy, moved.is_some()), ward.journal_is(lossy)).await?;
         if lossy {
             // Before anybody is let in: from the first batch on it is in the journal.
             ward.lossy.store(true, SeqCst);
@@ -267,8 +267,25 @@ impl App {
         }
     }
 
+    /// The last word of a node that has a journal: it is not there any more. Said to nobody but the server that was looked at.
+    pub(super) async fn close_journal(&self, ward: &Ward) -> Result<(), Fault> {
+        match ward.gate.inner().answering() {
+            Some(answering) if ward.gate.passes() == Some(answering.generation) => {
+                let lossy = ward.lossy.load(SeqCst);
+                self.beat(ward, &answering, (lossy, false), nodes::Journal::Closed).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Says that this node is there, and remembers what the database knows of it.
-    async fn beat(&self, ward: &Ward, answering: &Answering, (lossy, moved): (bool, bool)) -> Result<(), Fault> {
+    async fn beat(
+        &self,
+        ward: &Ward,
+        answering: &Answering,
+        (lossy, moved): (bool, bool),
+        journal: nodes::Journal,
+    ) -> Result<(), Fault> {
         let memory = ward.journal.memory();
         let (below, begun) = (&**ward.gate.inner(), self.clock.now());
         let nodes = ask(below, &self.realm.id, nodes::All).await?;
@@ -279,7 +296,7 @@ impl App {
         }
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
         self.mind_double(ward, was, mark);
-        let (now, about) = (self.clock.now(), self.about(answering.durability, ward.journal_is(lossy)));
+        let (now, about) = (self.clock.now(), self.about(answering.durability, journal));
         let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };
         // To the server that was looked at: what is noted below is a word about that one.
         match below.commit_within(answering.generation, vec![nodes::beat(&self.realm.id, &next, was)]).await {

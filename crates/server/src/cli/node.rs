@@ -18,13 +18,13 @@ pub enum Command {
     /// Each says every five seconds that it is there, which version it runs, and what it takes an acknowledgement of the
     /// database to be worth: zero-loss, durable or bounded-loss. Its journal is kept (what ends something is in it before it
     /// is acknowledged), idle (nothing acknowledged can be lost at present), failing (it cannot be written, and the node is
-    /// not ready) or off (store.journal). FENCE is the failover that waits for the node. One that was away for 30 days is
+    /// not ready), off (store.journal) or closed (the node has stopped, as it was told to). FENCE is the failover that waits for the node. One that was away for 30 days is
     /// taken off the list, unless a fence waits for it; one without a journal after an hour.
     List,
     /// No longer count on a node that is gone for good
     ///
-    /// It is taken off the list, and no failover waits for it. Refused for a node that was there in the last half minute, and
-    /// for one that a fence waits for (portiere fence accept-loss). One that is started again after all is a node like any
+    /// It is taken off the list, and no failover waits for it. Refused for a node that was there in the last half minute, unless
+    /// it stopped since, and for one that a fence waits for (portiere fence accept-loss). One that is started again after all is a node like any
     /// other. The decision is written into the audit log.
     #[command(after_long_help = "\
 Examples:
@@ -84,6 +84,7 @@ fn list(nodes: &[Shown]) -> Outcome {
         let state = match (own, lives) {
             (true, _) => "this one",
             (false, true) => "lives",
+            (false, false) if node.has_stopped() => "stopped",
             (false, false) => "away",
         };
         let state = match ahead {

@@ -27,6 +27,11 @@ impl Node {
     pub fn keeps_journal(&self) -> bool {
         self.about.as_ref().is_none_or(|about| about.journal != Journal::Off)
     }
+
+    /// Whether its last word was that it stops.
+    pub fn has_stopped(&self) -> bool {
+        self.about.as_ref().is_some_and(|about| about.journal == Journal::Closed)
+    }
 }
 
 /// What a node says of itself.
@@ -51,11 +56,18 @@ pub enum Journal {
     Failing,
     /// `store.journal = "off"`.
     Off,
+    /// The node has stopped, as it was told to: nothing more comes into it until the node is started again.
+    Closed,
 }
 
 /// Words of the database and of operators.
-const JOURNALS: [(Journal, &str); 4] =
-    [(Journal::Kept, "kept"), (Journal::Idle, "idle"), (Journal::Failing, "failing"), (Journal::Off, "off")];
+const JOURNALS: [(Journal, &str); 5] = [
+    (Journal::Kept, "kept"),
+    (Journal::Idle, "idle"),
+    (Journal::Failing, "failing"),
+    (Journal::Off, "off"),
+    (Journal::Closed, "closed"),
+];
 const CLASSES: [(Durability, &str); 3] =
     [(Durability::ZeroLoss, "zero-loss"), (Durability::DurableNode, "durable"), (Durability::Bounded, "bounded-loss")];
 
