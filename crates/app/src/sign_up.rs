@@ -246,7 +246,7 @@ pub(crate) fn taken(by_name: Option<&User>, by_email: Option<&User>) -> Vec<Prob
 }
 
 /// A username, and an address or nothing; adds what will not do to `problems`.
-fn names((username, email): (&str, &str), problems: &mut Vec<Problem>) -> Option<(Username, Option<Email>)> {
+pub(crate) fn names((username, email): (&str, &str), problems: &mut Vec<Problem>) -> Option<(Username, Option<Email>)> {
     // In the order in which forms have them.
     let username = Username::parse(username).map_err(|why| problems.push(Problem::Username(why))).ok();
     let email = match email.trim() {

@@ -28,7 +28,7 @@ impl App {
 
     /// A page of who is in a group, by id.
     pub async fn group_members(&self, name: &str, after: &str) -> Result<Result<Vec<User>, Refused>, Fault> {
-        let Some(group) = self.group(name).await? else { return Ok(Err(unknown(name))) };
+        let Some(group) = self.find_group(name).await? else { return Ok(Err(unknown(name))) };
         self.ask(InGroup { group: &group.id, after, limit: PAGE }).await.map(Ok)
     }
 
@@ -40,7 +40,7 @@ impl App {
         };
         let name = &*name;
         self.settle(|now, fresh| async move {
-            if self.group(name).await?.is_some() {
+            if self.find_group(name).await?.is_some() {
                 return Ok(Decision::refuse(Refused(format!("a group called {name} exists"))));
             }
             let group = Group { id: GroupId(fresh.name("group")), name: name.to_owned() };
@@ -54,7 +54,7 @@ impl App {
     /// Removes a group, and says which.
     pub async fn remove_group(&self, name: &str) -> Result<Result<Group, Refused>, Fault> {
         self.settle(|now, _| async move {
-            let Some(group) = self.group(name).await? else {
+            let Some(group) = self.find_group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
             let event = Event::new(Kind::GroupChanged, now).detail("group", &*group.name).detail("what", "removed");
@@ -68,7 +68,7 @@ impl App {
     /// written down again.
     pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<bool, Refused>, Fault> {
         self.settle(|now, _| async move {
-            let Some(group) = self.group(name).await? else {
+            let Some(group) = self.find_group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
             };
             if self.ask(ById(&user.id)).await?.is_none() {
@@ -87,7 +87,7 @@ impl App {
     }
 
     /// The group of that name; those that programs of before made are called as they were typed then.
-    async fn group(&self, name: &str) -> Result<Option<Group>, Fault> {
+    pub async fn find_group(&self, name: &str) -> Result<Option<Group>, Fault> {
         if name.is_ascii() {
             return self.ask(ByName(name)).await;
         }

@@ -3,7 +3,7 @@
 use super::Refused;
 use crate::account::everything_else;
 use crate::browser::Browser;
-use crate::sign_up::{Judged, NewPerson, Problem, taken};
+use crate::sign_up::{Judged, NewPerson, Problem, names, taken};
 use crate::{App, Fault, entropy};
 use hasher::Stored;
 use hasher::import::{self, Imported};
@@ -89,6 +89,23 @@ impl App {
                 one.username, other.id, one.username, other.id
             ))),
             (one, other) => Ok(one.or(other)),
+        })
+    }
+
+    /// Whoever has that username already. Names that will not do for a new account are refused as they are there, and so is an
+    /// address with which somebody else signs in.
+    pub async fn user_called(&self, username: &str, email: &str) -> Result<Result<Option<User>, Refused>, Fault> {
+        let mut problems = Vec::new();
+        let names = names((username, email), &mut problems);
+        let Some((name, email)) = names.filter(|_| problems.is_empty()) else {
+            return Ok(Err(refused(problems)));
+        };
+        let asked = (ByLogin(Some(name.key())), ByLogin(email.as_ref().map(Email::key)));
+        let (user, by_email) = self.ask(asked).await?;
+        let somebody_else = by_email.filter(|other| user.as_ref().is_none_or(|user| user.id != other.id));
+        Ok(match somebody_else {
+            Some(_) => Err(refused(vec![Problem::EmailTaken])),
+            None => Ok(user),
         })
     }
 

@@ -1,5 +1,6 @@
 //! Applications. For programs they are shown with the field names of RFC 7591 and OpenID Connect Registration 1.0.
 
+use super::absent;
 use super::change::Set;
 use super::input::{self, Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
@@ -7,7 +8,8 @@ use super::registration::Add;
 use super::text::{Table, facts, yes};
 use crate::http::try_it;
 use app::App;
-use app::admin::clients::PAGE;
+use app::admin::Refused;
+use app::admin::clients::{ClientSecret, PAGE};
 use clap::{Args, Subcommand};
 use rules::Secret;
 use rules::id::ClientId;
@@ -38,7 +40,10 @@ Examples:
     portiere client add --id api --name API --resource-server --resource https://api.example.com
 
   A television:
-    portiere client add --id tv --name TV --public --grant device_code --grant refresh_token")]
+    portiere client add --id tv --name TV --public --grant device_code --grant refresh_token
+
+  From a script that may run again:
+    portiere client add --if-absent --id shop --redirect-uri https://shop.example.com/callback --secret-stdin < shop.secret")]
     Add(Box<Add>),
     /// List applications
     List(List),
@@ -151,13 +156,32 @@ impl Command {
 }
 
 async fn add_client(app: &App, add: Add) -> Reply {
+    let (if_absent, only_looks) = (add.if_absent, add.only_looks());
     let (client, secret) = add.client();
     if client.id.as_str() == try_it::CLIENT_ID {
         return Err(Failure::Failed(format!("the client id {} is that of Try it: choose another one", client.id)));
     }
-    let (client, made) = app.add_client(client, secret).await??;
-    let text = format!("client {} added\n{}", client.id, credentials(app, &client, made.as_ref()));
-    Ok(Outcome::new(text, metadata(&client, made.as_ref())))
+    let id = client.id.clone();
+    let wanted = if_absent.then_some(&id);
+    if only_looks {
+        return Ok(there(app, wanted).await?.unwrap_or_else(absent::nothing));
+    }
+    absent::or_make(|| there(app, wanted), made(app, client, secret)).await
+}
+
+/// The client of that id, where one that is there already will do.
+async fn there(app: &App, id: Option<&ClientId>) -> Result<Option<Outcome>, Failure> {
+    let Some(id) = id else { return Ok(None) };
+    let found = app.find_client(id).await?;
+    Ok(found.map(|client| absent::there("client", client.id.as_str(), metadata(&client, None))))
+}
+
+async fn made(app: &App, client: Client, secret: ClientSecret) -> Result<Result<Outcome, Refused>, Failure> {
+    let added = app.add_client(client, secret).await?;
+    Ok(added.map(|(client, made)| {
+        let text = format!("client {} added\n{}", client.id, credentials(app, &client, made.as_ref()));
+        Outcome::new(text, metadata(&client, made.as_ref()))
+    }))
 }
 
 async fn set_client(app: &App, set: Set) -> Reply {

@@ -1,9 +1,11 @@
 //! Groups of people: their names are the `groups` claim.
 
-use super::outcome::{Outcome, Reply};
+use super::absent;
+use super::outcome::{Failure, Outcome, Reply};
 use super::text::Table;
 use super::user;
 use app::App;
+use app::admin::Refused;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,6 +41,10 @@ Examples:
 pub struct NewGroup {
     /// The group's name
     pub name: String,
+    /// Where a group of that name is there already, change nothing and end with 0
+    #[arg(long)]
+    #[serde(default)]
+    pub if_absent: bool,
 }
 
 /// A group.
@@ -81,10 +87,7 @@ impl Command {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
-            Command::Add(NewGroup { name }) => {
-                let group = app.add_group(&name).await??;
-                Ok(Outcome::new(format!("group {} added", group.name), told(&group)))
-            }
+            Command::Add(new) => absent::or_make(|| new.there(app), new.made(app)).await,
             Command::List => list(app).await,
             Command::Show(show) => show.execute(app).await,
             Command::Remove(Named { name }) => {
@@ -93,6 +96,22 @@ impl Command {
             }
             Command::Member(member) => member.execute(app).await,
         }
+    }
+}
+
+impl NewGroup {
+    /// The group of that name, where one that is there already will do.
+    async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
+        if !self.if_absent {
+            return Ok(None);
+        }
+        let found = app.find_group(&self.name).await?;
+        Ok(found.map(|group| absent::there("group", &group.name, told(&group))))
+    }
+
+    async fn made(&self, app: &App) -> Result<Result<Outcome, Refused>, Failure> {
+        let added = app.add_group(&self.name).await?;
+        Ok(added.map(|group| Outcome::new(format!("group {} added", group.name), told(&group))))
     }
 }
 

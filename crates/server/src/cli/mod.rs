@@ -5,6 +5,7 @@
 //! standard input and files, and carried out on an [`App`](app::App): in the running server, which it reaches over the
 //! [control socket](crate::control), or right here where no server runs. What it does is `app`'s to know.
 
+mod absent;
 mod audit;
 mod change;
 mod client;
@@ -168,13 +169,8 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let config = quiet(global)?;
     let runtime = runtime()?;
     // Nobody is asked for what is of no use.
-    if let Some(first) = request.supposes() {
-        let mut reach = Reach::new(&config);
-        runtime.block_on(async {
-            let supposed = reach.ask(&first).await;
-            reach.close().await;
-            supposed
-        })?;
+    if let Some(answer) = runtime.block_on(supposed(&config, &request))? {
+        return Ok(show(global, &answer));
     }
     request.complete(&mut Input::of_process())?;
     let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -218,6 +214,15 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
         reach.close().await;
         shown.map(written)
     })
+}
+
+/// Has what `request` supposes carried out, where it supposes anything: whether that is the answer.
+async fn supposed(config: &Config, request: &Request) -> Result<Option<Outcome>, Failure> {
+    let Some(first) = request.supposes() else { return Ok(None) };
+    let mut reach = Reach::new(config);
+    let found = reach.ask(&first).await;
+    reach.close().await;
+    Ok(Some(found?).filter(absent::is_there))
 }
 
 /// How far a long answer is, on a terminal: one line that is written again and again.

@@ -92,6 +92,11 @@ pub struct Add {
     /// Accept the token endpoint, too, as the audience of its assertions (private_key_jwt)
     #[arg(long)]
     pub assertion_aud_endpoint: bool,
+    /// Where a client of that id is there already, change nothing and end with 0, whatever it registered; its secret is not
+    /// shown
+    #[arg(long)]
+    #[serde(default)]
+    pub if_absent: bool,
     /// The secret, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]
@@ -193,6 +198,11 @@ impl Add {
             self.secret = Some(input.secret(wanted)?);
         }
         Ok(())
+    }
+
+    /// Whether the secret that is to be given was not read: who is asked for it depends on whether the client is there.
+    pub fn only_looks(&self) -> bool {
+        self.if_absent && self.secret_stdin && self.secret.is_none()
     }
 
     /// The application, and where its secret comes from.

@@ -125,6 +125,9 @@ impl Request {
             Request::User(user::Command::SetPassword(set)) => {
                 Some(Request::User(user::Command::Show(user::Named { name: set.name.clone() })))
             }
+            // As it was typed, without what would be read: it only looks, then.
+            Request::User(user::Command::Add(add)) if add.if_absent => Some(self.clone()),
+            Request::Client(client::Command::Add(add)) if add.if_absent && add.secret_stdin => Some(self.clone()),
             _ => None,
         }
     }
@@ -247,7 +250,8 @@ const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
 async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
     let owner = matches!(&command, user::Command::Add(add) if add.role == Role::Owner);
     let reply = command.execute(app).await;
-    if owner && reply.is_ok() {
+    // Who is there already may be no owner.
+    if owner && reply.as_ref().is_ok_and(|told| told.json["role"] == Role::Owner.name()) {
         LinkFile::of(place.data).remove();
     }
     reply

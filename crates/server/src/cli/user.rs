@@ -1,10 +1,12 @@
 //! People.
 
+use super::absent;
 use super::input::{self, Input, Wanted};
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
 use app::App;
+use app::admin::Refused;
 use app::admin::hashes::{HashKind, UNREADABLE};
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
@@ -27,7 +29,8 @@ pub enum Command {
 Examples:
   portiere user add ada --email ada@example.com
   openssl rand -hex 10 | tee /dev/stderr | portiere user add ada --email ada@example.com --role owner --password-stdin
-  printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin")]
+  printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin
+  portiere user add --if-absent ada --email ada@example.com --password-stdin < ada.password")]
     Add(Add),
     /// List accounts
     List(List),
@@ -86,6 +89,11 @@ pub struct Add {
     /// the guide's page on passwords
     #[arg(long, conflicts_with = "password_stdin")]
     pub password_hash_stdin: bool,
+    /// Where somebody has that username already, change nothing, read no password and end with 0, whatever their role and
+    /// their e-mail address; one with which somebody else signs in is refused all the same
+    #[arg(long)]
+    #[serde(default)]
+    pub if_absent: bool,
     /// The password or its hash, once it was read.
     #[arg(skip)]
     #[serde(with = "input")]
@@ -217,14 +225,38 @@ impl Command {
 
 impl Add {
     async fn execute(self, app: &App) -> Reply {
-        let email = self.email.unwrap_or_default();
-        let secret = reveal(&self.password);
-        let user = if self.password_hash_stdin {
-            app.import_user((&self.name, &email), secret, self.role).await??
+        // Who is asked for a password depends on whether they are there.
+        if self.if_absent && self.password.is_none() {
+            return Ok(self.there(app).await?.unwrap_or_else(absent::nothing));
+        }
+        absent::or_make(|| self.there(app), self.made(app)).await
+    }
+
+    /// Whoever has that username, where one who is there already will do.
+    async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
+        if !self.if_absent {
+            return Ok(None);
+        }
+        let Some(user) = app.user_called(&self.name, self.email()).await?? else { return Ok(None) };
+        let groups = app.groups_of(&user).await?;
+        Ok(Some(absent::there("user", &user.username, whole(&user, &groups))))
+    }
+
+    async fn made(&self, app: &App) -> Result<Result<Outcome, Refused>, Failure> {
+        let (email, secret) = (self.email(), reveal(&self.password));
+        let added = if self.password_hash_stdin {
+            app.import_user((&self.name, email), secret, self.role).await?
         } else {
-            app.add_user(&NewPerson::new(&self.name, &email, secret.as_bytes()), self.role).await??
+            app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role).await?
         };
-        Ok(Outcome::new(format!("user {} added with id {}", user.username, user.id), account(&user)))
+        // Nobody could put them into a group yet.
+        let told =
+            |user: User| Outcome::new(format!("user {} added with id {}", user.username, user.id), whole(&user, &[]));
+        Ok(added.map(told))
+    }
+
+    fn email(&self) -> &str {
+        self.email.as_deref().unwrap_or_default()
     }
 }
 
@@ -329,10 +361,7 @@ async fn show(app: &App, user: &User) -> Reply {
         ("disabled", user.disabled_at.map(when).unwrap_or_default()),
     ];
     lines.extend(claims.iter().map(|(name, value)| (name.as_str(), word(value))));
-    let mut shown = account(user);
-    shown["groups"] = json!(groups);
-    shown["claims"] = json!(claims);
-    Ok(Outcome::new(facts(&lines), shown))
+    Ok(Outcome::new(facts(&lines), whole(user, &groups)))
 }
 
 fn state(user: &User) -> &'static str {
@@ -352,6 +381,14 @@ pub fn account(user: &User) -> Value {
         "created_at": iso(user.created),
         "updated_at": iso(user.updated),
     })
+}
+
+/// An account with its groups and claims, for programs.
+fn whole(user: &User, groups: &[String]) -> Value {
+    let mut told = account(user);
+    told["groups"] = json!(groups);
+    told["claims"] = json!(user.profile.claims());
+    told
 }
 
 fn reveal(password: &Option<Secret>) -> &str {

@@ -62,6 +62,35 @@ fn a_secret_that_is_written_nowhere_is_said_to_be_lost_and_how_to_have_another()
 }
 
 #[test]
+fn a_command_that_is_run_again_finds_what_it_made_and_reads_nothing() {
+    // red without `supposed` in cli/mod.rs: password and secret would be wanted for nothing.
+    let server = default_server();
+    let (name, id) = (unique("again"), unique("again"));
+    let secret = "0123456789abcdef0123456789abcdef";
+    let user = ["user", "add", &name, "--if-absent", "--json", "--password-stdin"];
+    let uri = "https://a.test/cb";
+    let client = ["client", "add", "--id", &id, "--redirect-uri", uri, "--if-absent", "--json", "--secret-stdin"];
+    for (line, input) in [(&user[..], "gorse violet anvil 41"), (&client[..], secret)] {
+        assert_eq!(server.command(line, "").code, 2, "what is not there needs it: {line:?}");
+        for (input, created) in [(input, true), ("", false), (input, false)] {
+            let told: serde_json::Value = serde_json::from_str(&server.must(line, input)).unwrap();
+            assert_eq!(told["created"], created, "{line:?}");
+            assert!(!told.to_string().contains(secret));
+        }
+    }
+    let found = server.command(&["user", "add", &name, "--if-absent"], "");
+    let said = format!("user \"{name}\" is there already; nothing was changed\n");
+    assert_eq!((found.code, found.out, found.err), (0, said, String::new()));
+
+    let folder = tempfile::tempdir().unwrap();
+    for (input, created) in [("gorse violet anvil 41", true), ("", false)] {
+        let output = run(folder.path(), &["user", "add", "ada", "--if-absent", "--json", "--password-stdin"], input);
+        let told: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+        assert_eq!((output.code, &told["created"]), (0, &created.into()), "{}", output.err);
+    }
+}
+
+#[test]
 fn a_file_that_is_named_and_cannot_be_read_is_wrong_use() {
     // red with Failed for it in cli/audit/verify.rs (1 says that the log is wrong), cli/moving/mod.rs or cli/restore.rs.
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
 //! Every request, once on the database itself and once through the control socket of whoever holds it.
 
+use super::absent::again;
 use super::*;
 use crate::control;
 use serde_json::{Value, json};
@@ -34,6 +35,7 @@ here_and_there!(people_are_managed, people);
 here_and_there!(applications_are_managed, applications);
 here_and_there!(what_an_application_registered_is_changed, changes);
 here_and_there!(groups_are_managed, groups);
+here_and_there!(what_is_there_already_is_found_and_left, again);
 here_and_there!(hashes_are_counted, hashes);
 here_and_there!(keys_are_managed, keys);
 here_and_there!(events_are_listed, events);

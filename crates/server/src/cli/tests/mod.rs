@@ -1,5 +1,6 @@
 //! The command line, on real data folders.
 
+mod absent;
 mod chain;
 mod execute;
 mod lines;

@@ -1,0 +1,80 @@
+//! `--if-absent`: what is there already is left as it is, so that a command can be run again.
+
+use super::outcome::{Failure, Outcome, Reply};
+use super::text::harmless;
+use app::admin::Refused;
+use serde_json::{Value, json};
+
+/// Makes something unless `look` finds it: before, and again where `make` was refused, since somebody else may have made it
+/// meanwhile. After a fault nobody looks: what is found then may have been made here, with a secret that nobody saw.
+pub async fn or_make<L, M>(look: impl Fn() -> L, make: M) -> Reply
+where
+    L: Future<Output = Result<Option<Outcome>, Failure>>,
+    M: Future<Output = Result<Result<Outcome, Refused>, Failure>>,
+{
+    if let Some(there) = look().await? {
+        return Ok(there);
+    }
+    match make.await? {
+        Ok(made) => Ok(created(made, true)),
+        Err(refused) => look().await?.ok_or_else(|| refused.into()),
+    }
+}
+
+/// What is there already, as `show` has it for programs.
+pub fn there(what: &str, name: &str, shown: Value) -> Outcome {
+    let text = format!("{what} \"{}\" is there already; nothing was changed", harmless(name));
+    created(Outcome::new(text, shown), false)
+}
+
+/// Whether that is the whole answer, and nothing that would have been needed to make it is asked for.
+pub fn is_there(found: &Outcome) -> bool {
+    found.json["created"] == json!(false)
+}
+
+/// A look that found nothing: what is to be made can be asked for.
+pub fn nothing() -> Outcome {
+    Outcome::new("", Value::Null)
+}
+
+fn created(mut outcome: Outcome, is_new: bool) -> Outcome {
+    outcome.json["created"] = json!(is_new);
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// What comes of it where the look after the first one finds something, and how often was looked.
+    async fn raced(made: Result<Result<Outcome, Refused>, Failure>) -> (Reply, u8) {
+        let looks = Cell::new(0);
+        let look = || {
+            looks.set(looks.get() + 1);
+            let found = (looks.get() > 1).then(|| there("group", "staff", json!({ "name": "staff" })));
+            std::future::ready(Ok(found))
+        };
+        let reply = or_make(look, std::future::ready(made)).await;
+        (reply, looks.get())
+    }
+
+    /// Red without the second look in `or_make`: whoever comes second would be told that it failed.
+    #[tokio::test]
+    async fn what_somebody_else_made_meanwhile_is_there_already() {
+        let (reply, looks) = raced(Ok(Err(Refused("a group called staff exists".into())))).await;
+        let told = reply.unwrap();
+        assert_eq!((&*told.text, looks), ("group \"staff\" is there already; nothing was changed", 2));
+        assert_eq!(told.json, json!({ "name": "staff", "created": false }));
+        assert!(is_there(&told) && !is_there(&nothing()));
+    }
+
+    /// Red with a look after every failure: a secret that was made and never shown would be passed over.
+    #[tokio::test]
+    async fn what_may_have_been_made_here_is_not_called_there_already() {
+        let lost = Failure::Failed("nobody knows whether it was done".into());
+        assert_eq!(raced(Err(lost.clone())).await, (Err(lost), 1));
+        let (reply, looks) = raced(Ok(Ok(Outcome::new("added", json!({}))))).await;
+        assert_eq!((reply.unwrap().json, looks), (json!({ "created": true }), 1));
+    }
+}
