@@ -11,6 +11,7 @@ mod options;
 mod public_url;
 mod reader;
 mod render;
+mod service_links;
 mod store_url;
 #[cfg(test)]
 mod tests;
@@ -193,23 +194,26 @@ impl Config {
     }
 }
 
-/// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not.
+/// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not, and one for all that
+/// Kubernetes makes.
 fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
-    let mut warnings = Vec::new();
     let ours = env.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
     let ours = ours.filter(|(name, _)| name != CONFIG_VARIABLE && !OF_COMMANDS.contains(&name.as_str()));
+    let mut unknown = Vec::new();
     for (name, value) in ours {
         match declared().find(|option| variable(option.name) == *name) {
             Some(option) => {
                 reader.give(option, Given { raw: Raw::Word(value.clone()), source: Source::Env, place: name.clone() });
             }
-            None => {
-                let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
-                warnings.push(format!("the environment variable {name} is no option{nearest}"));
-            }
+            None => unknown.push(name.as_str()),
         }
     }
-    warnings
+    let (links, unknown) = service_links::apart(&unknown);
+    let no_option = |name: &str| {
+        let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
+        format!("the environment variable {name} is no option{nearest}")
+    };
+    unknown.into_iter().map(no_option).chain(service_links::warning(&links)).collect()
 }
 
 /// The variables of no option.

@@ -192,6 +192,34 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
 }
 
 #[test]
+fn what_kubernetes_makes_for_a_service_of_our_name_is_one_warning() {
+    // Red without config/service_links.rs: a warning for each.
+    let made = [
+        ("PORTIERE_SERVICE_HOST", "10.0.0.1"),
+        ("PORTIERE_SERVICE_PORT", "8080"),
+        ("PORTIERE_SERVICE_PORT_HTTP", "8080"),
+        ("PORTIERE_PORT", "tcp://10.0.0.1:8080"),
+        ("PORTIERE_PORT_8080_TCP", "tcp://10.0.0.1:8080"),
+        ("PORTIERE_PORT_8080_TCP_PROTO", "tcp"),
+        ("PORTIERE_PORT_8080_TCP_PORT", "8080"),
+        ("PORTIERE_PORT_8080_TCP_ADDR", "10.0.0.1"),
+    ];
+    let warnings = |more: &[(&str, &str)]| Config::load(env(&[&made[..], more].concat())).unwrap().warnings;
+    let told = warnings(&[]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let whole = ["PORTIERE_SERVICE_HOST and 7 like it", "a service named portiere;", "enableServiceLinks: false"];
+    assert!(whole.iter().all(|part| told[0].contains(part)), "{told:?}");
+    let told =
+        warnings(&[("PORTIERE_DB_SERVICE_HOST", "10.0.0.2"), ("PORTIERE_DB_PORT_5432_TCP", "tcp://10.0.0.2:5432")]);
+    assert!(told.len() == 1 && told[0].contains("and 9 like it"), "{told:?}");
+    // What somebody has mistyped is told of by itself, and so is what only looks like a service's.
+    let told = warnings(&[("PORTIERE_STORE_ULR", "x"), ("PORTIERE_PORT_HTTP", "x")]);
+    assert!(told.len() == 3 && told[0].contains("PORTIERE_STORE_ULR is no option"), "{told:?}");
+    let told = Config::load(env(&[("PORTIERE_PORT", "8080")])).unwrap().warnings;
+    assert!(told.len() == 1 && told[0].starts_with("the environment variable PORTIERE_PORT is no option"), "{told:?}");
+}
+
+#[test]
 fn what_is_not_utf_8_is_named_and_never_shown() {
     // Red without `unreadable` in config/mod.rs: the server would start on an empty database.
     use std::os::unix::ffi::OsStringExt;
