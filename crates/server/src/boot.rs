@@ -6,12 +6,13 @@ mod stop;
 mod tests;
 
 use crate::auditing;
-use crate::config::{Config, Journal, PublicUrl};
+use crate::config::{Config, Journal, LogFormat, PublicUrl};
 use crate::control::{self, Control};
 use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
 use crate::journal::Folder;
+use crate::logs;
 use crate::metrics::{self, Desk};
 use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
 use crate::setup_link::{self, LinkFile};
@@ -429,8 +430,8 @@ async fn export(exporter: &mut Option<Exporter>) {
     }
 }
 
-/// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs. Gives the
-/// file that holds the link, where it was left in one.
+/// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs, and in lines
+/// of the log where that is JSON. Gives the file that holds the link, where it was left in one.
 async fn announce(
     config: &Config,
     url: &PublicUrl,
@@ -459,6 +460,10 @@ async fn announce(
         let link = left.as_ref().map(LinkFile::path);
         let told = json!({ "issuer": url.as_str(), "data": folder, "durability": worth.first(), "setup_link": link });
         lines = vec![told.to_string()];
+    }
+    if config.log.format == LogFormat::Json && !json {
+        logs::tell(&lines);
+        return Ok(left);
     }
     let mut out = std::io::stdout().lock();
     lines.iter().for_each(|line| drop(writeln!(out, "{line}")));

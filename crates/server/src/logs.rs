@@ -1,7 +1,7 @@
 //! Log lines: JSON or text, on standard error, written by a thread of their own.
 
 use crate::config::{Config, LogFormat};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
@@ -32,6 +32,33 @@ impl Logs {
             LogFormat::Text => tracing::subscriber::set_global_default(text(config.log.level, writer, color))?,
         }
         Ok(Logs { _writer: guard })
+    }
+}
+
+/// Says a line as the JSON log does, whatever level that has: why a server ends, which may be before it has a log, or after.
+pub fn tell_failure(line: &str) {
+    let to = || Aloud(std::io::stderr());
+    tracing::subscriber::with_default(json(LevelFilter::ERROR, to), || tracing::error!("{line}"));
+}
+
+/// The same of lines that are no failure, on standard output.
+pub fn tell(lines: &[String]) {
+    let to = || Aloud(std::io::stdout());
+    tracing::subscriber::with_default(json(LevelFilter::INFO, to), || {
+        lines.iter().for_each(|line| tracing::info!("{}", line.trim()));
+    });
+}
+
+/// An output at which nobody may be left who reads, which changes nothing.
+struct Aloud<W>(W);
+
+impl<W: Write> Write for Aloud<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        drop(self.0.write_all(bytes).and_then(|()| self.0.flush()));
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

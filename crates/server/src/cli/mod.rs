@@ -70,15 +70,12 @@ pub fn main() -> ExitCode {
 
 fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode, Failure> {
     match command {
-        Command::Serve(serve) => {
-            serve::run(config::load(global.sources(serve.options()))?, global.json, no_core)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Serve(serve) => Ok(host(&global, &serve, no_core)),
         // Of a worker's machine, which has neither a server nor its configuration.
         Command::Request(Request::Verifier(verifier::Command::Enroll(enroll))) => {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
-        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => work(&global, serve, no_core),
+        Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => Ok(work(&global, serve, no_core)),
         Command::Request(Request::Profile(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
@@ -129,13 +126,28 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
     }
 }
 
+/// Serves, until it is told to stop.
+fn host(global: &Global, serve: &serve::Serve, no_core: io::Result<()>) -> ExitCode {
+    let sources = global.sources(serve.options());
+    let format = sources.log_format();
+    ended(format, config::load(sources).and_then(|config| serve::run(config, global.json, no_core)))
+}
+
 /// Hashes for a server elsewhere, until it is told to stop.
-fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> Result<ExitCode, Failure> {
-    let config = config::load(global.sources(Vec::new()))?;
-    let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
-    serve::tell_of_cores(no_core);
-    serve.run()?;
-    Ok(ExitCode::SUCCESS)
+fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> ExitCode {
+    let sources = global.sources(Vec::new());
+    let format = sources.log_format();
+    let served = config::load(sources).and_then(|config| {
+        let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+        serve::tell_of_cores(no_core);
+        serve.run()
+    });
+    ended(format, served)
+}
+
+/// What somebody who has a log comes to, also where it was not begun yet: the end of it says why.
+fn ended(format: LogFormat, served: Result<(), Failure>) -> ExitCode {
+    served.map_or_else(|failure| failure.tell_as(format), |()| ExitCode::SUCCESS)
 }
 
 impl Global {

@@ -2,6 +2,8 @@
 
 use super::text::{harmless, harmless_json};
 use crate::boot::BootError;
+use crate::config::LogFormat;
+use crate::logs;
 use app::Fault;
 use app::admin::Refused;
 use serde::{Deserialize, Serialize};
@@ -86,6 +88,16 @@ impl Failure {
     pub fn tell(&self) -> ExitCode {
         let (Failure::Use(lines) | Failure::Failed(lines)) = self;
         lines.lines().for_each(say);
+        ExitCode::from(self.exit_code())
+    }
+
+    /// Says it as the log of a server does: whoever has that read by a program learns there why it ended.
+    pub fn tell_as(&self, format: LogFormat) -> ExitCode {
+        if format == LogFormat::Text {
+            return self.tell();
+        }
+        let (Failure::Use(lines) | Failure::Failed(lines)) = self;
+        lines.lines().for_each(|line| logs::tell_failure(&harmless(line)));
         ExitCode::from(self.exit_code())
     }
 }

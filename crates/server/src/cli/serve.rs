@@ -3,7 +3,7 @@
 use super::outcome::Failure;
 use super::reach::own;
 use crate::boot;
-use crate::config::Config;
+use crate::config::{Config, LogFormat};
 use crate::logs::Logs;
 use crate::loops::run_out;
 use crate::net::hear_hangups;
@@ -11,7 +11,7 @@ use crate::private::is_empty;
 use crate::profile::RUNTIME;
 use clap::Args;
 use rustix::process::{self, Resource, Rlimit, setrlimit};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
@@ -40,7 +40,7 @@ impl Serve {
 /// Runs the server until it is told to stop. `no_core` is whether core dumps are off.
 pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let runtime = runtime().map_err(|error| failed(&error))?;
+    let runtime = runtime(config.log.format).map_err(|error| failed(&error))?;
     let _heard = {
         // Before anything that takes time: a SIGHUP meanwhile must not be the end, nor a file that may grow no more (ulimit -f).
         let _inside = runtime.enter();
@@ -57,12 +57,13 @@ pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Fa
 
 /// The threads of the network. The runtime panics where the system gives it none, and then waits for those that it got: that would
 /// be a process that lives and does not listen.
-fn runtime() -> io::Result<Runtime> {
+fn runtime(format: LogFormat) -> io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {
-        drop(writeln!(io::stderr(), "portiere: {NO_THREADS}"));
-        std::process::exit(1);
+    std::panic::set_hook(Box::new(move |_| {
+        let failure = Failure::Failed(NO_THREADS.to_owned());
+        failure.tell_as(format);
+        std::process::exit(failure.exit_code().into());
     }));
     let made = Builder::new_multi_thread().worker_threads(threads).thread_name(RUNTIME).enable_all().build();
     std::panic::set_hook(hook);

@@ -69,6 +69,23 @@ impl Sources {
         let file = file.or_else(|| named().map(|(_, value)| PathBuf::from(value)));
         Sources { file, env, flags, unreadable: unreadable(variables()) }
     }
+
+    /// The shape of log lines, also where something else is wrong: that is told in it, too.
+    pub fn log_format(&self) -> LogFormat {
+        self.read().0.take("log.format", || LogFormat::Text, |_: &LogFormat| Ok(()))
+    }
+
+    /// What they give, and what is odd about them.
+    fn read(&self) -> (Reader, Vec<String>) {
+        let mut reader = Reader::default();
+        if let Some(path) = &self.file {
+            file::read(path, &mut reader);
+        }
+        reader.problems.extend(self.unreadable.iter().map(|place| not_utf8(place)));
+        let warnings = read_env(&self.env, &mut reader);
+        read_flags(&self.flags, &mut reader);
+        (reader, warnings)
+    }
 }
 
 /// The process's environment; entries that are not UTF-8 are left out.
@@ -98,13 +115,7 @@ fn check(file: &Path) -> Vec<Problem> {
 impl Config {
     /// Reads file, environment and flags, each overriding the one before. The error is every problem at once.
     pub fn load(sources: Sources) -> Result<Config, Vec<Problem>> {
-        let mut reader = Reader::default();
-        if let Some(path) = &sources.file {
-            file::read(path, &mut reader);
-        }
-        reader.problems.extend(sources.unreadable.iter().map(|place| not_utf8(place)));
-        let warnings = read_env(&sources.env, &mut reader);
-        read_flags(&sources.flags, &mut reader);
+        let (mut reader, warnings) = sources.read();
         let mut config = options::build(&mut reader);
         // What was wrong by itself has the default's value here, about which there is nothing to say.
         let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();

@@ -220,6 +220,13 @@ fn what_kubernetes_makes_for_a_service_of_our_name_is_one_warning() {
 }
 
 #[test]
+fn the_shape_of_the_log_is_known_where_something_else_is_wrong() {
+    let of = |pairs: &[(&str, &str)]| env(pairs).log_format();
+    assert_eq!(of(&[("PORTIERE_LOG_FORMAT", "json"), ("PORTIERE_HASH_THREADS", "-1")]), LogFormat::Json);
+    assert_eq!([of(&[("PORTIERE_LOG_FORMAT", "xml")]), of(&[])], [LogFormat::Text, LogFormat::Text]);
+}
+
+#[test]
 fn what_is_not_utf_8_is_named_and_never_shown() {
     // Red without `unreadable` in config/mod.rs: the server would start on an empty database.
     use std::os::unix::ffi::OsStringExt;

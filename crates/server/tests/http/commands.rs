@@ -1,7 +1,7 @@
 //! Commands as a shell runs them: what is around them goes away, or is not what it should be.
 
 use crate::support::*;
-use std::io::{PipeWriter, pipe};
+use std::io::{BufRead, BufReader, PipeWriter, pipe};
 use std::process::{Command, Stdio};
 
 /// Where nobody reads any more.
@@ -161,6 +161,48 @@ fn a_start_that_only_another_configuration_helps_ends_with_two() {
     }
     let (code, said) = ended(&serve, &[("PORTIERE_STORE_URL", "postgres://u:p@127.0.0.1:1/d")]);
     assert_eq!(code, Some(1), "a database that is away comes back: {said}");
+}
+
+/// Red without `tell_as` in cli/mod.rs, `ended`, or without `log_format` where the configuration itself is wrong; the last without
+/// `logs::tell` in boot.rs, announce.
+#[test]
+fn where_the_log_is_json_whatever_a_server_says_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = |more: &[&str], (name, value): (&str, &str)| {
+        let mut command = Command::new(BINARY);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path().join(name)).args(more);
+        command.env("PORTIERE_LOG_FORMAT", "json").env(name, value).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let read = |line: &str| -> (String, String) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        assert!(line["timestamp"].is_string(), "{line}");
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        (text("level"), text("message"))
+    };
+    let away = ("PORTIERE_STORE_URL", "postgres://u:p@127.0.0.1:1/d");
+    for (more, setting, code, why) in [
+        (&[][..], away, 1, "store.url: "),
+        (&["--json"], away, 1, "store.url: "),
+        (&[], ("PORTIERE_HASH_THREADS", "-1"), 2, "PORTIERE_HASH_THREADS: hash.threads: "),
+        (&["--json"], ("PORTIERE_TLS_CERTIFICATE", "c.pem"), 2, "tls.key: is missing"),
+    ] {
+        let output = serve(more, setting).wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{setting:?}: {said}");
+        let (level, message) = said.lines().map(read).last().unwrap();
+        assert!(level == "ERROR" && message.starts_with(why), "{setting:?}: {said}");
+    }
+    let mut server = serve(&[], ("PORTIERE_LOG_LEVEL", "off"));
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told: Vec<_> = lines.take(2).map(|line| read(&line)).collect();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(told.iter().all(|(level, _)| level == "INFO"), "{told:?}");
+    assert!(
+        told[0].1.starts_with("Portiere runs at http://localhost:") && told[1].1.starts_with("data in "),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -42,7 +42,8 @@ impl Node {
 
     /// What it wrote to standard output since it was started, but for the first line.
     pub fn said(&self) -> String {
-        std::fs::read_to_string(self.folder.join("out")).unwrap_or_default()
+        let said = std::fs::read_to_string(self.folder.join("out")).unwrap_or_default();
+        said.lines().map(|line| message(line) + "\n").collect()
     }
 
     pub fn pid(&self) -> u32 {
@@ -81,7 +82,8 @@ fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> 
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut first = String::new();
     out.read_line(&mut first).unwrap();
-    let Some(issuer) = first.trim().strip_prefix("Portiere runs at ") else {
+    let first = message(first.trim());
+    let Some(issuer) = first.strip_prefix("Portiere runs at ") else {
         child.kill().ok();
         child.wait().ok();
         return Err(std::fs::read_to_string(folder.join("log")).unwrap_or_default());
@@ -90,6 +92,12 @@ fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> 
     let mut said = std::fs::File::create(folder.join("out")).unwrap();
     std::thread::spawn(move || std::io::copy(&mut out, &mut said));
     Ok((child, issuer.to_owned()))
+}
+
+/// What a line says, which is one of text, or of the log as JSON.
+fn message(line: &str) -> String {
+    let read: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    read.and_then(|line| line["message"].as_str().map(str::to_owned)).unwrap_or_else(|| line.to_owned())
 }
 
 /// A shell that waits for the end of this process (its input closes) and then ends the server and takes the folder away.
