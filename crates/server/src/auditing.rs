@@ -1,16 +1,16 @@
 //! The audit log as the configuration has it: its keys, how long it is kept, who it is delivered to.
 
 use crate::boot::BootError;
-use crate::config::Config;
+use crate::config::{Config, SecretFile};
 use crate::loops::panic_of;
 use crate::private::{self, Key as Secret, Unread};
 use app::audit::sink::{Http, Sink, Syslog};
 use app::audit::{Shelf, Stream, Terms};
 use app::{App, Fault};
 use rules::audit::{Key, Keys};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fs, io};
+use std::{fmt::Display, fs, io};
 use store::tables::ALIEN_ROW;
 use tokio::task::JoinSet;
 
@@ -68,6 +68,7 @@ fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
         return Ok(Some(Key::new(secret)));
     }
     let file = config.audit_key_file();
+    let wrong = |why: &dyn Display| BootError::Other(file.wrong("audit.key_file", why));
     match private::read_key(&file) {
         Ok(secret) => Ok(Some(Key::new(secret))),
         Err(Unread::Missing) if begun => Ok(None),
@@ -77,23 +78,19 @@ fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
                 Ok(()) => Ok(Some(Key::new(secret))),
                 // Another one that starts at the same time was faster.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                    let read = private::read_key(&file).map_err(|why| unread(&file, &why))?;
+                    let read = private::read_key(&file).map_err(|why| wrong(&why))?;
                     Ok(Some(Key::new(read)))
                 }
-                Err(error) => Err(unread(&file, &error)),
+                Err(error) => Err(wrong(&error)),
             }
         }
-        Err(why) => Err(unread(&file, &why)),
+        Err(why) => Err(wrong(&why)),
     }
 }
 
-fn old(files: &[std::path::PathBuf]) -> Result<Vec<Key>, BootError> {
-    let read = |file: &std::path::PathBuf| private::read_key(file).map(Key::new).map_err(|why| unread(file, &why));
-    files.iter().map(read).collect()
-}
-
-fn unread(file: &Path, why: &dyn std::fmt::Display) -> BootError {
-    BootError::Other(format!("the audit key {}: {why}", file.display()))
+fn old(files: &[SecretFile]) -> Result<Vec<Key>, BootError> {
+    let wrong = |file: &SecretFile, why: Unread| BootError::Other(file.wrong("audit.old_keys", &why));
+    files.iter().map(|file| private::read_key(file).map(Key::new).map_err(|why| wrong(file, why))).collect()
 }
 
 /// Who the log is delivered to.
@@ -108,13 +105,12 @@ pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
     if let Some(url) = &config.audit_http.url {
         let http = &config.audit_http;
         let failed = |why: String| BootError::Other(format!("audit.http: {why}"));
-        let text = |file: &Option<std::path::PathBuf>| {
-            let read = |file: &std::path::PathBuf| {
-                private::read_text(file).map_err(|why| failed(format!("{}: {why}", file.display())))
-            };
-            file.as_ref().map(read).transpose()
+        let text = |option: &str, file: &Option<SecretFile>| {
+            let wrong = |file: &SecretFile, why: Unread| BootError::Other(file.wrong(option, &why));
+            file.as_ref().map(|file| private::read_text(file).map_err(|why| wrong(file, why))).transpose()
         };
-        let (token, key) = (text(&http.token_file)?, text(&http.signature_key)?);
+        let token = text("audit.http.token_file", &http.token_file)?;
+        let key = text("audit.http.signature_key", &http.signature_key)?;
         let sink = Http::new(url, http.authorities.as_deref(), token.as_ref(), key.as_ref()).map_err(failed)?;
         streams.push(Stream { name: "http".to_owned(), sink: Sink::Http(Box::new(sink)) });
     }

@@ -216,12 +216,19 @@ impl Database {
 
 /// Why a server cannot be used, under the option to look at.
 fn named(config: &Config, error: &remote::OpenError) -> BootError {
+    // What stands in the place of the key's file may be the key.
+    if let (Some(key), remote::OpenError::File(wrong, why)) = (&config.store.key, error)
+        && **key == **wrong
+        && !key.exists()
+    {
+        return BootError::Other(key.wrong("store.key", why));
+    }
     let is =
         |file: &Option<PathBuf>| matches!(error, remote::OpenError::File(wrong, _) if file.as_ref() == Some(wrong));
     let option = match &config.store {
         store if is(&store.authorities) => "store.authorities",
         store if is(&store.certificate) => "store.certificate",
-        store if is(&store.key) => "store.key",
+        store if is(&store.key.as_ref().map(|key| key.to_path_buf())) => "store.key",
         _ => "store.url",
     };
     BootError::Other(format!("{option}: {error}"))
@@ -247,7 +254,10 @@ fn settings(config: &Config, url: &str) -> Settings {
     };
     Settings {
         connections: NonZeroUsize::new(store.connections).unwrap_or(NonZeroUsize::MIN),
-        tls: Tls { authorities: store.authorities.clone(), identity: store.certificate.clone().zip(store.key.clone()) },
+        tls: Tls {
+            authorities: store.authorities.clone(),
+            identity: store.certificate.clone().zip(store.key.as_ref().map(|key| key.to_path_buf())),
+        },
         timeout: store.timeout,
         statements: match store.statements {
             Statements::Kept => remote::Statements::Kept,

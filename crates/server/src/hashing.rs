@@ -5,6 +5,7 @@ use crate::cli::outcome::mutter;
 use crate::config::{Config, KeyFile, all};
 use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
+use std::fmt::Display;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,7 @@ fn keys(config: &Config) -> Result<Keys, BootError> {
     });
     let imports = hash.import_keys.iter().map(|of| {
         let (id, failed) = named("hash.import_keys", of)?;
-        Ok(Key::import(id, private::read_text(&of.file).map_err(|why| failed(why.to_string()))?))
+        Ok(Key::import(id, private::read_text(&of.file).map_err(|why| failed(&why))?))
     });
     let keys = all(peppers.chain(bindings).chain(imports)).map_err(BootError::Wrong)?;
     Keys::new(keys).map_err(|error| BootError::Other(format!("{}: {error}", option_of(&error))))
@@ -100,8 +101,8 @@ fn keys(config: &Config) -> Result<Keys, BootError> {
 fn made_here(option: &str, command: &str, of: &KeyFile) -> Result<(KeyId, private::Key), String> {
     let (id, failed) = named(option, of)?;
     let key = private::read_key(&of.file).map_err(|why| match why {
-        Unread::Missing => failed(format!("{why}; put it back, or make a new one with: {command}")),
-        why => failed(why.to_string()),
+        Unread::Missing => failed(&format!("{why}; put it back, or make a new one with: {command}")),
+        why => failed(&why),
     })?;
     Ok((id, key))
 }
@@ -122,9 +123,9 @@ fn option_of(error: &KeysError) -> &'static str {
 }
 
 /// The id of a secret, and how to say that something is wrong with its file.
-fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(String) -> String + 'a), String> {
-    let failed = move |why: String| format!("{option}: {}: {why}", key.file.display());
-    let id = KeyId::new(key.name.as_bytes()).ok_or_else(|| failed("has no name".into()))?;
+fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(&dyn Display) -> String + 'a), String> {
+    let failed = move |why: &dyn Display| key.file.wrong(option, why);
+    let id = KeyId::new(key.name.as_bytes()).ok_or_else(|| failed(&"has no name"))?;
     Ok((id, failed))
 }
 

@@ -3,12 +3,12 @@
 //! anything else, so that both say the same.
 
 use crate::auditing;
-use crate::config::Config;
+use crate::config::{Config, SecretFile};
 use crate::database::Database;
 use crate::hashing;
 use crate::http;
 use crate::metrics;
-use crate::net::{self, Terms};
+use crate::net::{self, Terms, TlsError};
 use crate::private::{self, Unread};
 use crate::trace::Exporter;
 use app::clock::Clock;
@@ -47,7 +47,13 @@ pub fn bared(config: &Config) -> Option<String> {
 /// The certificate and its key.
 fn tls(config: &Config) -> Result<(), String> {
     let certificate = config.tls.certificate.as_deref().unwrap_or(Path::new(""));
-    Terms::of(config, u64::MAX).map(drop).map_err(|error| format!("{}: {error}", error.option(certificate)))
+    Terms::of(config, u64::MAX).map(drop).map_err(|error| match (error.option(certificate), &config.tls.key, &error) {
+        // What stands in the place of the key's file may be the key.
+        (option @ "tls.key", Some(key), TlsError::Unreadable(_, why)) => {
+            key.wrong(option, &format_args!("cannot be read: {why}"))
+        }
+        (option, ..) => format!("{option}: {error}"),
+    })
 }
 
 /// The built-in client of "Try it" is registered like any other, and its redirect URI begins with the public URL.
@@ -77,19 +83,19 @@ fn master_key(config: &Config) -> Result<(), String> {
     let file = config.master_key_file();
     sound("keys.master", &file)?;
     match config.database().is_some_and(|database| database.exists()) && !file.exists() {
-        true => Err(format!(
-            "keys.master: {} is missing, and the database needs the one that it was made with; put it back",
-            file.display()
-        )),
+        true => {
+            Err(file
+                .wrong("keys.master", &"is missing, and the database needs the one that it was made with; put it back"))
+        }
         false => Ok(()),
     }
 }
 
 /// A key's file, if it is there.
-fn sound(option: &str, file: &Path) -> Result<(), String> {
+fn sound(option: &str, file: &SecretFile) -> Result<(), String> {
     match private::read_key(file) {
         Ok(_) | Err(Unread::Missing) => Ok(()),
-        Err(why) => Err(format!("{option}: {} {why}", file.display())),
+        Err(why) => Err(file.wrong(option, &why)),
     }
 }
 

@@ -112,7 +112,7 @@ pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, B
         return Ok(key);
     }
     let file = config.master_key_file();
-    let failed = |what: String| BootError::Other(format!("the master key {}: {what}", file.display()));
+    let failed = |what: String| BootError::Other(file.wrong("keys.master", &what));
     match private::read_key(&file) {
         Ok(key) => Ok(key),
         Err(Unread::Missing) if !begun => {

@@ -112,7 +112,7 @@ mod tests {
         for (text, why) in [
             // red without `option` in net/tls.rs: a file is named, and no option.
             ("[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'", "tls.certificate: cannot read "),
-            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'", "tls.key: cannot read "),
+            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'", "none.key: cannot be read: "),
             ("[tls]\ncertificate = 'FOLDER/p.toml'\nkey = 'FOLDER/none.key'", "tls.certificate: "),
             ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/c.pem'", "tls.key: "),
             ("[store]\nurl = 'mysql://u:p%zz@127.0.0.1/d'", "store.url: "),
@@ -130,7 +130,7 @@ mod tests {
             ),
             ("[hash]\npeppers = ['p1:FOLDER/none']", "none"),
             ("[metrics]\nlisten = ['127.0.0.1:9464']\nsecret = 'FOLDER/none'", "metrics.secret"),
-            ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http"),
+            ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http.token_file: "),
             ("[trace]\nendpoint = 'https://otel.test/'\nauthorities = 'FOLDER/none'", "trace.authorities"),
             // red without `try_it` in trial.rs: only a start would say so.
             ("public_url = 'https://Login.test'\ntry_it = 'on'", "public_url: https://Login.test cannot have"),

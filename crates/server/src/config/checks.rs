@@ -1,6 +1,7 @@
 //! What a value must be beyond its type, alone and beside others.
 
 use super::options::Config;
+use super::secret_file::SecretFile;
 use super::store_url::StoreUrl;
 use super::value::{Journal, Replication, Statements, Value};
 use crate::net::Cidr;
@@ -350,7 +351,7 @@ fn covers(one: SocketAddr, beside: &[SocketAddr], address: IpAddr) -> bool {
     ip == address || ip.is_unspecified() && (both || ip.is_ipv4() == address.is_ipv4())
 }
 
-fn both_or_none(certificate: &Option<PathBuf>, key: &Option<PathBuf>, names: &'static [&'static str; 2]) -> Joint {
+fn both_or_none(certificate: &Option<PathBuf>, key: &Option<SecretFile>, names: &'static [&'static str; 2]) -> Joint {
     let option = if certificate.is_some() { names[1] } else { names[0] };
     let holds = certificate.is_some() == key.is_some();
     Joint { option, beside: names, why: "is missing: TLS needs a certificate and its key".to_owned(), holds }

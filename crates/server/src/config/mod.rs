@@ -11,6 +11,7 @@ mod options;
 mod public_url;
 mod reader;
 mod render;
+mod secret_file;
 mod service_links;
 mod store_url;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]
 pub use render::markdown;
+pub use secret_file::SecretFile;
 pub use store_url::StoreUrl;
 pub use value::{
     Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
@@ -185,8 +187,8 @@ impl Config {
     }
 
     /// The file of the key that seals the audit log.
-    pub fn audit_key_file(&self) -> PathBuf {
-        self.audit.key_file.clone().unwrap_or_else(|| self.server.data.join("audit.key"))
+    pub fn audit_key_file(&self) -> SecretFile {
+        self.audit.key_file.clone().unwrap_or_else(|| SecretFile::of_ours(self.server.data.join("audit.key")))
     }
 
     /// The audit key, where it was given itself instead of a file.
@@ -195,8 +197,8 @@ impl Config {
     }
 
     /// The file of the master key.
-    pub fn master_key_file(&self) -> PathBuf {
-        self.keys.master.clone().unwrap_or_else(|| self.server.data.join("master.key"))
+    pub fn master_key_file(&self) -> SecretFile {
+        self.keys.master.clone().unwrap_or_else(|| SecretFile::of_ours(self.server.data.join("master.key")))
     }
 
     /// The master key, where it was given itself instead of a file.

@@ -6,6 +6,7 @@ use super::checks::{
 };
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
+use super::secret_file::SecretFile;
 use super::store_url::StoreUrl;
 use super::value::{
     Journal, KeyFile, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous, TryIt, Value,
@@ -179,7 +180,7 @@ options! {
         /// A server that wants a certificate of its clients: PEM file of ours, with its chain.
         certificate: Option<PathBuf> = None => "none", Start;
         /// PEM file of that certificate's private key.
-        key: Option<PathBuf> = None => "none", Start;
+        key: Option<SecretFile> = None => "none", Start;
         /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
         /// last moments, when its process dies) or `database` (everything, at power loss).
         accept_loss: Vec<Loss> = Vec::new(), Start;
@@ -301,7 +302,7 @@ options! {
         /// Age at which the next signing key takes over.
         rotate_after: Span = Span::days(90), Start, between(Span::days(1), Span::days(3650));
         /// File of the master key, made with mode 0600 at the first start. Keep a copy apart from the backups.
-        master: Option<PathBuf> = None => "`master.key` in the data folder", Start;
+        master: Option<SecretFile> = None => "`master.key` in the data folder", Start;
         /// The master key itself, 32 bytes in base64, in place of a file. Give it through the environment.
         master_key: Option<Secret> = None => "not set", Start, if_set(master_key);
     }
@@ -388,7 +389,7 @@ options! {
         /// PEM file of the certificate and its chain.
         certificate: Option<PathBuf> = None => "no TLS", Live;
         /// PEM file of the certificate's private key.
-        key: Option<PathBuf> = None => "no TLS", Live;
+        key: Option<SecretFile> = None => "no TLS", Live;
     }
 
     /// Log lines, on standard error.
@@ -408,7 +409,7 @@ options! {
         listen: Vec<SocketAddr> = Vec::new(), Start, |all: &Vec<SocketAddr>| no_twins(all);
         /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
         /// address beyond this machine's loopback needs one.
-        secret: Option<PathBuf> = None => "none", Start;
+        secret: Option<SecretFile> = None => "none", Start;
     }
 
     /// Traces of requests (OpenTelemetry), for a collector.
@@ -420,7 +421,7 @@ options! {
         sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
         /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600. The endpoint must then
         /// be https, except on this machine.
-        headers: Option<PathBuf> = None => "none", Start;
+        headers: Option<SecretFile> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Start;
     }
@@ -446,11 +447,11 @@ options! {
         ceiling: Option<usize> = None => "none: they are kept", Start, if_set(at_least(1000));
         /// File of the key under which the log is sealed, made with mode 0600 at the first start. Nodes that share a database
         /// need the same one. Keep a copy apart from the backups.
-        key_file: Option<PathBuf> = None => "`audit.key` in the data folder", Start;
+        key_file: Option<SecretFile> = None => "`audit.key` in the data folder", Start;
         /// The key itself, 32 bytes in base64, in place of a file. Give it through the environment.
         key: Option<Secret> = None => "not set", Start, if_set(master_key);
         /// Files of keys from before: what they sealed can be proved, and the log goes on under the new one.
-        old_keys: Vec<PathBuf> = Vec::new(), Start;
+        old_keys: Vec<SecretFile> = Vec::new(), Start;
     }
 
     /// Delivery of the audit log to a syslog server (RFC 5424).
@@ -470,9 +471,9 @@ options! {
         /// Where they are posted to: `https://HOST/PATH`. Redirects are not followed.
         url: Option<String> = None => "no HTTP", Start, if_set(|url: &String| http_url(url));
         /// File of the token that is sent as `Authorization: Bearer`.
-        token_file: Option<PathBuf> = None => "no token", Start;
+        token_file: Option<SecretFile> = None => "no token", Start;
         /// File of the secret with which each request is signed, in `Portiere-Signature`.
-        signature_key: Option<PathBuf> = None => "no signature", Start;
+        signature_key: Option<SecretFile> = None => "no signature", Start;
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
     }

@@ -28,7 +28,7 @@ fn the_server_starts_with_no_file_at_all() {
     assert_eq!(config.token.access_ttl, Span::minutes(15));
     assert_eq!(config.limits.body_size, Size(65_536));
     assert_eq!(config.database(), Some(PathBuf::from("./data/portiere.db")));
-    assert_eq!(config.master_key_file(), PathBuf::from("./data/master.key"));
+    assert_eq!(&*config.master_key_file(), Path::new("./data/master.key"));
     assert!(config.proxy.trusted.is_empty() && config.listens_by_default());
     assert!(config.show().iter().all(|shown| shown.source == Source::Default));
 }

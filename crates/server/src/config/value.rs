@@ -1,5 +1,6 @@
 //! How an option's text becomes a typed value, and how a value is written again.
 
+use super::secret_file::SecretFile;
 use crate::net::Cidr;
 use rules::{Secret, Span};
 use std::net::SocketAddr;
@@ -281,7 +282,7 @@ pub struct KeyFile {
     /// 1 to 8 letters and digits.
     pub name: String,
     /// Where it is.
-    pub file: PathBuf,
+    pub file: SecretFile,
 }
 
 impl Value for KeyFile {
@@ -290,8 +291,9 @@ impl Value for KeyFile {
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = text_of::<Self>(raw)?;
-        let (name, file) = text.split_once(':').ok_or_else(|| format!("{text:?} is not {}", Self::takes()))?;
-        let file = PathBuf::parse(&Raw::Text(file.to_owned()))?;
+        // Not repeated: it may be the secret.
+        let (name, file) = text.split_once(':').ok_or_else(|| format!("is not {}", Self::takes()))?;
+        let file = SecretFile::parse(&Raw::Text(file.to_owned()))?;
         Ok(KeyFile { name: Self::name(name)?, file })
     }
     fn show(&self) -> Option<String> {

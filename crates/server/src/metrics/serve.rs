@@ -68,7 +68,7 @@ impl Desk {
 /// The secret that whoever scrapes has to know, if there is one.
 pub fn secret(config: &Config) -> Result<Option<Zeroizing<Vec<u8>>>, BootError> {
     let Some(file) = &config.metrics.secret else { return Ok(None) };
-    let failed = |why: String| BootError::Other(format!("metrics.secret: {}: {why}", file.display()));
+    let failed = |why: String| BootError::Other(file.wrong("metrics.secret", &why));
     let text = private::read_text(file).map_err(|why| failed(why.to_string()))?;
     let text = Zeroizing::new(text.trim_ascii().to_vec());
     match text.len() < SHORTEST {

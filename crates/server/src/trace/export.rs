@@ -3,13 +3,12 @@
 use super::otlp::{self, Rejected, Resource};
 use super::{Spans, Trace, Tracer};
 use crate::boot::BootError;
-use crate::config::Config;
+use crate::config::{Config, SecretFile};
 use crate::private;
 use app::clock::Clock;
 use app::reach::{self, Inbox};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
@@ -60,7 +59,7 @@ impl Exporter {
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        headers.extend(config.trace.headers.as_deref().map(given).transpose()?.unwrap_or_default());
+        headers.extend(config.trace.headers.as_ref().map(given).transpose()?.unwrap_or_default());
         let failed = |why| BootError::Other(format!("trace.authorities: {why}"));
         let exporter = Exporter {
             inbox: Inbox::at(endpoint, config.trace.authorities.as_deref()).map_err(failed)?,
@@ -177,8 +176,8 @@ impl Exporter {
 }
 
 /// Header fields for the collector, a line each, as secrets are kept.
-fn given(file: &Path) -> Result<HeaderMap, BootError> {
-    let failed = |why: &dyn std::fmt::Display| BootError::Other(format!("trace.headers: {}: {why}", file.display()));
+fn given(file: &SecretFile) -> Result<HeaderMap, BootError> {
+    let failed = |why: &dyn std::fmt::Display| BootError::Other(file.wrong("trace.headers", why));
     let text = private::read_text(file).map_err(|why| failed(&why))?;
     let text = std::str::from_utf8(&text).map_err(|error| failed(&error))?;
     let mut headers = HeaderMap::new();
