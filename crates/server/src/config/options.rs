@@ -409,7 +409,7 @@ options! {
         listen: Vec<SocketAddr> = Vec::new(), Start, |all: &Vec<SocketAddr>| no_twins(all);
         /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
         /// address beyond this machine's loopback needs one.
-        secret: Option<SecretFile> = None => "none", Start;
+        secret: Option<SecretFile> = None => "none", Live;
     }
 
     /// Traces of requests (OpenTelemetry), for a collector.

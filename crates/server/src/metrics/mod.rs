@@ -13,6 +13,7 @@ mod process;
 mod refused;
 mod requests;
 mod room;
+mod secret;
 mod serve;
 mod table;
 #[cfg(test)]

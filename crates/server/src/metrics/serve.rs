@@ -2,39 +2,35 @@
 
 use super::glance::Glance;
 use super::page;
+use super::secret::ScrapeSecret;
 use crate::boot::BootError;
 use crate::config::Config;
 use crate::http::{Site, plain};
 use crate::net::{self, Caps, Listeners, Terms};
-use crate::private;
 use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
-use rules::secret::same;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zeroize::Zeroizing;
 
 /// Connections at a time: a few scrapers, and somebody who looks.
 const CONNECTIONS: usize = 64;
-/// The shortest secret.
-const SHORTEST: usize = 16;
 
 /// What is needed to serve them: bound addresses, and the secret.
 pub struct Desk {
     listeners: Listeners,
     terms: Terms,
-    secret: Option<Zeroizing<Vec<u8>>>,
+    secret: Option<Arc<ScrapeSecret>>,
     glance: Glance,
 }
 
 /// What a scrape is answered from.
 struct Counter {
     site: Site,
-    secret: Option<Zeroizing<Vec<u8>>>,
+    secret: Option<Arc<ScrapeSecret>>,
     glance: Glance,
 }
 
@@ -66,15 +62,8 @@ impl Desk {
 }
 
 /// The secret that whoever scrapes has to know, if there is one.
-pub fn secret(config: &Config) -> Result<Option<Zeroizing<Vec<u8>>>, BootError> {
-    let Some(file) = &config.metrics.secret else { return Ok(None) };
-    let failed = |why: String| BootError::Other(file.wrong("metrics.secret", &why));
-    let text = private::read_text(file).map_err(|why| failed(why.to_string()))?;
-    let text = Zeroizing::new(text.trim_ascii().to_vec());
-    match text.len() < SHORTEST {
-        true => Err(failed(format!("has fewer than {SHORTEST} characters"))),
-        false => Ok(Some(text)),
-    }
+pub fn secret(config: &Config) -> Result<Option<Arc<ScrapeSecret>>, BootError> {
+    config.metrics.secret.as_ref().map(ScrapeSecret::load).transpose().map_err(BootError::Other)
 }
 
 /// Serves them until it is dropped; for ever nothing where they are served nowhere.
@@ -88,6 +77,15 @@ pub async fn serve(desk: Option<Desk>, site: Site) {
     tokio::select! {
         _ = net::serve(listeners, terms, router, mpsc::unbounded_channel().1) => {}
         () = counter.glance.renew(&counter.site) => {}
+        () = watch(counter.secret.clone()) => {}
+    }
+}
+
+/// Reads the secret again, where there is one.
+async fn watch(secret: Option<Arc<ScrapeSecret>>) {
+    match secret {
+        Some(secret) => secret.watch().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -101,11 +99,11 @@ async fn scrape(State(counter): State<Arc<Counter>>, headers: HeaderMap) -> Resp
     plain(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page(site, glance.looked()).await)
 }
 
-fn knows(headers: &HeaderMap, secret: &[u8]) -> bool {
+fn knows(headers: &HeaderMap, secret: &ScrapeSecret) -> bool {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
     let given = line.to_str().ok().and_then(|line| line.split_once(' '));
-    given.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && same(token.as_bytes(), secret))
+    given.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && secret.is(token.as_bytes()))
 }
 
 async fn only_get(method: Method) -> Response {

@@ -27,7 +27,7 @@ pub use forwarded::{Client, Proxies, client_address};
 pub use listen::{ListenError, Listeners, raise_nofile};
 pub use pause::Pause;
 pub use serve::serve;
-pub use tls::{TlsError, TlsReload, bared, hear_hangups};
+pub use tls::{TlsError, TlsReload, bared, hear_hangups, next_hangup};
 
 use crate::config::Config;
 use std::net::SocketAddr;

@@ -224,8 +224,8 @@ pub fn hear_hangups() -> Option<Signal> {
 pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal>) {
     let Some(tls) = tls else {
         loop {
-            next(&mut hangup).await;
-            tracing::info!("SIGHUP came, and without TLS there is nothing to read again");
+            next_hangup(&mut hangup).await;
+            tracing::info!("SIGHUP came, and without TLS there is no certificate to read again");
         }
     };
     let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
@@ -234,14 +234,14 @@ pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal
     loop {
         let asked = tokio::select! {
             _ = ticks.tick() => false,
-            () = next(&mut hangup) => true,
+            () = next_hangup(&mut hangup) => true,
         };
         tell(tls.look(asked).await, &mut told);
     }
 }
 
 /// Ready at the next SIGHUP.
-async fn next(hangup: &mut Option<Signal>) {
+pub async fn next_hangup(hangup: &mut Option<Signal>) {
     match hangup {
         Some(signal) => {
             signal.recv().await;

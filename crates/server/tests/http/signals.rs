@@ -1,6 +1,6 @@
 //! What signals do to a server, but for those that end one that serves.
 
-use crate::monitoring::figures::SERVED;
+use crate::monitoring::figures::{SERVED, ports};
 use crate::support::*;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +19,7 @@ fn signal(pid: u32, signal: Signal) {
 fn sighup_without_tls_ends_nothing() {
     let server = Server::start(&[]);
     server.pids().into_iter().for_each(|pid| signal(pid, Signal::HUP));
-    until("SIGHUP is answered", || server.logs().iter().all(|log| log.contains("nothing to read again")));
+    until("SIGHUP is answered", || server.logs().iter().all(|log| log.contains("no certificate to read again")));
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.stop(), Some(0));
 }
@@ -29,10 +29,41 @@ fn sighup_without_tls_ends_nothing() {
 fn sighup_is_answered_once() {
     let server = Server::start(&[SERVED]);
     server.pids().into_iter().for_each(|pid| signal(pid, Signal::HUP));
-    let answers = |log: &String| log.matches("nothing to read again").count();
+    let answers = |log: &String| log.matches("no certificate to read again").count();
     until("SIGHUP is answered", || server.logs().iter().all(|log| answers(log) > 0));
     assert_eq!(server.stop(), Some(0));
     assert!(server.logs().iter().all(|log| answers(log) == 1));
+}
+
+/// Red where metrics/secret.rs, `watch`, hears no SIGHUP (it would take half a minute), or where metrics/serve.rs keeps what it read
+/// at the start.
+#[test]
+fn sighup_has_the_secret_of_the_metrics_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("secret");
+    // As Kubernetes changes what it mounts: a link leads elsewhere.
+    let lead = |secret: &str| {
+        let (file, new) = (folder.path().join(secret.len().to_string()), folder.path().join("new"));
+        std::fs::write(&file, format!("{secret}\n")).unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink(&file, &new).unwrap();
+        std::fs::rename(&new, &link).unwrap();
+    };
+    let (first, second) = ("first-secret-of-a-scraper", "second-secret-of-a-scraper");
+    lead(first);
+    let server = Server::start(&[SERVED, ("PORTIERE_METRICS_SECRET", link.to_str().unwrap())]);
+    let statuses = |secret: &str| -> Vec<u16> {
+        let ask = |port| Call::get("/metrics").bearer(secret).try_send_here(port).expect("an answer").status;
+        ports(&server).into_iter().map(ask).collect()
+    };
+    assert!(statuses(first).iter().all(|status| *status == 200));
+    lead(second);
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::HUP));
+    until("the second secret is known", || statuses(second).iter().all(|status| *status == 200));
+    assert!(statuses(first).iter().all(|status| *status == 401));
+    let logs = server.logs();
+    let told = |log: &String| log.contains("metrics.secret read again") && !log.contains("of-a-scraper");
+    assert!(logs.iter().all(told), "{logs:?}");
 }
 
 /// Red without XFSZ in cli/serve.rs, run: the limit of a file's size (`ulimit -f`) would end the server without a word, where a write

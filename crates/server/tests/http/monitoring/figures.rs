@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub const SERVED: (&str, &str) = ("PORTIERE_METRICS_LISTEN", "127.0.0.1:0");
 
 /// The ports on which the nodes of a server serve metrics, as their logs say.
-fn ports(server: &Server) -> Vec<u16> {
+pub fn ports(server: &Server) -> Vec<u16> {
     let port = |log: String| {
         let line = log.lines().find(|line| line.contains("metrics are served")).expect("it says where").to_owned();
         let (_, after) = line.split_once("127.0.0.1:").expect("on loopback");
