@@ -9,6 +9,7 @@ mod audit;
 mod capacity;
 mod commands;
 mod crash;
+mod deploy;
 mod durability;
 mod fence;
 mod hashes;
