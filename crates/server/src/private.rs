@@ -40,14 +40,29 @@ impl fmt::Display for Unread {
             Unread::Missing => f.write_str("is missing"),
             Unread::NoFile => f.write_str("is not a regular file: put one in its place, or name another"),
             Unread::Open(mode) => {
+                let how = opened(*mode);
                 write!(
                     f,
-                    "is open to others (mode {mode:04o}): make it its owner's alone (chmod 600), and think of who saw it"
+                    "is open to others (mode {mode:04o}): make it its owner's alone ({how}), and think of who saw it"
                 )
             }
             Unread::Length => f.write_str("is not 32 bytes"),
             Unread::Size => write!(f, "is empty or longer than {LONGEST} bytes"),
             Unread::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+/// How to close what has this mode, also where nobody may change it: what is mounted for a pod has the mode that its manifest
+/// says, and what a pod made on a volume is opened for the group of its `fsGroup` at the next mount.
+fn opened(mode: u32) -> &'static str {
+    match mode & 0o007 {
+        0 => {
+            "chmod 600; where a volume's fsGroup opens it at each mount, a data folder below the mount and \
+             fsGroupChangePolicy: OnRootMismatch"
+        }
+        _ => {
+            "chmod 600; where it is mounted from a secret, defaultMode: 0440 with the server's group, which is fsGroup in a pod"
         }
     }
 }
@@ -292,6 +307,16 @@ mod tests {
         for bit in [0o001, 0o002, 0o004, 0o010, 0o020] {
             put(&file, &[7; 32], 0o600 | bit);
             assert!(matches!(read_key(&file), Err(Unread::Open(mode)) if mode == 0o600 | bit), "{bit:o}");
+        }
+    }
+
+    #[test]
+    fn whoever_cannot_change_a_mode_is_told_where_it_comes_from() {
+        // red where chmod is all: a mounted secret is read-only, and kubelet opens what it mounts each time.
+        for (mode, how) in [(0o644, "defaultMode: 0440"), (0o604, "defaultMode: 0440"), (0o660, "OnRootMismatch")] {
+            let told = Unread::Open(mode).to_string();
+            let begin = format!("is open to others (mode {mode:04o}): make it its owner's alone (chmod 600; ");
+            assert!(told.starts_with(&begin) && told.contains(how), "{told}");
         }
     }
 

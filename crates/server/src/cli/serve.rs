@@ -93,13 +93,20 @@ fn may_begin(data: &Path) -> Result<(), Failure> {
     }
     let us = process::geteuid().as_raw();
     let is_roots = data.metadata().is_ok_and(|folder| folder.uid() == 0);
-    // A mount often is. Nothing here is better off as root.
-    if is_roots && seems_empty(is_empty(data)) && us != 0 {
-        let data = data.display();
-        let why = format!("{data} belongs to root, and this is user {us}: give it the folder (chown {us} {data})");
-        return Err(Failure::Failed(why));
+    // A mount often is, also one that others may write to. Nothing here is better off as root.
+    if is_roots && us != 0 {
+        return Err(Failure::Failed(roots(data, us, seems_empty(is_empty(data)))));
     }
     own(data)
+}
+
+/// What to do about a folder of root's: one below it is made by whoever may, and stays theirs at the next mount. It is given
+/// away only where nothing of others is in it.
+fn roots(data: &Path, us: u32, is_empty: bool) -> String {
+    let (below, data) = (data.join("portiere"), data.display());
+    let or = if is_empty { format!(", or give it this one (chown {us} {data})") } else { String::new() };
+    let below = below.display();
+    format!("{data} belongs to root, and this is user {us}: name a folder in it for this alone, such as {below}{or}")
 }
 
 /// What was made for a service and never given to it is empty, also where only root may look.
@@ -123,6 +130,16 @@ mod tests {
             std::fs::write(folder.path().join("master.key"), "").unwrap();
             assert_eq!(may_begin(folder.path()), Ok(()), "where a server ran before, it runs again");
         }
+    }
+
+    #[test]
+    fn who_is_given_a_mount_of_roots_is_told_of_a_folder_in_it() {
+        // red where a mount that holds something is root's to run: no user of a pod can be root.
+        let told = |is_empty| roots(Path::new("/data"), 10_001, is_empty);
+        let below =
+            "/data belongs to root, and this is user 10001: name a folder in it for this alone, such as /data/portiere";
+        assert_eq!(told(false), below);
+        assert_eq!(told(true), format!("{below}, or give it this one (chown 10001 /data)"));
     }
 
     #[test]
