@@ -19,6 +19,13 @@ const PATIENT: Sql =
 /// The number of our lock: `portiere` in ASCII.
 const LOCK: Sql = Sql::fixed("SELECT pg_advisory_xact_lock(8102098814193724005)");
 
+/// How many hold it in this database, where the server shows it in two halves.
+const HELD: Sql = Sql::fixed(
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
+     AND classid = CAST(1886416881 AS oid) AND objid = CAST(3676400229 AS oid) \
+     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+);
+
 /// A table that others use is not waited for so long that all of them wait behind: it is tried again.
 fn brief() -> Read {
     let sql = Sql::fixed("SELECT set_config('lock_timeout', ?, true)");
@@ -36,10 +43,12 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     let before = [plain(PATIENT), plain(LOCK)];
     let found = link.found(pool).await.map_err(|error| Unavailable(error.to_string()))?;
     found.fit().map_err(Unavailable)?;
+    let mut told = false;
     for (at, (_, table)) in schema::OURS.iter().enumerate() {
         if found.has(at) {
             continue;
         }
+        tell_of_another(pool, &mut link, &mut told).await;
         let made = Cargo::schema(&pool.book, &before, Some(table)).map_err(Unavailable)?;
         let denied = |fault: Fault| Unavailable(format!("schema: {}", found.lacks(table, fault.sentence())));
         link.send(made).await.map_err(denied)?;
@@ -50,12 +59,26 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     let plan = schema::plan(migrations, &state).map_err(|error| Unavailable(error.to_string()))?;
     plan.tell(migrations);
     for version in &plan.announce {
+        tell_of_another(pool, &mut link, &mut told).await;
         announce(pool, &mut link, *version).await?;
     }
     for step in &plan.steps {
+        tell_of_another(pool, &mut link, &mut told).await;
         take(pool, &mut link, step, &found).await?;
     }
     Ok(())
+}
+
+/// Says once, before it waits, why a start does not go on: it would look like one that hangs.
+async fn tell_of_another(pool: &Pool, link: &mut Link, told: &mut bool) {
+    if *told {
+        return;
+    }
+    let held = link.read(pool, Read { sql: HELD, args: vec![] }).await;
+    if held.is_ok_and(|rows| matches!(rows.first().and_then(|row| row.first()), Some(Value::Int(1..)))) {
+        *told = true;
+        tracing::info!("another program is bringing this database to its schema: waiting for it");
+    }
 }
 
 /// Changes the schema, one transaction for each statement: one for all would hold every table while it waits for the next.

@@ -1,6 +1,7 @@
 //! Bringing the schema up: by several nodes at once, after a failure, and never back.
 
-use std::sync::Arc;
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use store::conformance::forerunner::forerunner;
@@ -12,6 +13,9 @@ use store::postgres::Postgres;
 use store::remote::Statements;
 use store::schema::Migration;
 use store::tables::{ask, realms};
+use tracing::field::Field;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::server::{database, text};
 use crate::until::until;
@@ -107,9 +111,44 @@ async fn what_the_program_of_before_wrote_is_read_and_goes_on() {
     forerunner(open, || ()).await.unwrap();
 }
 
-/// A node that waits for another to bring the schema up waits for as long as that takes.
+/// What an operator is told on this thread.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<String>>>);
+
+impl Said {
+    fn times(&self, what: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+    }
+}
+
+impl Subscriber for Said {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = String::new();
+        event.record(&mut |field: &Field, value: &dyn Debug| line.push_str(&format!("{field}={value:?} ")));
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// A node that waits for another to bring the schema up waits for as long as that takes, and says so. Red without
+/// `tell_of_another` in postgres/migrate.rs: it says nothing.
 #[tokio::test]
-async fn who_waits_for_the_lock_of_the_schema_is_patient() {
+async fn who_waits_for_the_lock_of_the_schema_is_patient_and_says_so_once() {
     let Some(database) = database().await else { return };
     database.set("lock_timeout = '100ms'").await;
     let engine = Postgres::open(database.settings(), MIGRATIONS).await.unwrap();
@@ -122,8 +161,26 @@ async fn who_waits_for_the_lock_of_the_schema_is_patient() {
         tokio::time::sleep(std::time::Duration::from_millis(800)).await;
         other.batch_execute("ROLLBACK").await.unwrap();
     };
+    let said = Said::default();
+    let listening = tracing::subscriber::set_default(said.clone());
     let (migrated, ()) = futures_util::future::join(engine.migrate(), released).await;
+    drop(listening);
     migrated.unwrap();
+    assert_eq!(said.times("another program is bringing this database to its schema"), 1);
+}
+
+/// Red where the lock in another database of the same server is taken for ours.
+#[tokio::test]
+async fn who_finds_the_lock_of_the_schema_free_says_nothing_of_it() {
+    let (Some(database), Some(neighbour)) = (database().await, database().await) else { return };
+    let other = neighbour.admin().await;
+    other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(8102098814193724005)").await.unwrap();
+    let engine = Postgres::open(database.settings(), MIGRATIONS).await.unwrap();
+    let said = Said::default();
+    let listening = tracing::subscriber::set_default(said.clone());
+    engine.migrate().await.unwrap();
+    drop(listening);
+    assert_eq!(said.times("another program"), 0);
 }
 
 /// Deleting up to a bound, and sealing, look at about as many rows as they change, however many there are beyond, also where
