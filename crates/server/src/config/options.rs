@@ -169,7 +169,9 @@ options! {
         synchronous: Synchronous = Synchronous::Full, Start;
         /// A server: connections that are kept to it.
         connections: usize = 8, Start, between(2, 512);
-        /// A server: the longest that connecting, a read or a write may take.
+        /// A server: the longest that a read or a write may take. Connecting to one is given up earlier, so that there is time
+        /// for the next: with PostgreSQL after 3 s (`connect_timeout` in the URL), or this where it is shorter; with MySQL
+        /// and MariaDB after a quarter of this.
         timeout: Duration = Duration::from_secs(10), Start,
             between(Duration::from_secs(1), Duration::from_secs(300));
         /// PostgreSQL: `kept` prepares each statement once for a connection; `unnamed` sends it anew each time, for a pooler
@@ -197,7 +199,8 @@ options! {
 
     /// How much of the machine password hashing may take.
     "hash." hash: Hash {
-        /// Threads that hash.
+        /// Threads that hash. Cores are those that the process may use: a container's limit of CPU time (`cpu.max`) counts,
+        /// rounded down to whole ones, and 1 at least.
         threads: Option<usize> = None => "one a core", Start, if_set(between(1, 1024));
         /// How long a sign-in may wait for its turn. Past that it is refused at once with 503 and Retry-After.
         max_wait: Duration = Duration::from_secs(3), Start,
