@@ -16,7 +16,7 @@ use crate::schema::{self, Migration, State, Step};
 const PATIENT: Sql =
     Sql::fixed("SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)");
 
-/// The number of our lock: `portiere` in ASCII.
+/// The number of our lock, one that nobody else thinks of.
 const LOCK: Sql = Sql::fixed("SELECT pg_advisory_xact_lock(8102098814193724005)");
 
 /// How many hold it in this database, where the server shows it in two halves.
