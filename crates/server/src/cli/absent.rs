@@ -5,13 +5,16 @@ use super::text::harmless;
 use app::admin::Refused;
 use serde_json::{Value, json};
 
-/// Makes something unless `look` finds it: before, and again where `make` was refused, since somebody else may have made it
-/// meanwhile. After a fault nobody looks: what is found then may have been made here, with a secret that nobody saw.
-pub async fn or_make<L, M>(look: impl Fn() -> L, make: M) -> Reply
+/// Makes something unless, where that will do, `look` finds it: before, and again where `make` was refused, since somebody else may
+/// have made it meanwhile. After a fault nobody looks: what is found then may have been made here, with a secret that nobody saw.
+pub async fn or_make<L, M>(will_do: bool, look: impl Fn() -> L, make: M) -> Reply
 where
     L: Future<Output = Result<Option<Outcome>, Failure>>,
     M: Future<Output = Result<Result<Outcome, Refused>, Failure>>,
 {
+    if !will_do {
+        return Ok(make.await??);
+    }
     if let Some(there) = look().await? {
         return Ok(there);
     }
@@ -55,7 +58,7 @@ mod tests {
             let found = (looks.get() > 1).then(|| there("group", "staff", json!({ "name": "staff" })));
             std::future::ready(Ok(found))
         };
-        let reply = or_make(look, std::future::ready(made)).await;
+        let reply = or_make(true, look, std::future::ready(made)).await;
         (reply, looks.get())
     }
 

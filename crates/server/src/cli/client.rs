@@ -162,16 +162,14 @@ async fn add_client(app: &App, add: Add) -> Reply {
         return Err(Failure::Failed(format!("the client id {} is that of Try it: choose another one", client.id)));
     }
     let id = client.id.clone();
-    let wanted = if_absent.then_some(&id);
     if only_looks {
-        return Ok(there(app, wanted).await?.unwrap_or_else(absent::nothing));
+        return Ok(there(app, &id).await?.unwrap_or_else(absent::nothing));
     }
-    absent::or_make(|| there(app, wanted), made(app, client, secret)).await
+    absent::or_make(if_absent, || there(app, &id), made(app, client, secret)).await
 }
 
-/// The client of that id, where one that is there already will do.
-async fn there(app: &App, id: Option<&ClientId>) -> Result<Option<Outcome>, Failure> {
-    let Some(id) = id else { return Ok(None) };
+/// The client of that id.
+async fn there(app: &App, id: &ClientId) -> Result<Option<Outcome>, Failure> {
     let found = app.find_client(id).await?;
     Ok(found.map(|client| absent::there("client", client.id.as_str(), metadata(&client, None))))
 }

@@ -87,7 +87,7 @@ impl Command {
     /// Does it.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
-            Command::Add(new) => absent::or_make(|| new.there(app), new.made(app)).await,
+            Command::Add(new) => absent::or_make(new.if_absent, || new.there(app), new.made(app)).await,
             Command::List => list(app).await,
             Command::Show(show) => show.execute(app).await,
             Command::Remove(Named { name }) => {
@@ -100,11 +100,8 @@ impl Command {
 }
 
 impl NewGroup {
-    /// The group of that name, where one that is there already will do.
+    /// The group of that name.
     async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
-        if !self.if_absent {
-            return Ok(None);
-        }
         let found = app.find_group(&self.name).await?;
         Ok(found.map(|group| absent::there("group", &group.name, told(&group))))
     }

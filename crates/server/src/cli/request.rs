@@ -219,7 +219,7 @@ impl Request {
     /// Carries it out.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Request::User(command) => user_command(command, app, place).await,
+            Request::User(command) => Box::pin(user_command(command, app, place)).await,
             Request::Client(command) => command.execute(app).await,
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,

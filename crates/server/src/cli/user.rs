@@ -229,14 +229,11 @@ impl Add {
         if self.if_absent && self.password.is_none() {
             return Ok(self.there(app).await?.unwrap_or_else(absent::nothing));
         }
-        absent::or_make(|| self.there(app), self.made(app)).await
+        absent::or_make(self.if_absent, || self.there(app), self.made(app)).await
     }
 
-    /// Whoever has that username, where one who is there already will do.
+    /// Whoever has that username.
     async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
-        if !self.if_absent {
-            return Ok(None);
-        }
         let Some(user) = app.user_called(&self.name, self.email()).await?? else { return Ok(None) };
         let groups = app.groups_of(&user).await?;
         Ok(Some(absent::there("user", &user.username, whole(&user, &groups))))

@@ -190,7 +190,7 @@ fn where_the_log_is_json_whatever_a_server_says_is() {
         let output = serve(more, setting).wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{setting:?}: {said}");
-        let (level, message) = said.lines().map(read).last().unwrap();
+        let (level, message) = said.lines().map(read).next_back().unwrap();
         assert!(level == "ERROR" && message.starts_with(why), "{setting:?}: {said}");
     }
     let mut server = serve(&[], ("PORTIERE_LOG_LEVEL", "off"));
