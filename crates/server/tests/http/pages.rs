@@ -153,20 +153,21 @@ fn a_form_that_is_older_than_a_change_in_another_window_does_nothing_and_keeps_w
     let others = browser.account_form("/account/sessions/revoke-others");
     browser.submit(&others).must_be(303);
 
-    let page = browser.submit(&profile).must_be(422).text();
+    let page = browser.submit(&profile).must_be(403).text();
     assert!(page.contains("changed in another window"), "{page}");
     let again = Form::find(&page, "/account/profile").unwrap();
     assert_eq!(again.value("name"), "Grace Typed");
     assert_eq!(browser.account_form("/account/profile").value("name"), "", "nothing was saved");
     browser.submit(&again).must_be(303);
     assert_eq!(browser.account_form("/account/profile").value("name"), "Grace Typed");
-    browser.submit(&password.fill("new", "teal marble oboe 77")).must_be(422);
-    browser.submit(&others).must_be(422);
+    browser.submit(&password.fill("new", "teal marble oboe 77")).must_be(403);
+    browser.submit(&others).must_be(403);
     Browser::of(server, &person);
 
     // What says nothing of where it comes from is not shown: only our pages have the token.
-    browser.send(profile.call()).must_be(403);
+    let refused = browser.send(profile.call()).must_be(403).text();
+    assert!(Form::find(&refused, "/account/profile").is_none(), "{refused}");
     browser.sign_in(&other);
-    let page = browser.submit(&profile).must_be(422).text();
+    let page = browser.submit(&profile).must_be(403).text();
     assert!(!page.contains("Grace Typed"), "it was typed for somebody else: {page}");
 }

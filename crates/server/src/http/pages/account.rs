@@ -10,6 +10,7 @@ use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, Profil
 use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
+use hyper::StatusCode;
 use hyper::header::ORIGIN;
 use rules::login::attempt::Refusal as Refused;
 use rules::login::session::Session;
@@ -122,6 +123,8 @@ impl Door {
         let typed = sent.as_ref().filter(|sent| sent.get("session") == Some(session.id.as_str()));
         let said = Said { notice: None, problems: &[Problem::Elsewhere], typed };
         let mut response = self.account((&session, &user), said).await?;
+        // Refused for what it did not prove, and not for what was typed.
+        *response.status_mut() = StatusCode::FORBIDDEN;
         why.tell_on(&mut response, &self.site, &self.visit);
         Ok(response)
     }
