@@ -1,6 +1,6 @@
 //! Where what is done comes from, so that the audit log can say so, and what a request found out on its way.
 
-use crate::rates::Standing;
+use crate::rates::{Over, Standing};
 use rules::events::Event;
 use rules::login::throttle::counted_as;
 use std::future::Future;
@@ -25,6 +25,8 @@ struct Found {
     epoch: Option<i64>,
     /// How its client stands under the rate that it has.
     standing: Option<Standing>,
+    /// Whether its client is over that.
+    is_over: bool,
 }
 
 tokio::task_local! {
@@ -78,14 +80,22 @@ pub(crate) fn epoch() -> Option<i64> {
     found(|found| found.epoch).flatten()
 }
 
-/// Notes how the client of this request stands under its rate.
-pub(crate) fn stands(standing: Standing) {
-    found(|found| found.standing = Some(standing));
+/// Notes how the client of this request stands under its rate, once it was counted there.
+pub(crate) fn stands(counted: &Result<Standing, Over>) {
+    found(|found| {
+        found.standing = Some(counted.map_or_else(|over| over.standing, |standing| standing));
+        found.is_over = counted.is_err();
+    });
 }
 
 /// How the client of this request stands under its rate, where it has one.
 pub fn standing() -> Option<Standing> {
     found(|found| found.standing).flatten()
+}
+
+/// Whether the client of this request showed who it is and was refused for its own rate: nobody else has a part in that.
+pub fn is_over_its_rate() -> bool {
+    found(|found| found.is_over).unwrap_or(false)
 }
 
 /// Notes on an event in which request it happened and from where, or by whom.

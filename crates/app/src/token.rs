@@ -72,12 +72,11 @@ impl App {
         // Anybody can say that he is a public one.
         let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
         if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
-            match clients.count(&proved.client.id) {
-                Ok(standing) => asked::stands(standing),
-                Err(over) => {
-                    self.reject(Rejection::Throttled(Some(proved.client.id.clone()))).await;
-                    return Err(Fault::Over(over));
-                }
+            let counted = clients.count(&proved.client.id);
+            asked::stands(&counted);
+            if let Err(over) = counted {
+                self.reject(Rejection::Throttled(Some(proved.client.id.clone()))).await;
+                return Err(Fault::Over(over));
             }
         }
         Ok(proved)

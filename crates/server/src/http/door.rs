@@ -318,18 +318,22 @@ fn is_put_off(response: &Response) -> bool {
     response.extensions().get().is_some_and(Refused::puts_off)
 }
 
-/// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts).
+/// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts). An application that asks
+/// more often than it may has shown who it is: that is held against itself alone, and against nobody who shares its address. How it
+/// stands under a rate of its own goes before how its address does.
 fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());
     let wrong = response.status().is_client_error() && marks.get::<AsExpected>().is_none();
     let went = match refused {
+        Some(Refused::Rate) if app::asked::is_over_its_rate() => Went::Well,
         Some(refused) if refused.puts_off() && door.unproved.is_set() => Went::Stranger,
         Some(refused) if refused.puts_off() => Went::Refused,
         _ if wrong || marks.get::<Counts>().is_some() => Went::Wrong,
         _ => Went::Well,
     };
-    if let Some(standing) = door.site.admission.settle(debt, went) {
+    let address = door.site.admission.settle(debt, went);
+    if let Some(standing) = app::asked::standing().or(address) {
         reply::rate_limit(&mut response, &standing);
     }
     response

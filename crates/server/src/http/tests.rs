@@ -24,6 +24,7 @@ mod below;
 mod crowd;
 mod kinds;
 mod malformed;
+mod own_rate;
 
 pub const ISSUER: &str = "https://id.example.test";
 const PASSWORD: &str = "violet kettle drum 42";
