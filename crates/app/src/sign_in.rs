@@ -17,7 +17,7 @@ use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::{Origin, Started};
-use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd};
+use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd, subscriber};
 use rules::oauth::redirect::{Mode, Response};
 use rules::people::User;
 use rules::people::names::LoginKey;
@@ -437,7 +437,7 @@ impl App {
     /// Who a hash is charged to: the realm first, then the address.
     pub(crate) fn fair_key(&self, browser: &Browser) -> FairKey {
         let address: IpAddr = browser.origin.address.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]));
-        FairKey::new(self.realm.id.as_str(), address)
+        charged_to(self.realm.id.as_str(), address)
     }
 
     fn decoy_salt(&self, key: Option<&LoginKey>) -> [u8; 16] {
@@ -472,5 +472,22 @@ impl App {
             .await;
         // Without an account nothing matches.
         Ok(self.unless_right(&tried, known).await?.map(|()| attempt.user.unwrap_or_else(|| user.clone())))
+    }
+}
+
+fn charged_to(realm: &str, address: IpAddr) -> FairKey {
+    FairKey::new(realm, subscriber(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::charged_to;
+
+    #[test]
+    fn people_behind_a_translator_are_as_many_as_they_are() {
+        // Red without `subscriber`: all of IPv4 would have one turn among those who wait for a hash.
+        let of = |address: &str| charged_to("main", address.parse().unwrap());
+        assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));
     }
 }

@@ -109,7 +109,7 @@ impl Policy {
     /// The counters that an address shares for `what` it does: its own (a /64 in IPv6), and those of the networks around
     /// it, which may fail more often by as much as they are larger (BF-07). An IPv6 customer has a /56, at times a /48.
     pub fn shared_by(&self, secret: &[u8; 32], what: &str, address: IpAddr) -> Vec<Shared> {
-        let networks = match address.to_canonical() {
+        let networks = match subscriber(address) {
             IpAddr::V4(one) => vec![(counted_as(address), 1), (cut_v4(one, 24), self.network_factor)],
             IpAddr::V6(one) => vec![
                 (counted_as(address), 1),
@@ -136,10 +136,23 @@ impl Policy {
 /// How many times as many failures as a /56 a /48 may have.
 const WIDER: i64 = 4;
 
+/// `64:ff9b::/96`, behind which translators put all of IPv4 (RFC 6052 §2.1).
+const TRANSLATED: u128 = 0x0064_ff9b << 96;
+
+/// Whose an address is, where it is written as IPv6 and is one of IPv4: mapped (RFC 4291 §2.5.5.2), or translated on its way to a
+/// network that has IPv6 alone. A translator has one /64 for everybody, so that whatever counts has to look behind it. Only that:
+/// who is trusted, and what is written down, goes by the address that came.
+pub fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(one) if one.to_bits() >> 32 == TRANSLATED >> 32 => Ipv4Addr::from_bits(one.to_bits() as u32).into(),
+        other => other,
+    }
+}
+
 /// What counts as one address, in words: `192.0.2.1`, or `2001:db8::/64`, which is the least that a subscriber is given
 /// (RFC 6177 §2), who would be as many as they like otherwise.
 pub fn counted_as(address: IpAddr) -> String {
-    match address.to_canonical() {
+    match subscriber(address) {
         IpAddr::V4(one) => one.to_string(),
         IpAddr::V6(one) => cut_v6(one, 64),
     }
@@ -363,6 +376,10 @@ mod tests {
         assert_eq!(alike("192.0.2.1", "192.0.2.254"), [false, true]);
         assert_eq!(alike("192.0.2.1", "192.0.3.1"), [false, false]);
         assert_eq!(alike("192.0.2.1", "::ffff:192.0.2.1"), [true, true]);
+        // Red without TRANSLATED: everybody behind a translator would be one.
+        assert_eq!(alike("192.0.2.1", "64:ff9b::192.0.2.1"), [true, true]);
+        assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.254"), [false, true]);
+        assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::198.51.100.1"), [false, false]);
         assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:203:ffff::"), [true, true, true]);
         assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:2ff::1"), [false, true, true]);
         assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:303::1"), [false, false, true]);
@@ -370,6 +387,28 @@ mod tests {
         let figures = |address: &str| of(address).iter().map(|one| (one.free, one.leak.0)).collect::<Vec<_>>();
         assert_eq!(figures("192.0.2.1"), [(50, 30_000), (500, 3_000)]);
         assert_eq!(figures("2001:db8::1"), [(50, 30_000), (500, 3_000), (2_000, 750)]);
+    }
+
+    #[test]
+    fn an_address_of_ipv4_is_itself_however_it_is_written() {
+        for (written, whose) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("64:ff9b::192.0.2.1", "192.0.2.1"),
+            ("64:ff9b::ffff:ffff", "255.255.255.255"),
+            ("64:ff9b::", "0.0.0.0"),
+            // What is beside the prefix is no address of IPv4 that anybody could read.
+            ("64:ff9b::1:192.0.2.1", "64:ff9b::1:c000:201"),
+            ("64:ff9b:1::192.0.2.1", "64:ff9b:1::c000:201"),
+            ("64:ff9a::192.0.2.1", "64:ff9a::c000:201"),
+            ("::192.0.2.1", "::192.0.2.1"),
+            ("2001:db8::1", "2001:db8::1"),
+        ] {
+            let address: IpAddr = written.parse().expect("an address");
+            assert_eq!(subscriber(address), whose.parse::<IpAddr>().expect("an address"), "{written}");
+        }
+        assert_eq!(counted_as("64:ff9b::192.0.2.1".parse().expect("an address")), "192.0.2.1");
+        assert_eq!(counted_as("64:ff9b:1::1".parse().expect("an address")), "64:ff9b:1::/64");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Networks, and what counts as one address.
 
+use rules::login::throttle::subscriber;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -96,7 +97,8 @@ impl fmt::Display for CidrError {
 impl std::error::Error for CidrError {}
 
 /// What limits count as one address: an IPv4 address, or the /64 of an IPv6 address, which is the least that a
-/// subscriber is given (RFC 6177 §2), so that nobody gets 2^64 fresh counters.
+/// subscriber is given (RFC 6177 §2), so that nobody gets 2^64 fresh counters. What a translator of IPv4 hands on is the address of
+/// IPv4 ([`subscriber`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressKey(IpAddr);
 
@@ -116,7 +118,7 @@ impl AddressKey {
 
     /// The key of `address`.
     pub fn of(address: IpAddr) -> Self {
-        AddressKey(match address.to_canonical() {
+        AddressKey(match subscriber(address) {
             IpAddr::V6(one) => IpAddr::V6(Ipv6Addr::from_bits(mask(one.to_bits(), 128, 64))),
             four => four,
         })
@@ -178,6 +180,12 @@ mod tests {
         assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
         assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
         assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
+        // Red with `to_canonical` in `of`: all of IPv4 would be one address behind a translator.
+        assert_eq!(key("64:ff9b::192.0.2.1"), key("192.0.2.1"));
+        assert_ne!(key("64:ff9b::192.0.2.1"), key("64:ff9b::192.0.2.2"));
+        assert_eq!(key("64:ff9b::192.0.2.1").network(), key("192.0.2.254").network());
+        assert_ne!(key("64:ff9b::192.0.2.1").network(), key("64:ff9b::198.51.100.1").network());
+        assert!(!cidr("192.0.2.0/24").contains("64:ff9b::192.0.2.1".parse().unwrap()), "who is trusted is another matter");
         assert_eq!(key("2001:db8::5").to_string(), "2001:db8::/64");
     }
 }
