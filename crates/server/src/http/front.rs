@@ -65,7 +65,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
     // a sign-in in windows that they keep a handle to, so those have none.
     let of_account = is_of(&site, "/account", request.uri().path());
-    let traced = site.tracer.begin(request.headers(), visit.client.via_proxy);
+    let traced = site.tracer.begin(&request, &visit.client);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
         let mut response = match known {

@@ -21,8 +21,8 @@ const PLACES: usize = 128;
 /// What requests are counted under that have no route, or whose route found no place.
 pub const NO_ROUTE: &str = "none";
 
-/// Methods that are told apart.
-const METHODS: [&str; 7] = ["GET", "POST", "HEAD", "OPTIONS", "PATCH", "DELETE", "other"];
+/// Methods that are told apart: those of RFC 9110 §9.3 and RFC 5789. Whoever asks by another may call it anything.
+const METHODS: [&str; 10] = ["GET", "POST", "HEAD", "OPTIONS", "PATCH", "DELETE", "PUT", "TRACE", "CONNECT", "other"];
 
 /// Statuses that are told apart, all that the server answers with; the last place is of any other.
 const STATUSES: [u16; 24] = [

@@ -35,6 +35,16 @@ pub enum Proto {
     Https,
 }
 
+impl Proto {
+    /// Its name (RFC 9110 §4.2).
+    pub fn name(self) -> &'static str {
+        match self {
+            Proto::Http => "http",
+            Proto::Https => "https",
+        }
+    }
+}
+
 /// Who sent a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {

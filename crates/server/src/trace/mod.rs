@@ -11,8 +11,9 @@ pub use export::Exporter;
 
 use crate::config::{Config, Share};
 use crate::metrics::Refused;
+use crate::net::Client;
 use app::stopwatch::{Lap, Sheet};
-use hyper::HeaderMap;
+use hyper::Request;
 use parent::Parent;
 use rules::secret::hexadecimal;
 use std::sync::Arc;
@@ -47,7 +48,18 @@ pub struct Traced {
     trace: [u8; 16],
     span: [u8; 8],
     parent: Option<[u8; 8]>,
+    /// What others said of their places in the trace (W3C Trace Context §3.3).
+    state: Box<str>,
+    /// The scheme by which it was asked, before any proxy.
+    scheme: &'static str,
+    /// The path and the method that it named, of which no more is kept than somebody reads.
+    path: Box<str>,
+    method: Box<str>,
 }
+
+/// The most characters of a path and of a method that are kept: many traces wait at a time, and strangers choose these.
+const LONGEST_PATH: usize = 256;
+const LONGEST_METHOD: usize = 32;
 
 /// How a request that was traced went.
 pub struct Went<'a> {
@@ -100,18 +112,21 @@ impl Tracer {
         (Tracer { sample: config.trace.sample, queue, spans: Arc::default() }, waiting)
     }
 
-    /// Whether a request is traced, and as what: as its caller says, where that is `trusted`, or else by chance.
-    pub fn begin(&self, headers: &HeaderMap, trusted: bool) -> Option<Traced> {
+    /// Whether a request is traced, and as what: as its caller says, where that is a listed proxy, or else by chance.
+    pub fn begin<B>(&self, request: &Request<B>, client: &Client) -> Option<Traced> {
         self.queue.as_ref()?;
         let chance = app::entropy::bytes().ok()?;
         let [trace @ .., _, _, _, _, _, _, _, _] = *chance.first_chunk::<24>()?;
         let (span, luck) = (*chance[16..24].first_chunk::<8>()?, *chance[24..].first_chunk::<8>()?);
-        match trusted.then(|| Parent::of(headers)).flatten() {
-            Some(Parent { trace, span: parent, sampled }) => {
-                sampled.then_some(Traced { trace, span, parent: Some(parent) })
-            }
-            None => self.sample.holds(u64::from_le_bytes(luck)).then_some(Traced { trace, span, parent: None }),
-        }
+        let (trace, parent, state) = match client.via_proxy.then(|| Parent::of(request.headers())).flatten() {
+            Some(Parent { sampled: false, .. }) => return None,
+            Some(Parent { trace, span, .. }) => (trace, Some(span), parent::state(request.headers())),
+            None if self.sample.holds(u64::from_le_bytes(luck)) => (trace, None, String::new()),
+            None => return None,
+        };
+        let cut = |text: &str, most| text.chars().take(most).collect::<String>().into_boxed_str();
+        let (path, method) = (cut(request.uri().path(), LONGEST_PATH), cut(request.method().as_str(), LONGEST_METHOD));
+        Some(Traced { trace, span, parent, state: state.into(), scheme: client.proto.name(), path, method })
     }
 
     /// Takes the trace of a request that was answered.

@@ -12,6 +12,8 @@ const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 /// Status of a span whose request failed by our fault.
 const ERROR: u64 = 2;
+/// In the place of a path that is none of ours: whoever asked for it may have put anything there.
+const SCRUBBED: &str = "/REDACTED";
 
 /// Who sends.
 pub struct Resource {
@@ -119,6 +121,13 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
+    /// The `trace_state` of a span, where there is one.
+    fn state(&mut self, state: &str) {
+        if !state.is_empty() {
+            self.bytes(3, state.as_bytes());
+        }
+    }
+
     /// A `KeyValue` with a text.
     fn text(&mut self, field: u64, key: &str, value: &str) {
         self.nested(field, |pair| {
@@ -162,6 +171,7 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
     scope.nested(2, |span| {
         span.bytes(1, &of.trace);
         span.bytes(2, &of.span);
+        span.state(&of.state);
         if let Some(parent) = &of.parent {
             span.bytes(4, parent);
         }
@@ -176,6 +186,11 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
         span.fixed(7, at(std::time::Duration::ZERO));
         span.fixed(8, at(trace.took));
         span.text(9, "http.request.method", method);
+        if method == "_OTHER" {
+            span.text(9, "http.request.method_original", &of.method);
+        }
+        span.text(9, "url.scheme", of.scheme);
+        span.text(9, "url.path", if route.is_some() { &of.path } else { SCRUBBED });
         if let Some(route) = route {
             span.text(9, "http.route", route);
         }
@@ -193,6 +208,7 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
         scope.nested(2, |span| {
             span.bytes(1, &of.trace);
             span.bytes(2, &of.stage(number));
+            span.state(&of.state);
             span.bytes(4, &of.span);
             span.bytes(5, lap.stage.name().as_bytes());
             span.number(6, INTERNAL);

@@ -26,6 +26,7 @@ struct Span {
     trace: Vec<u8>,
     id: Vec<u8>,
     parent: Vec<u8>,
+    state: String,
     name: String,
     kind: u64,
     from: u64,
@@ -155,6 +156,7 @@ fn spans(body: &[u8]) -> Vec<Span> {
                     trace: bytes(1),
                     id: bytes(2),
                     parent: bytes(4),
+                    state: String::from_utf8(bytes(3)).unwrap(),
                     name: String::from_utf8(bytes(5)).unwrap(),
                     kind: number(6),
                     from: number(7),
@@ -187,6 +189,7 @@ fn a_sign_in_is_a_span_with_its_stages_below() {
     assert_eq!((root.trace.len(), root.id.len(), root.parent.len(), root.kind), (16, 8, 0, 2));
     let attribute = |name: &str| root.attributes[name].as_str();
     assert_eq!((attribute("http.route"), attribute("http.response.status_code")), ("/login", "303"));
+    assert!(root.state.is_empty() && !root.attributes.contains_key("http.request.method_original"));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
     assert!(root.from < root.to && root.to <= now && now - root.from < 120_000_000_000, "{root:?}");
     let below: Vec<_> = spans.iter().filter(|span| span.parent == root.id).collect();
@@ -217,6 +220,7 @@ fn a_sign_in_is_a_span_with_its_stages_below() {
 fn only_a_listed_proxy_says_what_a_request_is_a_part_of() {
     // red with `true` in place of via_proxy in http/front.rs.
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    const STATE: &str = "vendor=opaque,other=1";
     let header = |flags: &str| format!("00-{TRACE}-b7ad6b7169203331-{flags}");
     let collector = Collector::start(200);
     let traced = [("PORTIERE_TRACE_ENDPOINT", collector.url.as_str())];
@@ -226,16 +230,21 @@ fn only_a_listed_proxy_says_what_a_request_is_a_part_of() {
     };
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let strange = with("1", &[]);
-    strange.send(&Call::get("/oauth2/jwks").header("traceparent", &header("01"))).must_be(200);
+    let of_stranger = Call::get("/oauth2/jwks").header("traceparent", &header("01")).header("tracestate", STATE);
+    strange.send(&of_stranger.header("x-forwarded-proto", "https")).must_be(200);
     let spans = collector.spans(|span| span.name == "GET /oauth2/jwks");
-    assert!(spans.iter().all(|span| hex(&span.trace) != TRACE), "a stranger was believed");
+    assert!(spans.iter().all(|span| hex(&span.trace) != TRACE && span.state.is_empty()), "a stranger was believed");
+    assert!(spans.iter().filter(|span| span.kind == 2).all(|span| span.attributes["url.scheme"] == "http"));
     let behind = with("0", &[("PORTIERE_PROXY_TRUSTED", "127.0.0.1")]);
-    behind.send(&Call::get("/oauth2/jwks").header("traceparent", &header("01"))).must_be(200);
+    let of_proxy = Call::get("/oauth2/jwks").header("traceparent", &header("01")).header("tracestate", STATE);
+    behind.send(&of_proxy.header("x-forwarded-proto", "https").header("x-forwarded-for", "203.0.113.7")).must_be(200);
     behind.send(&Call::get("/setup").header("traceparent", &header("00")));
     behind.get("/healthz").must_be(200);
     let spans = collector.spans(|span| hex(&span.trace) == TRACE);
     let root = spans.iter().find(|span| hex(&span.trace) == TRACE && span.kind == 2).unwrap();
     assert_eq!((root.name.as_str(), hex(&root.parent).as_str()), ("GET /oauth2/jwks", "b7ad6b7169203331"));
+    assert_eq!(root.attributes["url.scheme"], "https", "as the visitor asked the proxy");
+    assert!(spans.iter().filter(|span| hex(&span.trace) == TRACE).all(|span| span.state == STATE), "{spans:?}");
     behind.stop();
     let names: Vec<_> = collector.spans(|_| true).into_iter().map(|span| span.name).collect();
     assert!(!names.contains(&"GET /setup".to_owned()), "its caller does not keep the trace");
@@ -260,4 +269,42 @@ fn a_collector_that_takes_nothing_holds_up_nobody() {
     });
     assert_eq!(samples(server)["portiere_trace_spans_sent_total"], 0.0);
     assert!(server.log().contains("traces do not reach the collector"));
+}
+
+#[test]
+fn a_span_says_what_the_conventions_require_of_every_request() {
+    // Red without url.path, url.scheme or http.request.method_original in trace/otlp.rs, or with a method less in metrics/requests.rs.
+    let collector = Collector::start(200);
+    let server =
+        Server::leaked(&[SERVED, ("PORTIERE_TRACE_ENDPOINT", &collector.url), ("PORTIERE_TRACE_SAMPLE", "1")]);
+    let long = format!("/assets/{}", "x".repeat(2000));
+    for (method, path, route, told) in [
+        ("GET", "/login?hint=of-the-query", Some("/login"), "/login"),
+        ("PUT", "/login", Some("/login"), "/login"),
+        ("DELETE", "/account", Some("/account"), "/account"),
+        ("TRACE", "/setup", Some("/setup"), "/setup"),
+        ("PATCH", "/api/v1/me", Some("/api/v1/me"), "/api/v1/me"),
+        ("GET", "/assets/none.css", Some("/assets/{name}"), "/assets/none.css"),
+        ("HEAD", long.as_str(), Some("/assets/{name}"), &long[..256]),
+        ("BREW", "/device", Some("/device"), "/device"),
+        ("get", "/try", Some("/try"), "/try"),
+        ("POST", "/invitations/typed-by-mistake", None, "/REDACTED"),
+    ] {
+        let known = !["BREW", "get"].contains(&method);
+        let named = if known { method } else { "HTTP" };
+        let name = route.map_or_else(|| named.to_owned(), |route| format!("{named} {route}"));
+        server.send(&Call::new(method, path));
+        let spans = collector.spans(|span| span.name == name);
+        let root = spans.iter().find(|span| span.name == name).unwrap();
+        let said = |attribute: &str| root.attributes.get(attribute).map(String::as_str);
+        assert_eq!((said("url.scheme"), said("url.path")), (Some("http"), Some(told)), "{method} {path}");
+        assert_eq!(said("http.request.method"), Some(if known { method } else { "_OTHER" }));
+        assert_eq!(said("http.request.method_original"), (!known).then_some(method));
+        assert_eq!(said("http.route"), route);
+    }
+    for batch in collector.batches() {
+        let told = String::from_utf8_lossy(&batch.body).into_owned();
+        assert!(!told.contains("typed-by-mistake") && !told.contains("of-the-query"), "{told}");
+    }
+    server.kill();
 }
