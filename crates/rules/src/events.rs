@@ -101,8 +101,16 @@ kinds! {
     WorkerQuarantined = "worker.quarantined",
     /// An operator lets it work again.
     WorkerTrusted = "worker.trusted",
+    /// A node began to serve; `starts` says how many starts a line is about, where it is more than one.
+    NodeStarted = "node.started",
+    /// A node ended, as it was told to.
+    NodeStopped = "node.stopped",
     /// An operator no longer counts on a node.
     NodeForgotten = "node.forgotten",
+    /// The database was copied into a file.
+    DatabaseCopied = "database.copied",
+    /// Lines of the audit log were read by a command.
+    AuditRead = "audit.read",
     /// The audit log is sealed under another key than before, whose owner did not hand it over.
     AuditRekeyed = "audit.rekeyed",
     /// Lines of the audit log were taken out that were not sealed, not delivered or not what was sealed; `detail` says why.

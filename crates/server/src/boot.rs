@@ -1,6 +1,7 @@
 //! From a configuration to a running server, and back down.
 
 mod folder;
+mod starts;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use rules::login::throttle;
 use rules::realm::{Realm, Settings};
 use rules::{Span, Time};
 use serde_json::json;
+use starts::Starts;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -330,7 +332,7 @@ impl Ready {
     async fn serve(self, config: &Config, mut orders: Orders) -> Result<(), BootError> {
         let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
         let upkeep = Upkeep { keys: config.keys.rotate_after };
-        let watched = site.clone();
+        let (watched, starts) = (site.clone(), Starts::of(&config.server.data));
         let (end, told) = oneshot::channel::<()>();
         let mut commands = Box::pin(control.run(async move { drop(told.await) }));
         let (tell, told) = mpsc::unbounded_channel();
@@ -350,6 +352,7 @@ impl Ready {
             () = auditing::deliver(&instance.app, streams) => return ended(jobs),
             () = look_after(announced.as_ref(), &instance.app) => return ended(jobs),
             () = keep_up(&watched, upkeep) => return ended(jobs),
+            () = starts.tell(&instance.app) => return ended(jobs),
         };
         if stopped.cut > 0 {
             tracing::warn!(connections = stopped.cut, "connections were cut");
@@ -365,6 +368,7 @@ impl Ready {
             if let Some(exporter) = &mut exporter {
                 exporter.finish().await;
             }
+            starts.leave(&app).await;
             app.retire().await;
             app.hasher.stop().await;
         };

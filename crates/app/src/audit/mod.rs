@@ -14,6 +14,7 @@ mod seal;
 pub mod sink;
 #[cfg(test)]
 mod tests;
+mod told;
 mod verify;
 pub mod wire;
 

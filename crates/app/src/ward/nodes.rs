@@ -69,7 +69,7 @@ impl App {
     }
 
     /// What this node is called among nodes.
-    fn own_name(&self) -> String {
+    pub(crate) fn own_name(&self) -> String {
         self.ward.as_ref().map_or_else(|| self.node.clone(), |ward| ward.journal.memory().node)
     }
 

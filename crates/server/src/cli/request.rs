@@ -285,7 +285,9 @@ impl Backup {
         // The copy is there, whatever is known of moves.
         let out = Marks::known(&*app.engine).await.ok().and_then(|marks| marks.out);
         let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
-        Ok(Outcome::new(text, json).noting(moved.into_iter().collect()))
+        let told = app.tell_of_copy(&self.file, bytes).await.err();
+        let untold = told.map(|why| format!("that a copy was made may not be in the audit log: {why}"));
+        Ok(Outcome::new(text, json).noting(moved.into_iter().chain(untold).collect()))
     }
 
     fn is_new(&self) -> Result<(), Failure> {

@@ -221,8 +221,29 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// What it is called, where it begins to read lines: that is written down once, however many pages follow.
+    fn begins_to_read(&self) -> Option<&'static str> {
+        match self {
+            Command::List(list) if !list.goes_on => Some("list"),
+            Command::Export(export) if !export.goes_on => Some("export"),
+            Command::Tail(tail) if tail.behind.is_none() => Some("tail"),
+            _ => None,
+        }
+    }
+
+    /// Does it, and writes down that lines were read before whoever asked has them.
     pub async fn execute(self, app: &App) -> Reply {
+        let reads = self.begins_to_read();
+        let mut reply = self.carry_out(app).await;
+        if let (Some(command), Ok(outcome)) = (reads, &mut reply)
+            && let Err(why) = app.tell_of_reading(command).await
+        {
+            outcome.notes.push(format!("that the log was read may not be written down in it: {why}"));
+        }
+        reply
+    }
+
+    async fn carry_out(self, app: &App) -> Reply {
         match self {
             Command::List(list) => list.execute(app).await,
             Command::Export(export) => export.execute(app).await,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::control;
+use app::audit::Filter;
 use serde_json::Value;
 
 /// All pages of an export, how many they were, and what was said beside it.
@@ -20,12 +21,17 @@ async fn exported(operator: &mut Operator<'_>, line: &str) -> (String, usize, Ve
     panic!("{line} comes to no end: {text}");
 }
 
+/// Of all lines but those that say that the log was read.
 fn places(text: &str) -> Vec<(i64, String)> {
-    let place = |line: &str| {
-        let line: Value = serde_json::from_str(line).unwrap();
-        (line["block"].as_i64().unwrap(), line["id"].as_str().unwrap().to_owned())
-    };
-    text.lines().map(place).collect()
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let place = |line: Value| (line["block"].as_i64().unwrap(), line["id"].as_str().unwrap().to_owned());
+    lines.filter(|line| line["event"] != "audit.read").map(place).collect()
+}
+
+/// How often the log was read, as it says.
+async fn reads(server: &Instance) -> usize {
+    let read = Filter { kinds: vec!["audit.read".to_owned()], ..Filter::default() };
+    server.app.audit_lines(&read, "", true, 1000).await.unwrap().lines.len()
 }
 
 async fn filed(operator: &mut Operator<'_>, server: &Instance) {
@@ -37,7 +43,9 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
             server.app.seal_once().await.unwrap();
         }
     }
+    let before = reads(server).await;
     let (text, pages, notes) = exported(operator, "audit export --after-block 0").await;
+    assert_eq!(reads(server).await, before + 1, "a line for a command, however many pages it takes");
     let all = places(&text);
     assert!(pages > 2 && all.len() >= 15 && all.is_sorted() && all.windows(2).all(|two| two[0] != two[1]), "{all:?}");
     let code = |block| async move { server.app.audit_code(block).await.unwrap().unwrap()[..12].to_owned() };

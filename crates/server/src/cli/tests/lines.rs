@@ -1,7 +1,10 @@
-//! What commands that change something leave in the audit log, and that those leave nothing which change nothing.
+//! What commands that change something leave in the audit log, and those that read it or copy everything; and that others leave
+//! nothing.
 
 use super::*;
+use crate::control;
 use serde_json::{Value, json};
+use store::moving::fence;
 
 /// The details of all lines of that kind, the oldest first, without who gave the command.
 async fn details(operator: &mut Operator<'_>, kind: &str) -> Vec<Value> {
@@ -156,4 +159,62 @@ async fn what_is_not_there_has_gone_already() {
     }
     assert!(details(&mut operator, "client.changed").await.is_empty());
     operator.0.close().await;
+}
+
+#[tokio::test]
+async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
+    // red without begins_to_read in cli/audit/mod.rs, for each of the three, or tell_of_copy in cli/request.rs.
+    let (folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    for looks in ["audit status", "audit verify", "audit head", "audit strangers", "user list", "keys list"] {
+        operator.does(looks).await;
+    }
+    assert!(operator.types("audit export --kind nothing", "").await.is_err());
+    for line in ["audit list", "audit export", "audit export --format csv --since 1h", "audit tail -n 3 --user ada"] {
+        let read = operator.does(line).await;
+        assert_eq!(read.notes, Vec::<String>::new(), "{line}");
+        // Within a millisecond they have no order.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    let read = ["list", "export", "export", "tail"].map(|command| json!({ "command": command }));
+    assert_eq!(details(&mut operator, "audit.read").await, read);
+    assert_eq!(details(&mut operator, "audit.read").await.len(), 5, "and this one");
+
+    let copy = folder.path().join("copy.db");
+    let backup = format!("backup {}", copy.display());
+    let bytes = operator.does(&backup).await.json["bytes"].clone();
+    assert!(operator.cannot(&backup).await.contains("overwrites nothing"));
+    let copied = json!({ "file": copy.display().to_string(), "bytes": bytes });
+    assert_eq!(details(&mut operator, "database.copied").await, [copied]);
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn a_database_that_takes_no_writes_is_read_and_copied_all_the_same() {
+    // red where a line that cannot be written is a failure, or is not told.
+    let (folder, config) = folder().await;
+    let server = instance(folder.path()).await;
+    fence::raise(&*server.app.engine, "move-1", "there").await.unwrap();
+    let control = control::listen(folder.path(), &server).unwrap();
+    let scenario = async {
+        let mut operator = Operator::new(&config);
+        for line in ["audit list", "audit export", "audit tail"] {
+            let read = operator.does(line).await;
+            assert_eq!(read.notes.len(), 1, "{line}: {read:?}");
+            assert!(read.notes[0].starts_with("that the log was read may not be written down in it: "), "{read:?}");
+        }
+        for line in ["audit verify", "audit head", "audit status", "audit strangers"] {
+            assert_eq!(operator.does(line).await.notes, Vec::<String>::new(), "{line}");
+        }
+        let copy = folder.path().join("copy.db");
+        let copied = operator.does(&format!("backup {}", copy.display())).await;
+        let untold = |note: &String| note.starts_with("that a copy was made may not be in the audit log: ");
+        assert!(copy.exists() && copied.notes.iter().any(untold), "{copied:?}");
+    };
+    tokio::select! {
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
+        () = Box::pin(scenario) => {}
+    }
+    server.close().await;
 }
