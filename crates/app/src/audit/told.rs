@@ -18,7 +18,7 @@ impl App {
     /// # Errors
     /// Why the line may not be there.
     pub async fn tell_of_reading(&self, command: &str) -> Result<(), String> {
-        self.tell(self.said(Kind::AuditRead).detail("command", command), PATIENCE).await
+        self.leave_line(Event::new(Kind::AuditRead, self.clock.now()).detail("command", command), PATIENCE).await
     }
 
     /// Writes down that the database was copied into a file of so many bytes.
@@ -26,8 +26,9 @@ impl App {
     /// # Errors
     /// Why the line may not be there.
     pub async fn tell_of_copy(&self, file: &Path, bytes: u64) -> Result<(), String> {
-        let event = self.said(Kind::DatabaseCopied).detail("file", file.display().to_string()).detail("bytes", bytes);
-        self.tell(event, PATIENCE).await
+        let event = Event::new(Kind::DatabaseCopied, self.clock.now());
+        let event = event.detail("file", file.display().to_string()).detail("bytes", bytes);
+        self.leave_line(event, PATIENCE).await
     }
 
     /// Writes down that this node serves; the line is about so many starts, of which this is the last.
@@ -35,10 +36,10 @@ impl App {
     /// # Errors
     /// Why the line may not be there.
     pub async fn tell_of_start(&self, starts: u64) -> Result<(), String> {
-        let event = self.said(Kind::NodeStarted).detail("node", self.own_name());
+        let event = Event::new(Kind::NodeStarted, self.clock.now()).detail("node", self.own_name());
         let event = event.detail("version", env!("CARGO_PKG_VERSION"));
         let event = if starts > 1 { event.detail("starts", starts) } else { event };
-        self.tell(event, PATIENCE).await
+        self.leave_line(event, PATIENCE).await
     }
 
     /// Writes down that this node ends, as it was told to. Before it seals for the last time: what waited for the next start could
@@ -47,15 +48,12 @@ impl App {
     /// # Errors
     /// Why the line may not be there.
     pub async fn tell_of_stop(&self) -> Result<(), String> {
-        self.tell(self.said(Kind::NodeStopped).detail("node", self.own_name()), super::LAST).await
-    }
-
-    fn said(&self, kind: Kind) -> Event {
-        Event::new(kind, self.clock.now())
+        self.leave_line(Event::new(Kind::NodeStopped, self.clock.now()).detail("node", self.own_name()), super::LAST)
+            .await
     }
 
     /// Writes a line, as far as the database takes it within `patience`.
-    async fn tell(&self, event: Event, patience: Duration) -> Result<(), String> {
+    async fn leave_line(&self, event: Event, patience: Duration) -> Result<(), String> {
         match timeout(patience, self.note(event)).await {
             Ok(noted) => noted.map_err(|fault: Fault| fault.to_string()),
             Err(_) => Err(format!("the database has not taken the line within {} s", patience.as_secs())),

@@ -185,7 +185,10 @@ mod tests {
         assert_ne!(key("64:ff9b::192.0.2.1"), key("64:ff9b::192.0.2.2"));
         assert_eq!(key("64:ff9b::192.0.2.1").network(), key("192.0.2.254").network());
         assert_ne!(key("64:ff9b::192.0.2.1").network(), key("64:ff9b::198.51.100.1").network());
-        assert!(!cidr("192.0.2.0/24").contains("64:ff9b::192.0.2.1".parse().unwrap()), "who is trusted is another matter");
+        assert!(
+            !cidr("192.0.2.0/24").contains("64:ff9b::192.0.2.1".parse().unwrap()),
+            "who is trusted is another matter"
+        );
         assert_eq!(key("2001:db8::5").to_string(), "2001:db8::/64");
     }
 }

@@ -70,7 +70,8 @@ fn key_of(entry: &str) -> Option<&str> {
     let begins = |part: &str| part.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
     let of_key = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-*/@".contains(&byte);
     let of_value = |byte: u8| matches!(byte, b' '..=b'~') && !b",=".contains(&byte);
-    let named = key.len() <= 256 && key.bytes().all(of_key) && key.matches('@').count() <= 1 && key.split('@').all(begins);
+    let named =
+        key.len() <= 256 && key.bytes().all(of_key) && key.matches('@').count() <= 1 && key.split('@').all(begins);
     (named && (1..=256).contains(&value.len()) && value.bytes().all(of_value)).then_some(key)
 }
 

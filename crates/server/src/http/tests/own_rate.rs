@@ -22,12 +22,7 @@ async fn house() -> House {
     .await;
     for id in ["loops", "quiet"] {
         let client = Client {
-            grants: vec![
-                Grant::AuthorizationCode,
-                Grant::RefreshToken,
-                Grant::ClientCredentials,
-                Grant::DeviceCode,
-            ],
+            grants: vec![Grant::AuthorizationCode, Grant::RefreshToken, Grant::ClientCredentials, Grant::DeviceCode],
             scope: Scope::parse("openid orders").unwrap(),
             auth_methods: vec![AuthMethod::Post],
             first_party: true,

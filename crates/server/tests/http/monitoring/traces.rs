@@ -275,8 +275,7 @@ fn a_collector_that_takes_nothing_holds_up_nobody() {
 fn a_span_says_what_the_conventions_require_of_every_request() {
     // Red without url.path, url.scheme or http.request.method_original in trace/otlp.rs, or with a method less in metrics/requests.rs.
     let collector = Collector::start(200);
-    let server =
-        Server::leaked(&[SERVED, ("PORTIERE_TRACE_ENDPOINT", &collector.url), ("PORTIERE_TRACE_SAMPLE", "1")]);
+    let server = Server::leaked(&[SERVED, ("PORTIERE_TRACE_ENDPOINT", &collector.url), ("PORTIERE_TRACE_SAMPLE", "1")]);
     let long = format!("/assets/{}", "x".repeat(2000));
     for (method, path, route, told) in [
         ("GET", "/login?hint=of-the-query", Some("/login"), "/login"),
