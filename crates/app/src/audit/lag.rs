@@ -34,9 +34,9 @@ pub struct Lag {
 pub struct Lagging {
     /// Its name.
     pub name: String,
-    /// Sealed lines that it has not delivered.
+    /// Lines that it has not delivered: those that are sealed, and those that are not yet, counted up to a hundred thousand.
     pub lines: i64,
-    /// How long the oldest of them has waited, by when it was written.
+    /// How long the oldest of them has waited, by when it was written. Where nothing is sealed, nothing is delivered.
     pub waits: Span,
     /// When something was delivered last; `None` when nothing ever was.
     pub moved_at: Option<Time>,
@@ -75,20 +75,24 @@ impl App {
         let (end, key) = end(newest.as_ref(), begins.as_ref());
         let now = self.clock.now();
         let (unsealed, oldest) = backlog;
+        let unsealed_for = oldest.map_or(Span::ZERO, |id| now.since(time_of(&id)));
         let mut lagging = Vec::with_capacity(streams.len());
         for stream in streams {
-            lagging.push(self.behind(stream, &end, now).await?);
+            let sealed = self.behind(stream, &end, now).await?;
+            let (lines, waits) = (sealed.lines + unsealed, sealed.waits.max(unsealed_for));
+            lagging.push(Lagging { lines, waits, ..sealed });
         }
         Ok(Lag {
             kept: end.last - begins.as_ref().map_or(0, |begins| begins.last),
             end,
             key,
             unsealed,
-            unsealed_for: oldest.map_or(Span::ZERO, |id| now.since(time_of(&id))),
+            unsealed_for,
             streams: lagging,
         })
     }
 
+    /// How far a stream is behind the end of the chain.
     async fn behind(&self, stream: Stream, end: &Link, now: Time) -> Result<Lagging, Fault> {
         let place = &stream.place;
         let of = LeftOf { block: place.block, after: &place.line };

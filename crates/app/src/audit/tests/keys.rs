@@ -64,3 +64,24 @@ async fn a_node_without_the_key_says_that_it_does_not_seal() {
     let told = restored.rekey().await.unwrap().unwrap_err();
     assert!(told.contains("head -c 32 /dev/urandom"), "{told}");
 }
+
+#[tokio::test]
+async fn while_nothing_is_sealed_a_stream_says_how_much_it_lacks_and_since_when() {
+    // Red where `audit_lag` counts what is sealed alone: a receiver got nothing, and every figure of its stream said that all is well.
+    let world = World::new(terms()).await;
+    world.sealed(1, 2).await;
+    begin(&world, Place { block: 2, line: String::new() }).await;
+    let behind = async || {
+        let stream = world.app.audit_lag().await.unwrap().streams.remove(0);
+        (stream.lines, stream.waits, stream.trouble, stream.stuck)
+    };
+    assert_eq!(behind().await, (0, Span::ZERO, String::new(), false));
+    world.write(3).await;
+    world.clock.advance(Span::minutes(20));
+    world.write(1).await;
+    assert_eq!(behind().await, (4, Span::minutes(20), String::new(), false));
+    world.app.seal_once().await.unwrap();
+    world.clock.advance(Span::minutes(1));
+    world.write(1).await;
+    assert_eq!(behind().await, (5, Span::minutes(21), String::new(), false), "and what is sealed as before");
+}

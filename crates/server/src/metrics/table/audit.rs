@@ -45,9 +45,16 @@ pub static GROUP: Group = Group {
             |now, out| out.one(now.from.app.audit_alarms().len()),
         ),
         gauge(
+            "portiere_audit_idle",
+            &[],
+            "Whether this node does not seal the log, since its audit key is missing or another one than the log is sealed under. \
+             Another node may.",
+            |now, out| out.one(u8::from(now.from.app.audit_idle().is_some())),
+        ),
+        gauge(
             "portiere_audit_undelivered_lines",
             &["stream"],
-            "A stream: sealed lines that it has not delivered.",
+            "A stream: lines that it has not delivered, also those that are not sealed yet.",
             |now, out| out.each(streams(now).map(|(name, stream)| (name, stream.lines))),
         ),
         gauge(
