@@ -3,36 +3,29 @@
 //! Where they are is the operator's word alone, read from the configuration at the start. Nothing that they answer is
 //! followed or kept.
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::Request;
-use hyper::header::{DATE, HOST, HeaderMap, RETRY_AFTER};
+mod inbox;
+
+pub use inbox::{Inbox, Unanswered};
+pub use store::remote::{OpenError, Tls};
+
+use hyper::header::{DATE, RETRY_AFTER};
 use hyper::http::response::Parts as Head;
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use std::fmt::Display;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use store::remote::Renewed;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// The longest that connecting and its handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest that posting something may take, all in all.
-const LONGEST: Duration = Duration::from_secs(30);
-/// The most of an answer's body that is read, to be thrown away, and for how long: what was answered is known by then.
-const ANSWER: usize = 64 << 10;
-const MOMENT: Duration = Duration::from_secs(1);
 
 /// Where somebody is: `SCHEME://HOST[:PORT][/PATH]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,111 +90,17 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// How somebody is believed: always by their certificate and their name. `authorities` vouch for them, else those of the
-/// system.
+/// What seals a connection to somebody, who is believed by their certificate and their name; `whose` is what the log calls them.
+/// Files that are replaced meanwhile are used from the next connection on.
 ///
 /// # Errors
-/// What keeps the file from being used.
-pub(crate) fn tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    match authorities {
-        None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
-        Some(file) => {
-            let unreadable = |why: String| format!("{}: {why}", file.display());
-            let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let found = read.map_err(|error| unreadable(error.to_string()))?;
-            if found.is_empty() {
-                return Err(unreadable("no certificate is in it".to_owned()));
-            }
-            for certificate in found {
-                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-            }
-        }
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
-    Ok(Arc::new(config))
+/// Which file cannot be used.
+pub(crate) fn sealing(whose: &'static str, tls: &Tls) -> Result<Sealing, OpenError> {
+    Renewed::new(whose, tls, |tls| tls.config().map(Arc::new))
 }
 
-/// Why nothing was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered {
-    /// In a sentence for the operator, with who it is about.
-    pub why: String,
-    /// Whether there was somebody who may have read what was sent.
-    pub reached: bool,
-}
-
-/// An HTTP server that things are posted to.
-pub struct Inbox {
-    target: Target,
-    tls: Option<Arc<ClientConfig>>,
-}
-
-impl Inbox {
-    /// The one at a URL of http or https; `authorities` vouch for the latter, else those of the system.
-    ///
-    /// # Errors
-    /// What keeps the authorities from being used.
-    pub fn at(target: Target, authorities: Option<&Path>) -> Result<Self, String> {
-        let tls = if target.scheme == "https" { Some(tls(authorities)?) } else { None };
-        Ok(Inbox { target, tls })
-    }
-
-    /// Posts a body with these header fields, on a connection of its own, and gives the head of the answer, and its body as far as
-    /// it came within a moment and is short.
-    ///
-    /// # Errors
-    /// Why there is no answer.
-    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<(Head, Bytes), Unanswered> {
-        let port = if self.tls.is_some() { 443 } else { 80 };
-        let authority = self.target.authority();
-        let by = Instant::now() + LONGEST;
-        let not_reached = |why: String| Unanswered { why, reached: false };
-        let failed = |error: &dyn Display| format!("{authority}: {error}");
-        let request = Request::post(self.target.path.as_str()).header(HOST, &authority).body(Full::new(body));
-        let mut request = request.map_err(|error| not_reached(failed(&error)))?;
-        request.headers_mut().extend(fields);
-        let link = connect(&self.target, port, self.tls.as_ref()).await.map_err(not_reached)?;
-        let why = match tokio::time::timeout_at(by, exchange(link, request)).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => failed(&error),
-            Err(_) => format!("{authority} did not answer in time"),
-        };
-        Err(Unanswered { why, reached: true })
-    }
-}
-
-/// One request and its answer.
-async fn exchange(link: Link, request: Request<Full<Bytes>>) -> Result<(Head, Bytes), hyper::Error> {
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(link)).await?;
-    let (mut connection, mut asked) = (pin!(connection), pin!(sender.send_request(request)));
-    // The connection ends with the answer, or answers with its end.
-    let answer = tokio::select! {
-        answer = &mut asked => answer?,
-        ended = &mut connection => {
-            let answer = asked.await.map_err(|error| ended.err().unwrap_or(error))?;
-            return Ok((answer.into_parts().0, Bytes::new()));
-        }
-    };
-    let (head, body) = answer.into_parts();
-    let mut said = Bytes::new();
-    if head.status.is_success() {
-        // What it says is read, so that it may finish.
-        let mut whole = pin!(Limited::new(body, ANSWER).collect());
-        let read = async {
-            tokio::select! {
-                biased;
-                read = &mut whole => read.ok(),
-                _ = &mut connection => whole.await.ok(),
-            }
-        };
-        let read = tokio::time::timeout(MOMENT, read).await.ok().flatten();
-        said = read.map(|read| read.to_bytes()).unwrap_or_default();
-    }
-    Ok((head, said))
-}
+/// What [`sealing`] makes.
+pub(crate) type Sealing = Renewed<Arc<ClientConfig>>;
 
 /// Bytes there and back.
 pub(crate) enum Link {
@@ -213,14 +112,14 @@ pub(crate) enum Link {
 ///
 /// # Errors
 /// Why there is no connection, with who it would have been to.
-pub(crate) async fn connect(target: &Target, port: u16, tls: Option<&Arc<ClientConfig>>) -> Result<Link, String> {
+pub(crate) async fn connect(target: &Target, port: u16, tls: Option<&Sealing>) -> Result<Link, String> {
     let late = |_| format!("{} did not answer in time", target.authority());
     let address = (target.host.as_str(), target.port.unwrap_or(port));
     let stream = tokio::time::timeout(PATIENCE, TcpStream::connect(address)).await.map_err(late)?;
     let stream = stream.map_err(|error| format!("{}: {error}", target.authority()))?;
     let Some(tls) = tls else { return Ok(Link::Plain(stream)) };
     let name = ServerName::try_from(target.host.clone()).map_err(|error| error.to_string())?;
-    let sealed = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    let sealed = TlsConnector::from(tls.get().await).connect(name, stream);
     let sealed = tokio::time::timeout(PATIENCE, sealed).await.map_err(late)?;
     let sealed = sealed.map_err(|error| format!("TLS to {}: {error}", target.authority()))?;
     Ok(Link::Sealed(Box::new(sealed)))

@@ -119,6 +119,8 @@ kinds! {
     AuditAccepted = "audit.accepted",
     /// A line of the audit log was not delivered to a stream: its receiver refused it for good.
     AuditSkipped = "audit.skipped",
+    /// A stream of the audit log was set to another place: `after_block` says behind which block it goes on.
+    AuditMoved = "audit.moved",
     /// A stream of the audit log was given up.
     AuditForgotten = "audit.forgotten",
 }

@@ -4,7 +4,8 @@ use crate::boot::BootError;
 use crate::config::{Config, SecretFile};
 use crate::loops::panic_of;
 use crate::private::{self, Key as Secret, Unread};
-use app::audit::sink::{Http, Sink, Syslog};
+use crate::receivers;
+use app::audit::sink::{Credentials, HTTP, Http, SYSLOG, Sink, Syslog};
 use app::audit::{Shelf, Stream, Terms};
 use app::{App, Fault};
 use rules::audit::{Key, Keys};
@@ -97,22 +98,24 @@ fn old(files: &[SecretFile]) -> Result<Vec<Key>, BootError> {
 pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
     let mut streams = Vec::new();
     if let Some(url) = &config.audit_syslog.url {
-        let failed = |why: String| BootError::Other(format!("audit.syslog: {why}"));
-        let syslog = &config.audit_syslog;
-        let sink = Syslog::new(url, syslog.authorities.as_deref(), syslog.require_close_notify).map_err(failed)?;
-        streams.push(Stream { name: "syslog".to_owned(), sink: Sink::Syslog(sink) });
+        let files = receivers::to_syslog(config);
+        let sink = Syslog::new(url, &files.tls(), config.audit_syslog.require_close_notify);
+        let sink = sink.map_err(|error| files.wrong(&error, "audit.syslog"))?;
+        streams.push(Stream { name: SYSLOG.to_owned(), sink: Sink::Syslog(sink) });
     }
     if let Some(url) = &config.audit_http.url {
-        let http = &config.audit_http;
-        let failed = |why: String| BootError::Other(format!("audit.http: {why}"));
+        let (http, files) = (&config.audit_http, receivers::to_http(config));
         let text = |option: &str, file: &Option<SecretFile>| {
             let wrong = |file: &SecretFile, why: Unread| BootError::Other(file.wrong(option, &why));
             file.as_ref().map(|file| private::read_text(file).map_err(|why| wrong(file, why))).transpose()
         };
-        let token = text("audit.http.token_file", &http.token_file)?;
-        let key = text("audit.http.signature_key", &http.signature_key)?;
-        let sink = Http::new(url, http.authorities.as_deref(), token.as_ref(), key.as_ref()).map_err(failed)?;
-        streams.push(Stream { name: "http".to_owned(), sink: Sink::Http(Box::new(sink)) });
+        let credentials = Credentials {
+            token: text("audit.http.token_file", &http.token_file)?,
+            key: text("audit.http.signature_key", &http.signature_key)?,
+            headers: receivers::headers("audit.http.headers", http.headers.as_ref())?,
+        };
+        let sink = Http::new(url, &files.tls(), credentials).map_err(|error| files.wrong(&error, "audit.http"))?;
+        streams.push(Stream { name: HTTP.to_owned(), sink: Sink::Http(Box::new(sink)) });
     }
     Ok(streams)
 }
@@ -146,7 +149,7 @@ mod tests {
         let app = instance.app.clone();
         // What is delivered cannot be read then, and the stream rests.
         runtime.block_on(instance.close());
-        let sink = Sink::Syslog(Syslog::new("tcp://127.0.0.1:1", None, false).unwrap());
+        let sink = Sink::Syslog(Syslog::new("tcp://127.0.0.1:1", &app::reach::Tls::default(), false).unwrap());
         without_time(deliver(&app, vec![Stream { name: "syslog".to_owned(), sink }]));
     }
 }

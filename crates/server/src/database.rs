@@ -2,11 +2,11 @@
 
 use crate::boot::BootError;
 use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous, Value as _};
+use crate::receivers;
 use app::Fault;
 use rules::id::RealmId;
 use rules::keys::Key;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
@@ -14,7 +14,7 @@ use store::moving::marks::{self, Arrival, Mark, Marks};
 use store::moving::{Trouble, catalogue};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
-use store::remote::{self, Settings, Tls};
+use store::remote::{self, Settings};
 use store::sqlite::{self, Check, Options, Sqlite};
 use store::tables::realms::Issuer;
 
@@ -130,7 +130,7 @@ impl Database {
             connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
             ..settings(config, url)
         };
-        let other = |error: remote::OpenError| named(config, &error);
+        let other = |error: remote::OpenError| receivers::to_store(config).wrong(&error, "store.url");
         Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => {
                 let options = file_options(config);
@@ -158,7 +158,7 @@ impl Database {
             StoreUrl::Postgres(url) => Postgres::judge(&settings(config, url.reveal())),
             StoreUrl::Mysql(url) => Mysql::judge(&settings(config, url.reveal())),
         };
-        judged.map_err(|error| named(config, &error))
+        judged.map_err(|error| receivers::to_store(config).wrong(&error, "store.url"))
     }
 
     /// What the use cases work on.
@@ -214,26 +214,6 @@ impl Database {
     }
 }
 
-/// Why a server cannot be used, under the option to look at.
-fn named(config: &Config, error: &remote::OpenError) -> BootError {
-    // What stands in the place of the key's file may be the key.
-    if let (Some(key), remote::OpenError::File(wrong, why)) = (&config.store.key, error)
-        && **key == **wrong
-        && !key.exists()
-    {
-        return BootError::Other(key.wrong("store.key", why));
-    }
-    let is =
-        |file: &Option<PathBuf>| matches!(error, remote::OpenError::File(wrong, _) if file.as_ref() == Some(wrong));
-    let option = match &config.store {
-        store if is(&store.authorities) => "store.authorities",
-        store if is(&store.certificate) => "store.certificate",
-        store if is(&store.key.as_ref().map(|key| key.to_path_buf())) => "store.key",
-        _ => "store.url",
-    };
-    BootError::Other(format!("{option}: {error}"))
-}
-
 fn file_options(config: &Config) -> Options {
     let mut options = Options::at(config.database().unwrap_or_default());
     if let Some(readers) = config.store.readers {
@@ -254,10 +234,7 @@ fn settings(config: &Config, url: &str) -> Settings {
     };
     Settings {
         connections: NonZeroUsize::new(store.connections).unwrap_or(NonZeroUsize::MIN),
-        tls: Tls {
-            authorities: store.authorities.clone(),
-            identity: store.certificate.clone().zip(store.key.as_ref().map(|key| key.to_path_buf())),
-        },
+        tls: receivers::to_store(config).tls(),
         timeout: store.timeout,
         statements: match store.statements {
             Statements::Kept => remote::Statements::Kept,

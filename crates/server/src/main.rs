@@ -22,6 +22,7 @@ mod net;
 mod pages;
 mod private;
 mod profile;
+mod receivers;
 mod setup_link;
 mod strain;
 mod trace;

@@ -10,6 +10,7 @@ use crate::http;
 use crate::metrics;
 use crate::net::{self, Terms, TlsError};
 use crate::private::{self, Unread};
+use crate::receivers;
 use crate::trace::Exporter;
 use app::clock::Clock;
 use std::path::Path;
@@ -39,9 +40,11 @@ pub fn warnings(config: &Config) -> Vec<String> {
     tls.map(|tls| tls.doubts()).unwrap_or_default().into_iter().chain(bared(config)).collect()
 }
 
-/// Whether every user of the machine may be this node to its database: a sentence.
-pub fn bared(config: &Config) -> Option<String> {
-    net::bared("client key of store.key", config.store.key.as_deref()?)
+/// Whether every user of the machine may be this node to its database, or to whoever is sent something: a sentence for each key.
+pub fn bared(config: &Config) -> Vec<String> {
+    let keys = receivers::all(config).into_iter();
+    keys.filter_map(|files| files.key().and_then(|(option, key)| net::bared(&format!("client key of {option}"), key)))
+        .collect()
 }
 
 /// The certificate and its key.
@@ -119,14 +122,26 @@ mod tests {
             named("store.url", "postgres://u:secret@db.test/d"),
             named("store.certificate", &at),
             named("store.key", &at),
+            named("audit.syslog.url", "tls://logs.test"),
+            named("audit.syslog.certificate", &at),
+            named("audit.syslog.key", &at),
+            named("audit.http.url", "https://siem.test"),
+            named("audit.http.certificate", &at),
+            named("audit.http.key", &at),
+            named("trace.endpoint", "https://otel.test"),
+            named("trace.certificate", &at),
+            named("trace.key", &at),
         ];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         for (mode, told) in [(0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)] {
             fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();
             let warnings = warnings(&config);
-            let of_key =
-                |line: &&String| line.contains("store.key in") && line.contains("client.key is open to everybody");
-            assert_eq!(warnings.iter().filter(of_key).count(), told, "{mode:o}: {warnings:?}");
+            for option in ["store.key", "audit.syslog.key", "audit.http.key", "trace.key"] {
+                let of_key = |line: &&String| {
+                    line.contains(&format!("key of {option} in")) && line.contains("client.key is open to everybody")
+                };
+                assert_eq!(warnings.iter().filter(of_key).count(), told, "{option} {mode:o}: {warnings:?}");
+            }
         }
     }
 }

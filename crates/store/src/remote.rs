@@ -8,7 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::CommitError;
-pub use crate::sealing::Tls;
+pub use crate::sealing::{Renewed, Tls};
+
+/// Whose the files for TLS to it are.
+pub(crate) const DATABASE: &str = "the database";
 
 /// How to reach a database server.
 #[derive(Clone)]

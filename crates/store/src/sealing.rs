@@ -1,4 +1,4 @@
-//! TLS to a database server: the files for it, and what is made of them.
+//! TLS to a server, of a database or another one: the files for it, and what is made of them.
 
 use std::fmt;
 use std::fs::File;
@@ -36,8 +36,11 @@ impl Tls {
     }
 
     /// What seals a connection with these.
-    pub(crate) fn config(&self) -> Result<ClientConfig, OpenError> {
-        let failed = |error: Error| OpenError::Settings(format!("TLS to the database: {error}"));
+    ///
+    /// # Errors
+    /// Which file cannot be used.
+    pub fn config(&self) -> Result<ClientConfig, OpenError> {
+        let failed = |error: Error| OpenError::Settings(format!("TLS: {error}"));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -138,13 +141,15 @@ fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
 
 /// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer
 /// needs the next one when it has to connect again.
-pub(crate) struct Renewed<T> {
+pub struct Renewed<T> {
     files: Arc<Files<T>>,
     look: Mutex<Option<Look>>,
 }
 
 /// The files, and what was made of them.
 struct Files<T> {
+    /// Whose they are, as "the files for TLS to …".
+    whose: &'static str,
     tls: Tls,
     make: Box<Maker<T>>,
     kept: Mutex<Kept<T>>,
@@ -179,8 +184,12 @@ struct Look {
 const WITHIN: Duration = Duration::from_secs(1);
 
 impl<T: Clone + Send + 'static> Renewed<T> {
-    /// Makes it for the first time.
-    pub(crate) fn new(
+    /// Makes it for the first time; `whose` is who is reached with it, as in "the files for TLS to …".
+    ///
+    /// # Errors
+    /// Which file cannot be used.
+    pub fn new(
+        whose: &'static str,
         tls: &Tls,
         make: impl Fn(&Tls) -> Result<T, OpenError> + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
@@ -188,13 +197,14 @@ impl<T: Clone + Send + 'static> Renewed<T> {
         let stamps = tls.stamps();
         let made = make(tls)?;
         let kept = Mutex::new(Kept { of: stamps, made, failed: None });
-        Ok(Renewed { files: Arc::new(Files { tls: tls.clone(), make: Box::new(make), kept }), look: Mutex::new(None) })
+        let files = Files { whose, tls: tls.clone(), make: Box::new(make), kept };
+        Ok(Renewed { files: Arc::new(files), look: Mutex::new(None) })
     }
 
     /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before, and
     /// they are tried again for the next: they may be half replaced, or not be readable yet. The same where their file system does
     /// not answer, which must not stop who serves. Needs a tokio runtime.
-    pub(crate) async fn get(&self) -> T {
+    pub async fn get(&self) -> T {
         if self.files.are_none() {
             return self.files.kept().made.clone();
         }
@@ -228,8 +238,8 @@ impl<T: Clone + Send + 'static> Renewed<T> {
         if let Some(look) = last.as_mut().filter(|look| look.began == began && !look.told) {
             look.told = true;
             tracing::warn!(
-                "the files for TLS to the database are still being read: their file system does not answer; what was read \
-                 before is used"
+                "the files for TLS to {} are still being read: their file system does not answer; what was read before is used",
+                self.files.whose
             );
         }
     }
@@ -260,11 +270,11 @@ impl<T> Files<T> {
         let mut kept = self.kept();
         match made {
             Ok(made) => {
-                tracing::info!("the files for TLS to the database were read anew");
+                tracing::info!("the files for TLS to {} were read anew", self.whose);
                 *kept = Kept { of: stamps, made, failed: None };
             }
             Err(error) if kept.failed.as_ref() != Some(&stamps) => {
-                tracing::warn!(%error, "new files for TLS to the database cannot be used, those of before are");
+                tracing::warn!(%error, "new files for TLS to {} cannot be used, those of before are", self.whose);
                 kept.failed = Some(stamps);
             }
             Err(_) => {}
@@ -334,7 +344,7 @@ mod tests {
             std::fs::rename(new, &file).unwrap();
         };
         write("first");
-        let made = Renewed::new(&tls, |tls| {
+        let made = Renewed::new("a test", &tls, |tls| {
             let file = tls.authorities.as_ref().unwrap();
             let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
             if text == "bad" { Err(unreadable(file, &"bad")) } else { Ok(Arc::new(text)) }
@@ -361,7 +371,7 @@ mod tests {
         let (answer, answers) = mpsc::channel();
         let (answers, looks) = (Mutex::new(answers), Arc::new(AtomicUsize::new(0)));
         let looked = Arc::clone(&looks);
-        let made = Renewed::new(&tls, move |_| {
+        let made = Renewed::new("a test", &tls, move |_| {
             if looked.fetch_add(1, Relaxed) == 0 {
                 return Ok("first");
             }

@@ -5,12 +5,12 @@
 use super::lag::is_beyond;
 use super::seal::end;
 use super::sink::{Refused, Sink};
+use super::trouble::{self, HALTED};
 use super::{ELSEWHERE, EVERY, Step, Tenure, rest};
 use crate::jobs::{Complaint, LEASE};
 use crate::{App, Fault, entropy};
 use rules::Time;
 use rules::audit::Line;
-use rules::events::{Event, Kind};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{self, Begins, Newest, Place, Streams};
@@ -18,8 +18,14 @@ use store::tables::audit::{self, Begins, Newest, Place, Streams};
 /// When a stream delivered last that never delivered anything.
 pub(super) const NEVER: Time = Time(0);
 
-/// The most lines that are sent at a time: as many come twice at most where one is interrupted.
+/// So many lines are sent at a time at first.
 const AT_ONCE: i64 = 200;
+/// The most, where many wait and the receiver is quick: as many come twice at most where one is interrupted. What a batch costs beside
+/// its lines (a connection for each over syslog, some ways there and back) is then little, however far away the receiver is.
+const AT_MOST: i64 = 2000;
+/// Whoever takes longer than this for what they are sent gets no more at a time: twice as much would come near the longest that they
+/// may take.
+const QUICK: Duration = Duration::from_secs(2);
 /// The longest that a receiver may take for them. Shorter than a lease.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The first rest after a failure; it doubles with each further one.
@@ -32,15 +38,6 @@ pub(super) const DOUBTS: u32 = 4;
 
 /// After so many failures in a row another node is let try.
 const YIELDS: u32 = 8;
-
-/// How the trouble of a stream begins whose receiver refuses a line for good.
-pub(super) const STUCK: &str = "the receiver refuses the line ";
-
-/// What the trouble of a stream has in it whose receiver may fail over a line.
-const DOUBTED: &str = " (so it does for the line ";
-
-/// How the trouble of a stream begins that cannot read what it is to deliver, up to the number of the block where it is.
-const HALTED: &str = "what comes next cannot be read, from";
 
 /// Where lines are delivered to.
 pub struct Stream {
@@ -62,6 +59,8 @@ pub(super) struct Going {
     too_many: Option<i64>,
     /// The last line of what was sent without an answer: the same is sent again, under the same name.
     upto: Option<Place>,
+    /// The first line that the receiver refused for good since it took anything.
+    refused: Option<String>,
     /// How long the receiver took in this step.
     away: Duration,
 }
@@ -75,6 +74,7 @@ impl Going {
             most: AT_ONCE,
             too_many: None,
             upto: None,
+            refused: None,
             away: Duration::ZERO,
         }
     }
@@ -85,20 +85,34 @@ impl Going {
         lines.truncate(last.map_or(lines.len(), |at| at + 1));
     }
 
-    /// So many lines are delivered. Where those were as many as may be, more at a time are tried: twice as many, up to where that
-    /// was too many, and from there on few more.
+    /// So many lines are delivered. Where those were as many as may be, and the receiver was quick, more at a time are tried: twice as
+    /// many, up to where that was too many, and from there on few more.
     fn went_well(&mut self, sent: i64) {
-        (self.failures, self.upto) = (0, None);
+        (self.failures, self.upto, self.refused) = (0, None, None);
         self.complaint.over();
-        if sent < self.most {
+        if sent < self.most || self.away > QUICK {
             return;
         }
         let more = match self.too_many {
             Some(many) if self.most * 2 >= many => self.most + (self.most / 8).max(1),
             _ => self.most * 2,
         };
-        self.most = more.min(AT_ONCE);
+        self.most = more.min(AT_MOST);
         self.too_many = self.too_many.filter(|many| self.most < *many);
+    }
+
+    /// So many lines are refused for good: it is one of them, or their number. Half as many tell.
+    fn halve(&mut self, sent: i64) {
+        (self.upto, self.too_many, self.most) = (None, Some(sent), sent / 2);
+    }
+
+    /// A single line is refused for good: a stream that goes no further until an operator has looked. Where no line was ever taken, or
+    /// another was refused just before, it is hardly this one.
+    fn stuck(&mut self, seen: &audit::Stream, line: &str, refused: Refused) -> Refused {
+        let first = self.refused.get_or_insert_with(|| line.to_owned());
+        let every = seen.moved_at == NEVER || first != line;
+        let why = trouble::stuck(&seen.name, line, every, &refused.why);
+        Refused { why, ..refused }
     }
 
     /// How long to rest after a step that took so long. The database was needed for none of the time that the receiver took.
@@ -172,17 +186,17 @@ impl App {
         let sent = sent.unwrap_or_else(|_| Err(Refused::in_the_midst("the receiver did not answer in time")));
         going.away = asked.elapsed();
         let sent = match sent {
-            // One of them, or their number: half as many tell.
             Err(refused) if refused.for_good && lines.len() > 1 => {
-                going.upto = None;
-                going.most = lines.len() as i64 / 2;
+                going.halve(lines.len() as i64);
                 return Ok(Ok(Step::More));
             }
-            Err(refused) if refused.for_good => Err(stuck(&seen.name, &last.id, refused)),
+            Err(refused) if refused.for_good => Err(going.stuck(&seen, &last.id, refused)),
             Err(refused) if refused.doubtful && going.failures >= DOUBTS => {
                 going.too_many = Some(lines.len() as i64);
                 going.most = (lines.len() as i64 / 2).max(1);
-                Err(if lines.len() == 1 { doubted(&seen.name, &last.id, refused) } else { refused })
+                let why =
+                    if lines.len() == 1 { trouble::doubted(&seen.name, &last.id, &refused.why) } else { refused.why };
+                Err(Refused { why, ..refused })
             }
             sent => sent,
         };
@@ -212,39 +226,8 @@ impl App {
     async fn note_halt(&self, seen: &audit::Stream, fault: &Fault) {
         let trouble = format!("{HALTED} block {}: {fault}", seen.place.block);
         // What an operator has to do about a line is not lost over a read that comes too late.
-        let is_for_operator = seen.trouble.starts_with(STUCK) || seen.trouble.contains(DOUBTED);
-        if seen.trouble != trouble && !is_for_operator {
+        if seen.trouble != trouble && !trouble::names_a_line(&seen.trouble) {
             self.mark(&seen.place, &audit::Stream { trouble, ..seen.clone() }).await.ok();
-        }
-    }
-
-    /// Leaves the line out at which a stream stands, whose receiver does not take it, and writes that down. In the error, why not.
-    pub async fn skip_line(&self, name: &str, line: &str) -> Result<Result<(), String>, Fault> {
-        let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
-            return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
-        };
-        if !stream.trouble.starts_with(STUCK) && !stream.trouble.contains(DOUBTED) {
-            return Ok(Err(format!("stream {name} does not stand still; see: portiere audit status")));
-        }
-        let Some(next) = self.sealed_after(&stream.place, 1).await?.pop().filter(|next| next.id == line) else {
-            return Ok(Err(format!("stream {name} does not stand still at line {line}; see: portiere audit status")));
-        };
-        let event = Event::new(Kind::AuditSkipped, self.clock.now()).detail("stream", name);
-        let event = event.detail("line", line).detail("block", next.block).detail("event", next.kind.as_str());
-        let place = Place { block: next.block, line: next.id };
-        let behind = audit::Stream { place, trouble: String::new(), ..stream.clone() };
-        let writes = vec![audit::advance(&self.realm.id, &stream.place, &behind)];
-        match self.commit_telling(&*self.engine, writes, [event]).await? {
-            Ok(()) => {
-                tracing::warn!(
-                    stream = name,
-                    line,
-                    "a line of the audit log was not delivered: an operator left it out"
-                );
-                Ok(Ok(()))
-            }
-            Err(CommitError::Conflict { at: 0, .. }) => Ok(Err(format!("stream {name} has moved on meanwhile"))),
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -304,22 +287,6 @@ fn place(line: &Line) -> Place {
     Place { block: line.block, line: line.id.clone() }
 }
 
-/// A stream that goes no further until an operator has looked.
-fn stuck(stream: &str, line: &str, refused: Refused) -> Refused {
-    let why = format!(
-        "{STUCK}{line} for good ({}): nothing behind it is delivered, and it is tried again; to leave it out: portiere audit \
-         skip {stream} {line}",
-        refused.why
-    );
-    Refused { why, ..refused }
-}
-
-/// A stream that may go no further for the one line that it sends: only whoever knows the receiver can tell.
-fn doubted(stream: &str, line: &str, refused: Refused) -> Refused {
-    let why = format!("{}{DOUBTED}{line} alone; if that is why: portiere audit skip {stream} {line})", refused.why);
-    Refused { why, ..refused }
-}
-
 /// Doubles with each failure, with some chance in it, so that many nodes do not come at the same moment.
 fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     let doubled = FIRST_REST.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_REST);
@@ -362,7 +329,24 @@ mod tests {
         })
         .take(9)
         .collect();
-        assert_eq!(steps, [56, 63, 70, 78, 87, 97, 109, 200, 200], "and is forgotten once it is gone beyond");
+        assert_eq!(steps, [56, 63, 70, 78, 87, 97, 109, 218, 436], "and is forgotten once it is gone beyond");
+    }
+
+    #[test]
+    fn more_is_sent_at_a_time_where_much_waits_and_the_receiver_is_quick() {
+        // Red with `min(AT_ONCE)` in `went_well`: whoever takes a batch in 200 ms gets a thousand lines a second, whatever is written.
+        let mut going = Going::of("syslog");
+        let after = |going: &mut Going, sent: i64| {
+            going.went_well(sent);
+            going.most
+        };
+        assert_eq!(after(&mut going, 199), 200, "nothing more waited");
+        for more in [400, 800, 1600, 2000, 2000] {
+            let sent = going.most;
+            assert_eq!(after(&mut going, sent), more);
+        }
+        let mut slow = Going { away: QUICK * 2, ..Going::of("syslog") };
+        assert_eq!(after(&mut slow, 200), 200);
     }
 
     #[test]

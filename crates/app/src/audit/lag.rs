@@ -1,7 +1,8 @@
 //! How far sealing and delivering are behind.
 
-use super::deliver::{NEVER, STUCK};
+use super::deliver::NEVER;
 use super::seal::end;
+use super::trouble;
 use crate::{App, Fault};
 use rules::audit::Link;
 use rules::fresh::time_of;
@@ -107,7 +108,7 @@ impl App {
             waits: waits.map_or(Span::ZERO, |oldest| now.since(oldest)),
             name: stream.name,
             moved_at: Some(stream.moved_at).filter(|at| *at != NEVER),
-            stuck: stream.trouble.starts_with(STUCK),
+            stuck: trouble::is_stuck(&stream.trouble),
             trouble: stream.trouble,
         })
     }

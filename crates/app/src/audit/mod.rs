@@ -7,6 +7,7 @@ mod alarm;
 mod deliver;
 mod lag;
 mod mark;
+mod operator;
 mod read;
 mod rejections;
 mod retire;
@@ -15,6 +16,7 @@ pub mod sink;
 #[cfg(test)]
 mod tests;
 mod told;
+mod trouble;
 mod verify;
 pub mod wire;
 

@@ -304,17 +304,6 @@ impl App {
         }
         Ok(dropped)
     }
-
-    /// Gives a stream up: what it has not delivered is no longer kept for it.
-    pub async fn forget_stream(&self, name: &str) -> Result<bool, Fault> {
-        let event = Event::new(Kind::AuditForgotten, self.clock.now()).detail("stream", name);
-        let writes = vec![store::tables::audit::forget(&self.realm.id, name)];
-        match self.commit_telling(&*self.engine, writes, [event]).await? {
-            Ok(()) => Ok(true),
-            Err(CommitError::Conflict { at: 0, .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
 /// What is due to go, and stays.

@@ -175,9 +175,20 @@ pub fn together(config: &Config) -> Vec<Joint> {
     let pairs = [
         both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
         both_or_none(&config.store.certificate, &config.store.key, &["store.certificate", "store.key"]),
+        both_or_none(&config.trace.certificate, &config.trace.key, &["trace.certificate", "trace.key"]),
+        both_or_none(
+            &config.audit_syslog.certificate,
+            &config.audit_syslog.key,
+            &["audit.syslog.certificate", "audit.syslog.key"],
+        ),
+        both_or_none(
+            &config.audit_http.certificate,
+            &config.audit_http.key,
+            &["audit.http.certificate", "audit.http.key"],
+        ),
     ];
     let rules = of_passwords(config).into_iter().chain(of_replication(config)).chain(of_the_rest(config));
-    let rules = rules.chain(of_addresses(config));
+    let rules = rules.chain(of_addresses(config)).chain(of_receivers(config));
     rules.chain(pairs).filter(|rule| !rule.holds).collect()
 }
 
@@ -334,6 +345,35 @@ fn of_the_rest(config: &Config) -> [Joint; 8] {
     ]
 }
 
+/// A certificate is shown where there is TLS, and nowhere else: whoever gave one would believe that it is.
+fn of_receivers(config: &Config) -> [Joint; 3] {
+    let (syslog, http, trace) = (&config.audit_syslog, &config.audit_http, &config.trace);
+    let sealed = |url: &Option<String>, scheme: &str| {
+        let begins = |url: &String| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+        url.as_ref().is_none_or(begins)
+    };
+    [
+        rule(
+            syslog.certificate.is_none() || sealed(&syslog.url, "tls://"),
+            "audit.syslog.url",
+            &["audit.syslog.certificate"],
+            "would not be shown audit.syslog.certificate: it must begin with tls://",
+        ),
+        rule(
+            http.certificate.is_none() || sealed(&http.url, "https://"),
+            "audit.http.url",
+            &["audit.http.certificate"],
+            "would not be shown audit.http.certificate: it must begin with https://",
+        ),
+        rule(
+            trace.certificate.is_none() || trace.endpoint.as_ref().is_none_or(|endpoint| endpoint.scheme == "https"),
+            "trace.endpoint",
+            &["trace.certificate"],
+            "would not be shown trace.certificate: it must begin with https://",
+        ),
+    ]
+}
+
 /// Whether the same port of the same addresses is meant by two, each among those that are bound with it. Port 0 is another
 /// one each time, and so is a link-local address of another interface.
 fn collide((one, these): (SocketAddr, &[SocketAddr]), (other, those): (SocketAddr, &[SocketAddr])) -> bool {
@@ -355,4 +395,29 @@ fn both_or_none(certificate: &Option<PathBuf>, key: &Option<SecretFile>, names: 
     let option = if certificate.is_some() { names[1] } else { names[0] };
     let holds = certificate.is_some() == key.is_some();
     Joint { option, beside: names, why: "is missing: TLS needs a certificate and its key".to_owned(), holds }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Sources};
+
+    #[test]
+    fn a_certificate_is_for_whoever_is_reached_over_tls() {
+        // Red without of_receivers: it would never be shown, and nothing would say so.
+        for (section, url, plain, sealed) in [
+            ("audit.syslog", "audit.syslog.url", "tcp://logs.test", "TLS://logs.test"),
+            ("audit.http", "audit.http.url", "http://localhost/in", "https://siem.test/in"),
+            ("trace", "trace.endpoint", "http://localhost:4318", "https://otel.test"),
+        ] {
+            let with = |place: &str| {
+                let name = |option: &str| format!("PORTIERE_{}", option.replace('.', "_").to_uppercase());
+                let files = ["certificate", "key"].map(|file| (name(&format!("{section}.{file}")), file.to_owned()));
+                let env = [vec![(name(url), place.to_owned())], files.to_vec()].concat();
+                Config::load(Sources { env, ..Sources::default() })
+            };
+            let wrong = with(plain).unwrap_err();
+            assert_eq!(wrong.iter().map(|problem| problem.option.as_deref()).collect::<Vec<_>>(), [Some(url)]);
+            assert!(with(sealed).is_ok(), "{section}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! the values are handed on as plain types.
 
 mod checks;
+mod declare;
 mod endpoint;
 mod file;
 mod options;

@@ -4,6 +4,7 @@ use super::checks::{
     Check, at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody,
     readable_name, syslog_url,
 };
+use super::declare::{Declared, Section, When};
 use super::public_url::PublicUrl;
 use super::reader::{Reader, Source};
 use super::secret_file::SecretFile;
@@ -19,43 +20,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
-
-/// When an option is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// Once, when the server starts.
-    Start,
-    /// The file it names is read again whenever it changes, while the server runs.
-    Live,
-}
-
-/// One option as the table declares it.
-pub struct Declared {
-    /// Its dotted name, as in `store.url`.
-    pub name: &'static str,
-    /// What it does, in sentences.
-    pub doc: &'static str,
-    /// What it takes.
-    pub takes: fn() -> String,
-    /// Within which bounds that has to be.
-    pub bounds: fn() -> Option<String>,
-    /// Its default as TOML; `None` when it is computed or unset.
-    pub default: fn() -> Option<String>,
-    /// What stands in for a default that is not a constant.
-    pub computed: &'static str,
-    /// When it is read.
-    pub when: When,
-}
-
-/// Options that belong together: a table of the TOML file.
-pub struct Section {
-    /// What its options' names begin with: empty, or a dotted name and a dot.
-    pub prefix: &'static str,
-    /// What it is about.
-    pub about: &'static str,
-    /// Its options.
-    pub options: &'static [Declared],
-}
 
 macro_rules! check {
     ($kind:ty) => {
@@ -427,6 +391,10 @@ options! {
         headers: Option<SecretFile> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Start;
+        /// One that wants a certificate of its clients: PEM file of ours, with its chain.
+        certificate: Option<PathBuf> = None => "none", Start;
+        /// PEM file of that certificate's private key.
+        key: Option<SecretFile> = None => "none", Start;
     }
 
     /// When `/readyz` says no although nothing is broken.
@@ -463,6 +431,10 @@ options! {
         url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
+        /// One that wants a certificate of its clients (RFC 5425 §4.2.1): PEM file of ours, with its chain.
+        certificate: Option<PathBuf> = None => "none", Start;
+        /// PEM file of that certificate's private key.
+        key: Option<SecretFile> = None => "none", Start;
         /// Whether lines count as delivered over TLS only when the receiver says that it closes (`close_notify`). rsyslog with
         /// GnuTLS (`gtls`) never does, with OpenSSL (`ossl`) it does. With `false` lines are lost where such a receiver dies,
         /// or somebody on the way cuts the connection, just after our end.
@@ -475,10 +447,16 @@ options! {
         url: Option<String> = None => "no HTTP", Start, if_set(|url: &String| http_url(url));
         /// File of the token that is sent as `Authorization: Bearer`.
         token_file: Option<SecretFile> = None => "no token", Start;
+        /// File of header fields that go with each request, a line each (`Authorization: Splunk …`, `DD-API-KEY: …`), mode 0600.
+        headers: Option<SecretFile> = None => "none", Start;
         /// File of the secret with which each request is signed, in `Portiere-Signature`.
         signature_key: Option<SecretFile> = None => "no signature", Start;
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
+        /// One that wants a certificate of its clients: PEM file of ours, with its chain.
+        certificate: Option<PathBuf> = None => "none", Start;
+        /// PEM file of that certificate's private key.
+        key: Option<SecretFile> = None => "none", Start;
     }
 }
 

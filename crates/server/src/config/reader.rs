@@ -1,7 +1,8 @@
 //! Values on their way from file, environment and command line into the typed configuration.
 
 use super::checks::Check;
-use super::options::{Declared, SECTIONS};
+use super::declare::Declared;
+use super::options::SECTIONS;
 use super::value::{Raw, Value};
 use std::collections::BTreeMap;
 use std::fmt;

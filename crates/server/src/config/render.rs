@@ -1,6 +1,7 @@
 //! What the table says to people: the example file, the documentation, the effective values.
 
-use super::options::{Config, Declared, SECTIONS, Section, When};
+use super::declare::{Declared, Section, When};
+use super::options::{Config, SECTIONS};
 use super::reader::Source;
 #[cfg(test)]
 use super::reader::variable;

@@ -226,8 +226,11 @@ mod tests {
                 "store.certificate",
                 "tls.certificate",
                 "trace.authorities",
+                "trace.certificate",
                 "audit.syslog.authorities",
+                "audit.syslog.certificate",
                 "audit.http.authorities",
+                "audit.http.certificate",
             ]
         );
     }

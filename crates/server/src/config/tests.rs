@@ -317,6 +317,9 @@ fn what_holds_between_options_is_checked() {
         ),
         (&[("PORTIERE_TLS_KEY", "k.pem")], "tls.certificate"),
         (&[("PORTIERE_STORE_KEY", "k.pem")], "store.certificate"),
+        (&[("PORTIERE_AUDIT_SYSLOG_KEY", "k.pem")], "audit.syslog.certificate"),
+        (&[("PORTIERE_AUDIT_HTTP_CERTIFICATE", "c.pem")], "audit.http.key"),
+        (&[("PORTIERE_TRACE_CERTIFICATE", "c.pem")], "trace.key"),
         (&[("PORTIERE_THROTTLE_BASE_DELAY", "5m"), ("PORTIERE_THROTTLE_MAX_DELAY", "1m")], "throttle.base_delay"),
     ] {
         let wrong = Config::load(env(variables)).unwrap_err();

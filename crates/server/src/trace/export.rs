@@ -3,12 +3,12 @@
 use super::otlp::{self, Rejected, Resource};
 use super::{Spans, Trace, Tracer};
 use crate::boot::BootError;
-use crate::config::{Config, SecretFile};
-use crate::private;
+use crate::config::Config;
+use crate::receivers;
 use app::clock::Clock;
 use app::reach::{self, Inbox};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
@@ -59,10 +59,11 @@ impl Exporter {
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        headers.extend(config.trace.headers.as_ref().map(given).transpose()?.unwrap_or_default());
-        let failed = |why| BootError::Other(format!("trace.authorities: {why}"));
+        headers.extend(receivers::headers("trace.headers", config.trace.headers.as_ref())?);
+        let files = receivers::to_collector(config);
+        let inbox = Inbox::at("the collector of traces", endpoint, &files.tls());
         let exporter = Exporter {
-            inbox: Inbox::at(endpoint, config.trace.authorities.as_deref()).map_err(failed)?,
+            inbox: inbox.map_err(|error| files.wrong(&error, "trace.endpoint"))?,
             headers,
             resource: Resource { node: node.to_owned() },
             waiting,
@@ -173,23 +174,4 @@ impl Exporter {
             status => Err(Lost::Refused(format!("the collector answers {status}"))),
         }
     }
-}
-
-/// Header fields for the collector, a line each, as secrets are kept.
-fn given(file: &SecretFile) -> Result<HeaderMap, BootError> {
-    let failed = |why: &dyn std::fmt::Display| BootError::Other(file.wrong("trace.headers", why));
-    let text = private::read_text(file).map_err(|why| failed(&why))?;
-    let text = std::str::from_utf8(&text).map_err(|error| failed(&error))?;
-    let mut headers = HeaderMap::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let read = || {
-            let (name, value) = line.split_once(':')?;
-            let mut value = HeaderValue::from_str(value.trim()).ok()?;
-            value.set_sensitive(true);
-            Some((HeaderName::from_bytes(name.trim().as_bytes()).ok()?, value))
-        };
-        let (name, value) = read().ok_or_else(|| failed(&format!("line {} is not `Name: value`", number + 1)))?;
-        headers.append(name, value);
-    }
-    Ok(headers)
 }

@@ -7,7 +7,7 @@ use super::{Done, Shared, same};
 use crate::engine::{Broken, CommitError};
 use crate::tables::audit::{
     Backlog, BacklogUpTo, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin,
-    drop_unsealed, retire, seal,
+    begin_once, drop_unsealed, retire, seal,
 };
 use crate::tables::sweep::{self, Bounds};
 use crate::tables::{ask, changes};
@@ -187,8 +187,12 @@ async fn streams(engines: &[Shared; 2]) -> Done {
         won += usize::from(engine.commit(vec![advance(&realm(), &at(1, ""), &is(at(2, line)))]).await.is_ok());
     }
     same(won, 1, "marks that stand")?;
+    let again = engines[1].commit(vec![begin_once(&realm(), &is(at(7, "")))]).await;
+    same(matches!(again, Err(CommitError::Conflict { at: 0, .. })), true, "beginning a stream that was begun")?;
+    let other = Stream { name: "syslog".into(), ..is(at(3, "")) };
+    super::stands(&engines[0], vec![begin_once(&realm(), &other)]).await?;
     let found = ask(&*engines[1], &realm(), Streams).await.map_err(|why| why.0)?;
-    same(found, vec![is(at(2, "a"))], "where the stream is")
+    same(found, vec![is(at(2, "a")), other], "where the streams are")
 }
 
 /// Of two that take out the oldest block one does, and the chain begins after it.

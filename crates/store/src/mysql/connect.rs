@@ -12,7 +12,7 @@ use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
 use crate::caught::caught;
 use crate::dialect::mysql::Flavor;
-use crate::remote::{Loss, OpenError, Settings, Tls};
+use crate::remote::{DATABASE, Loss, OpenError, Settings, Tls};
 use crate::sealing::Renewed;
 
 /// Statements that a connection keeps prepared at most: more than there are.
@@ -128,7 +128,7 @@ impl Node {
             .stmt_cache_size(STATEMENTS);
         let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
         let used = if encrypted { settings.tls.clone() } else { Tls::default() };
-        let opts = Renewed::new(&used, move |tls| {
+        let opts = Renewed::new(DATABASE, &used, move |tls| {
             let ssl = if encrypted { Some(ssl(tls)?) } else { None };
             Ok(opts.clone().ssl_opts(ssl).into())
         })?;

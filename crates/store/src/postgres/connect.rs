@@ -22,7 +22,7 @@ use super::dial::dial;
 use super::lane::Stream;
 use super::tls;
 use crate::caught::caught;
-use crate::remote::{OpenError, Settings};
+use crate::remote::{DATABASE, OpenError, Settings};
 use crate::sealing::Renewed;
 
 type Raw = Box<dyn Stream>;
@@ -67,7 +67,7 @@ impl Door {
         }
         let places = places(&config)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(PATIENCE).min(settings.timeout);
-        let tls = Renewed::new(&settings.tls, tls::connector)?;
+        let tls = Renewed::new(DATABASE, &settings.tls, tls::connector)?;
         let tls_is_meant = settings.tls.authorities.is_some() || settings.tls.identity.is_some();
         Ok(Door { config, places, tls, tls_is_meant, last: AtomicUsize::new(0), patience })
     }

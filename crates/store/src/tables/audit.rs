@@ -404,6 +404,11 @@ pub fn begin(realm: &RealmId, stream: &Stream) -> Write {
     write(sql, row, Must::Any)
 }
 
+/// Begins a stream. Does not stand where it was begun already.
+pub fn begin_once(realm: &RealmId, stream: &Stream) -> Write {
+    Write { must: Must::Touch(1), ..begin(realm, stream) }
+}
+
 /// Says how far a stream is now, unless another node has done so since it was at `seen`.
 pub fn advance(realm: &RealmId, seen: &Place, next: &Stream) -> Write {
     let sql = "UPDATE audit_streams SET block = ?, line = ?, moved_at = ?, trouble = ? \

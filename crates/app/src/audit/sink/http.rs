@@ -2,7 +2,7 @@
 
 use super::Refused;
 use crate::audit::deliver::json_lines;
-use crate::reach::{Inbox, Target, retry_after};
+use crate::reach::{Inbox, OpenError, Target, Tls, retry_after};
 use aws_lc_rs::hmac;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -12,52 +12,65 @@ use rules::Time;
 use rules::audit::Line;
 use rules::realm::Realm;
 use rules::secret::hexadecimal;
-use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Refusals that are not about what was sent, but about who sends it, where to, and when.
-const OTHERWISE: [StatusCode; 12] = [
+/// Refusals that are not about what was sent, but about who sends it, where to, when, and in which form: another batch would be refused
+/// as well.
+pub(super) const OTHERWISE: [StatusCode; 23] = [
     StatusCode::UNAUTHORIZED,
+    StatusCode::PAYMENT_REQUIRED,
     StatusCode::FORBIDDEN,
     StatusCode::NOT_FOUND,
     StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::NOT_ACCEPTABLE,
     StatusCode::PROXY_AUTHENTICATION_REQUIRED,
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::CONFLICT,
     StatusCode::GONE,
+    StatusCode::LENGTH_REQUIRED,
+    StatusCode::PRECONDITION_FAILED,
+    StatusCode::URI_TOO_LONG,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::EXPECTATION_FAILED,
     StatusCode::MISDIRECTED_REQUEST,
     StatusCode::LOCKED,
+    StatusCode::FAILED_DEPENDENCY,
     StatusCode::TOO_EARLY,
+    StatusCode::UPGRADE_REQUIRED,
+    StatusCode::PRECONDITION_REQUIRED,
     StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
 ];
 
 /// An HTTP server.
 pub struct Http {
     inbox: Inbox,
-    authorization: Option<HeaderValue>,
+    headers: HeaderMap,
     key: Option<hmac::Key>,
 }
 
+/// What shows a receiver who we are.
+#[derive(Default)]
+pub struct Credentials {
+    /// Sent as `Authorization: Bearer`.
+    pub token: Option<Zeroizing<Vec<u8>>>,
+    /// What each request is signed with.
+    pub key: Option<Zeroizing<Vec<u8>>>,
+    /// Header fields that go with each request. One in the place of ours takes it, but for those that name and sign a batch.
+    pub headers: HeaderMap,
+}
+
 impl Http {
-    /// At `https://…`, or `http://…` on this machine; `authorities` vouch for it, else those of the system. With a token it
-    /// is told who we are, with a key it can prove it.
-    pub fn new(
-        url: &str,
-        authorities: Option<&Path>,
-        token: Option<&Zeroizing<Vec<u8>>>,
-        key: Option<&Zeroizing<Vec<u8>>>,
-    ) -> Result<Self, String> {
-        let target = Http::target(url)?;
-        let inbox = Inbox::at(target, authorities)?;
-        let authorization = token.map(|token| {
-            let value = Zeroizing::new([b"Bearer ".as_slice(), token].concat());
-            let mut value =
-                HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that no header has")?;
-            value.set_sensitive(true);
-            Ok::<_, String>(value)
-        });
-        let key = key.map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
-        Ok(Http { inbox, authorization: authorization.transpose()?, key })
+    /// At `https://…`, which is sealed with what is of `tls`, or `http://…` on this machine.
+    ///
+    /// # Errors
+    /// What is wrong with the URL or the credentials, or which file cannot be used.
+    pub fn new(url: &str, tls: &Tls, credentials: Credentials) -> Result<Self, OpenError> {
+        let target = Http::target(url).map_err(OpenError::Settings)?;
+        let inbox = Inbox::at("the HTTP server of the audit log", target, tls)?;
+        let headers = fixed(&credentials).map_err(|why| OpenError::Settings(why.to_owned()))?;
+        let key = credentials.key.as_ref().map(|key| hmac::Key::new(hmac::HMAC_SHA256, key));
+        Ok(Http { inbox, headers, key })
     }
 
     /// Reads such a URL.
@@ -81,12 +94,7 @@ impl Http {
 
     /// What is said of the lines, and who says it.
     fn fields(&self, lines: &[Line], body: &[u8]) -> Result<HeaderMap, InvalidHeaderValue> {
-        let mut fields = HeaderMap::new();
-        fields.insert(USER_AGENT, HeaderValue::from_static(concat!("portiere/", env!("CARGO_PKG_VERSION"))));
-        fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
-        if let Some(authorization) = &self.authorization {
-            fields.insert(AUTHORIZATION, authorization.clone());
-        }
+        let mut fields = self.headers.clone();
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
             fields.insert("portiere-batch", format!("{}-{}", first.id, last.id).try_into()?);
             if let Some(key) = &self.key {
@@ -95,6 +103,24 @@ impl Http {
         }
         Ok(fields)
     }
+}
+
+/// The header fields of each request.
+fn fixed(credentials: &Credentials) -> Result<HeaderMap, &'static str> {
+    let mut fields = HeaderMap::new();
+    fields.insert(USER_AGENT, HeaderValue::from_static(concat!("portiere/", env!("CARGO_PKG_VERSION"))));
+    fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    if let Some(token) = &credentials.token {
+        let value = Zeroizing::new([b"Bearer ".as_slice(), token].concat());
+        let mut value = HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that no header has")?;
+        value.set_sensitive(true);
+        fields.insert(AUTHORIZATION, value);
+    }
+    if credentials.token.is_some() && credentials.headers.contains_key(AUTHORIZATION) {
+        return Err("its headers have Authorization, and it has a token_file: give one of them");
+    }
+    fields.extend(credentials.headers.clone());
+    Ok(fields)
 }
 
 /// `t=SECONDS,v1=HEX`: HMAC-SHA-256 over the seconds, a dot and the body. The time is that of the last line, so that lines
@@ -113,7 +139,7 @@ fn judge(head: &Head) -> Result<(), Refused> {
         status if status.is_success() => return Ok(()),
         status if status.is_redirection() => format!("the receiver answered {status}: redirects are not followed"),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            format!("the receiver answered {status}: is the token right?")
+            format!("the receiver answered {status}: is the token right, or what audit.http.headers has in its place?")
         }
         status => format!("the receiver answered {status}"),
     };

@@ -7,12 +7,19 @@ mod syslog;
 #[cfg(test)]
 mod tests;
 
-pub use http::Http;
+pub use http::{Credentials, Http};
 pub use syslog::Syslog;
 
 use rules::audit::Line;
 use rules::realm::Realm;
 use std::time::Duration;
+
+/// What the streams are called that there can be.
+pub const NAMES: [&str; 2] = [SYSLOG, HTTP];
+/// The one over syslog.
+pub const SYSLOG: &str = "syslog";
+/// The one over HTTP.
+pub const HTTP: &str = "http";
 
 /// Who takes lines.
 pub enum Sink {

@@ -11,15 +11,12 @@
 
 use super::Refused;
 use crate::audit::wire;
-use crate::reach::{Link, Target, connect, tls};
+use crate::reach::{Link, OpenError, Sealing, Target, Tls, connect, sealing};
 use rules::audit::Line;
 use rules::realm::Realm;
-use rustls::ClientConfig;
 use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
@@ -36,16 +33,19 @@ const RESET_AT_MOST: Duration = Duration::from_secs(1);
 /// A syslog server.
 pub struct Syslog {
     target: Target,
-    tls: Option<Arc<ClientConfig>>,
+    tls: Option<Sealing>,
     closes: bool,
 }
 
 impl Syslog {
-    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`; `authorities` vouch for the latter, else those of the system. One that
-    /// `closes` says over TLS that it has read to the end; of another that is believed without.
-    pub fn new(url: &str, authorities: Option<&Path>, closes: bool) -> Result<Self, String> {
-        let target = Syslog::target(url)?;
-        let tls = if target.scheme == "tls" { Some(tls(authorities)?) } else { None };
+    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`, which is sealed with what is of `tls`. One that `closes` says over TLS that it
+    /// has read to the end; of another that is believed without.
+    ///
+    /// # Errors
+    /// What is wrong with the URL, or which file cannot be used.
+    pub fn new(url: &str, tls: &Tls, closes: bool) -> Result<Self, OpenError> {
+        let target = Syslog::target(url).map_err(OpenError::Settings)?;
+        let tls = if target.scheme == "tls" { Some(sealing("the syslog server of the audit log", tls)?) } else { None };
         Ok(Syslog { target, tls, closes })
     }
 

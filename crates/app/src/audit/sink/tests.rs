@@ -1,12 +1,16 @@
 //! Receivers that take everything, and receivers that do not.
 
+use super::http::OTHERWISE;
 use super::syslog::was_read;
 use super::*;
-use crate::reach::Link;
+use crate::reach::{Link, Tls};
+use hyper::header::HeaderName;
 use rules::Time;
 use rules::realm::Settings;
+use rustls::server::WebPkiClientVerifier;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use zeroize::Zeroizing;
@@ -52,11 +56,12 @@ where
 }
 
 /// Reads a request to the end of its body.
-async fn read_request(stream: &mut TcpStream, got: &Got) {
+async fn read_request(stream: &mut (impl AsyncRead + Unpin), got: &Got) {
     let mut request = Vec::new();
     loop {
         let mut some = [0; 4096];
         let many = stream.read(&mut some).await.unwrap();
+        assert!(many > 0, "it ends before it is whole");
         request.extend_from_slice(&some[..many]);
         let text = String::from_utf8_lossy(&request).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
@@ -68,6 +73,11 @@ async fn read_request(stream: &mut TcpStream, got: &Got) {
     }
 }
 
+fn http(url: &str, credentials: Credentials) -> Result<Sink, String> {
+    let http = Http::new(url, &Tls::default(), credentials).map_err(|error| error.to_string())?;
+    Ok(Sink::Http(Box::new(http)))
+}
+
 async fn answering(answer: &'static str) -> (Sink, Got, JoinHandle<()>) {
     let act = move |mut stream: TcpStream, got: Got| async move {
         read_request(&mut stream, &got).await;
@@ -75,8 +85,9 @@ async fn answering(answer: &'static str) -> (Sink, Got, JoinHandle<()>) {
     };
     let (port, got, running) = receiver(act).await;
     let url = format!("http://127.0.0.1:{port}/in?x=1");
-    let (token, key) = (Zeroizing::new(b"tok".to_vec()), Zeroizing::new(b"key".to_vec()));
-    (Sink::Http(Box::new(Http::new(&url, None, Some(&token), Some(&key)).unwrap())), got, running)
+    let secret = |text: &str| Some(Zeroizing::new(text.as_bytes().to_vec()));
+    let credentials = Credentials { token: secret("tok"), key: secret("key"), ..Credentials::default() };
+    (http(&url, credentials).unwrap(), got, running)
 }
 
 #[tokio::test]
@@ -119,8 +130,68 @@ async fn whatever_is_no_success_is_refused() {
         assert!(refused.why.contains(why), "{answer}: {}", refused.why);
         assert_eq!(refused.after, after.map(Duration::from_secs));
     }
-    let nobody = Http::new("http://127.0.0.1:1/", None, None, None).unwrap();
-    assert!(Sink::Http(Box::new(nobody)).send(&realm(), &lines(1)).await.is_err());
+    let nobody = http("http://127.0.0.1:1/", Credentials::default()).unwrap();
+    assert!(nobody.send(&realm(), &lines(1)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_status_that_is_not_about_what_was_sent_is_no_reason_to_look_for_a_line() {
+    // Red without them in OTHERWISE: where a receiver wants another form of lines, the first of them was to be skipped, and so the next.
+    for status in (400..500).chain([500, 503, 304]) {
+        let answer: &'static str = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").leak();
+        let (sink, _, _running) = answering(answer).await;
+        let refused = sink.send(&realm(), &lines(1)).await.unwrap_err();
+        let of_content = (400..500).contains(&status) && !OTHERWISE.iter().any(|other| other.as_u16() == status);
+        assert_eq!(refused.for_good, of_content, "{status}");
+    }
+    assert!([400, 413, 416, 422].iter().all(|status| OTHERWISE.iter().all(|other| other.as_u16() != *status)));
+}
+
+#[test]
+fn the_guide_has_each_status_that_is_not_about_a_line() {
+    let guide = include_str!("../../../../../docs/guide/audit.md");
+    let said: Vec<String> = OTHERWISE.iter().map(|status| status.as_str().to_owned()).collect();
+    let (last, others) = said.split_last().unwrap();
+    let sentence = format!("{} and {last} are not about a line.", others.join(", "));
+    assert!(guide.split_whitespace().collect::<Vec<_>>().join(" ").contains(&sentence), "{sentence}");
+}
+
+fn given(fields: &[(&'static str, &'static str)]) -> Credentials {
+    let field = |(name, value): &(&str, &str)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+    let fields = fields.iter().map(field);
+    Credentials { headers: fields.collect(), ..Credentials::default() }
+}
+
+async fn takes(mut stream: impl AsyncRead + AsyncWrite + Unpin, got: Got) {
+    read_request(&mut stream, &got).await;
+    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_receiver_that_wants_header_fields_of_its_own_gets_them() {
+    for (fields, wanted) in [
+        (&[("Authorization", "Splunk 0a1b")][..], &["authorization: Splunk 0a1b"][..]),
+        (&[], &["content-type: application/x-ndjson"]),
+        (&[("DD-API-KEY", "k"), ("Content-Type", "text/plain")], &["dd-api-key: k", "content-type: text/plain"]),
+        (&[("X-Tag", "a"), ("X-Tag", "b")], &["x-tag: a", "x-tag: b"]),
+        // What tells batches apart is ours to say.
+        (&[("Portiere-Batch", "x")], &["portiere-batch: 00000000000000000000000000-00000000000000000000000000"]),
+    ] {
+        let (port, got, _running) = receiver(takes).await;
+        let sink = http(&format!("http://127.0.0.1:{port}/"), given(fields)).unwrap();
+        sink.send(&realm(), &lines(1)).await.unwrap();
+        let text = String::from_utf8(got.lock().unwrap().clone()).unwrap();
+        let head: Vec<&str> = text.split("\r\n\r\n").next().unwrap().lines().collect();
+        for field in wanted {
+            let name = field.split(':').next().unwrap();
+            assert!(head.contains(field), "{field}: {head:?}");
+            let others = head.iter().filter(|line| line.starts_with(name) && !wanted.contains(line)).count();
+            assert_eq!(others, 0, "nothing else in its place: {head:?}");
+        }
+    }
+    let token = Some(Zeroizing::new(b"tok".to_vec()));
+    let twice = Credentials { token, ..given(&[("Authorization", "ApiKey x")]) };
+    assert!(http("https://siem.test/", twice).is_err_and(|why| why.contains("token_file")), "which of them is meant?");
 }
 
 #[tokio::test]
@@ -138,7 +209,7 @@ async fn what_was_taken_is_taken_whatever_becomes_of_the_rest_of_the_answer() {
             std::mem::forget(stream);
         };
         let (port, _, _running) = receiver(act).await;
-        let sink = Sink::Http(Box::new(Http::new(&format!("http://127.0.0.1:{port}/"), None, None, None).unwrap()));
+        let sink = http(&format!("http://127.0.0.1:{port}/"), Credentials::default()).unwrap();
         assert_eq!(sink.send(&realm(), &lines(1)).await, Ok(()), "held open: {answer}");
     }
 }
@@ -153,7 +224,7 @@ fn a_host_is_named_as_it_is() {
 }
 
 fn syslog(port: u16) -> Sink {
-    Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), None, true).unwrap())
+    Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), &Tls::default(), true).unwrap())
 }
 
 /// The messages in what was framed by octet counting.
@@ -224,12 +295,12 @@ async fn a_reset_that_comes_behind_the_end_is_seen() {
 }
 
 /// A certificate for `localhost`, its key, and the file of whoever vouches for it.
-fn certificate(folder: &std::path::Path) -> (rustls::ServerConfig, std::path::PathBuf) {
+fn certificate(folder: &Path) -> (rustls::ServerConfig, std::path::PathBuf) {
     certificate_over(folder, rustls::DEFAULT_VERSIONS)
 }
 
 fn certificate_over(
-    folder: &std::path::Path,
+    folder: &Path,
     versions: &[&'static rustls::SupportedProtocolVersion],
 ) -> (rustls::ServerConfig, std::path::PathBuf) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -257,8 +328,10 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
         }
     })
     .await;
-    let at =
-        |host: &str, authority| Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), authority, true).unwrap());
+    let at = |host: &str, authorities: Option<&Path>| {
+        let tls = Tls { authorities: authorities.map(Path::to_path_buf), identity: None };
+        Sink::Syslog(Syslog::new(&format!("tls://{host}:{port}"), &tls, true).unwrap())
+    };
     for stranger in [at("localhost", None), at("127.0.0.1", Some(authority.as_path()))] {
         let refused = stranger.send(&realm(), &lines(1)).await.unwrap_err();
         assert!(refused.why.contains("TLS"), "{}", refused.why);
@@ -266,6 +339,66 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
     assert!(got.lock().unwrap().is_empty());
     at("localhost", Some(authority.as_path())).send(&realm(), &lines(5)).await.unwrap();
     assert_eq!(messages(&got.lock().unwrap()).len(), 5);
+}
+
+/// A server that lets in whoever shows the certificate that is made here, and the files with which that is done.
+fn guarded(folder: &Path, version: &'static rustls::SupportedProtocolVersion) -> (rustls::ServerConfig, Tls) {
+    let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let file = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name)
+    };
+    let (ours, theirs) = (made("portiere"), made("localhost"));
+    let (chain, key) = (file("ours.pem", ours.cert.pem()), file("ours.key", ours.signing_key.serialize_pem()));
+    let tls = Tls { authorities: Some(file("theirs.pem", theirs.cert.pem())), identity: Some((chain, key)) };
+    let mut known = rustls::RootCertStore::empty();
+    known.add(ours.cert.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let guard = WebPkiClientVerifier::builder_with_provider(Arc::new(known), Arc::clone(&provider)).build().unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::try_from(theirs.signing_key.serialize_der()).unwrap();
+    let config = config.with_client_cert_verifier(guard).with_single_cert(vec![theirs.cert.der().clone()], key);
+    (config.unwrap(), tls)
+}
+
+#[tokio::test]
+async fn a_receiver_that_wants_a_certificate_is_shown_ours() {
+    // RFC 5425 §4.2.1. Red without `identity` in store/sealing.rs, config: nobody else's log is taken there.
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, tls) = guarded(folder.path(), version);
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+        let act = move |stream: TcpStream, got: Got| {
+            let acceptor = acceptor.clone();
+            async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut first = [0; 1];
+                stream.read_exact(&mut first).await.unwrap();
+                if first == *b"P" {
+                    return takes(stream, got).await;
+                }
+                let mut all = first.to_vec();
+                stream.read_to_end(&mut all).await.unwrap();
+                got.lock().unwrap().extend(all);
+                let _ = stream.shutdown().await;
+            }
+        };
+        let (port, got, _running) = receiver(act).await;
+        let sinks = |tls: &Tls| {
+            let over_http = Http::new(&format!("https://localhost:{port}"), tls, Credentials::default());
+            let over_syslog = Syslog::new(&format!("tls://localhost:{port}"), tls, true);
+            [Sink::Http(Box::new(over_http.ok().unwrap())), Sink::Syslog(over_syslog.ok().unwrap())]
+        };
+        let bare = Tls { identity: None, ..tls.clone() };
+        for sink in sinks(&bare) {
+            assert!(sink.send(&realm(), &lines(3)).await.is_err(), "{version:?}: nobody is shown");
+        }
+        assert!(got.lock().unwrap().is_empty());
+        for sink in sinks(&tls) {
+            sink.send(&realm(), &lines(3)).await.unwrap();
+            assert!(!std::mem::take(&mut *got.lock().unwrap()).is_empty(), "{version:?}");
+        }
+    }
 }
 
 /// How a receiver over TLS ends.
@@ -317,7 +450,8 @@ async fn over_tls_a_connection_that_just_ends_is_no_delivery() {
             let (port, _, _running) = receiver(act).await;
             for (closes, taken) in [(true, strict), (false, lenient)] {
                 let url = format!("tls://localhost:{port}");
-                let sink = Sink::Syslog(Syslog::new(&url, Some(&authority), closes).unwrap());
+                let tls = Tls { authorities: Some(authority.clone()), identity: None };
+                let sink = Sink::Syslog(Syslog::new(&url, &tls, closes).unwrap());
                 let sent = sink.send(&realm(), &lines(2000)).await;
                 assert_eq!(sent.is_ok(), taken, "{version:?} {end:?} {closes}: {sent:?}");
                 if (end, closes) == (End::Abrupt, true) {

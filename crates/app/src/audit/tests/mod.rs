@@ -4,16 +4,18 @@ mod ceiling;
 mod delivery;
 mod keys;
 mod mark;
+mod operator;
 mod proof;
 mod reading;
 mod refused;
 mod retention;
 
 use super::retire::Retired;
-use super::sink::{Http, Sink};
+use super::sink::{Credentials, Http, Sink};
 use super::*;
 use crate::clock::Clock;
 use crate::keyring::Keyring;
+use crate::reach::Tls;
 use crate::tests::plans::planned;
 use hasher::{Hasher, Settings as Hashing};
 use rules::audit::{Finding, Head, Key, Line, Told};
@@ -84,6 +86,16 @@ impl World {
         }
     }
 
+    /// Writes so many lines, some at a time, and seals all.
+    async fn crowd(&self, many: usize) {
+        for written in (0..many).step_by(50) {
+            let event = |_| Change::Record(Event::new(Kind::SignedIn, self.clock.now()).user(&"ada".into()));
+            let (events, fresh) = ((written..many).take(50).map(event), crate::entropy::fresh().unwrap());
+            self.app.commit(events.collect(), self.clock.now(), &fresh).await.unwrap();
+        }
+        while matches!(self.app.seal_once().await.unwrap(), Sealed::Some(_)) {}
+    }
+
     /// Retires until there is nothing more to; what came last.
     async fn retire(&self) -> Retired {
         loop {
@@ -146,6 +158,11 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 async fn begin(world: &World, place: Place) {
     let stream = store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble: String::new() };
     world.app.engine.commit(vec![store::tables::audit::begin(&world.app.realm.id, &stream)]).await.unwrap();
+}
+
+/// Over HTTP, to who is told nothing of us.
+fn over_http(url: &str) -> Sink {
+    Sink::Http(Box::new(Http::new(url, &Tls::default(), Credentials::default()).unwrap()))
 }
 
 /// The ids of all lines.

@@ -8,10 +8,10 @@ use tokio::task::{JoinSet, LocalSet};
 
 /// A receiver that takes a batch or answers with a status: where it is, and the lines of each batch that it was sent and
 /// how it answered.
-type Seen = Arc<Mutex<Vec<(Vec<String>, u16)>>>;
+pub(super) type Seen = Arc<Mutex<Vec<(Vec<String>, u16)>>>;
 
 #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
-async fn picky(judge: impl Fn(&[String]) -> u16 + Send + 'static) -> (Sink, Seen) {
+pub(super) async fn picky(judge: impl Fn(&[String]) -> u16 + Send + 'static) -> (Sink, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let seen = Seen::default();
@@ -33,29 +33,31 @@ async fn picky(judge: impl Fn(&[String]) -> u16 + Send + 'static) -> (Sink, Seen
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
     });
-    (Sink::Http(Box::new(Http::new(&url, None, None, None).unwrap())), seen)
+    (over_http(&url), seen)
 }
 
 /// The lines that it took, in order.
-fn taken(seen: &Seen) -> Vec<String> {
+pub(super) fn taken(seen: &Seen) -> Vec<String> {
     let seen = seen.lock().unwrap();
     seen.iter().filter(|(_, status)| *status == 200).flat_map(|(ids, _)| ids.clone()).collect()
 }
 
 /// Delivers until `done`, which may take steps of its own.
-async fn deliver_until(app: &App, sink: Sink, done: impl Future<Output = ()>) {
+pub(super) async fn deliver_until(app: &App, sink: Sink, done: impl Future<Output = ()>) {
     tokio::select! {
         () = app.deliver(Stream { name: "http".into(), sink }) => {}
         () = done => {}
     }
 }
 
-async fn all_in_order(app: &App) -> Vec<String> {
+pub(super) async fn all_in_order(app: &App) -> Vec<String> {
     app.sealed_after(&Place::default(), 10_000).await.unwrap().into_iter().map(|line| line.id).collect()
 }
 
-async fn is_done(app: &App) -> bool {
-    app.audit_lag().await.unwrap().streams.first().is_some_and(|stream| stream.lines == 0)
+pub(super) async fn is_done(app: &App) -> bool {
+    // But for what is not sealed.
+    let lag = app.audit_lag().await.unwrap();
+    lag.streams.first().is_some_and(|stream| stream.lines == lag.unsealed)
 }
 
 /// Whether this line stands in the way.
@@ -90,7 +92,7 @@ async fn is_sent_in_pieces(most: usize) {
 #[tokio::test]
 async fn a_line_that_is_refused_for_good_is_named_and_waits_until_an_operator_skips_it() {
     let refused: [(u16, &'static [usize]); 5] =
-        [(400, &[0]), (413, &[199]), (422, &[200, 201]), (415, &[299]), (400, &[57, 250])];
+        [(400, &[0]), (413, &[199]), (422, &[200, 201]), (418, &[299]), (400, &[57, 250])];
     side_by_side(refused.into_iter().map(|(status, bad)| is_named_and_skipped(status, bad))).await;
 }
 
@@ -105,7 +107,10 @@ async fn is_named_and_skipped(status: u16, bad: &'static [usize]) {
         for (id, at) in wrong.iter().zip(bad) {
             until("it stands in the way", async || is_stuck(&world.app, id).await).await;
             let trouble = world.app.audit_lag().await.unwrap().streams.remove(0).trouble;
-            assert!(trouble.contains(&format!("portiere audit skip http {id}")), "{trouble}");
+            // Where no other was taken, or the one before was refused as well, it is hardly the line.
+            let every = *at == 0 || at.checked_sub(1).is_some_and(|before| bad.contains(&before));
+            assert_eq!(trouble.contains("refuses every line"), every, "{status} {at}: {trouble}");
+            assert_eq!(trouble.contains(&format!("portiere audit skip http {id}")), !every, "{status} {at}: {trouble}");
             let before: Vec<String> = all[..*at].iter().filter(|id| !wrong.contains(id)).cloned().collect();
             assert_eq!(taken(&seen), before, "{status} {at}: all before it, and nothing behind");
             for other in [all.iter().find(|other| other != &id).unwrap(), "", &id[..25]] {
@@ -127,7 +132,7 @@ async fn is_named_and_skipped(status: u16, bad: &'static [usize]) {
 
 #[tokio::test]
 async fn what_is_refused_for_another_reason_is_sent_again_as_it_was() {
-    side_by_side([401, 403, 404, 405, 407, 408, 429, 500, 503, 301].into_iter().map(is_sent_again)).await;
+    side_by_side([401, 403, 404, 405, 407, 408, 415, 429, 500, 503, 301].into_iter().map(is_sent_again)).await;
 }
 
 async fn is_sent_again(status: u16) {
@@ -187,4 +192,44 @@ async fn what_is_sent_again_without_an_answer_is_the_same_whatever_was_sealed_me
     let seen = seen.lock().unwrap();
     assert_eq!(seen.iter().map(|(ids, _)| ids.len()).collect::<Vec<_>>(), [5, 5]);
     assert_eq!(seen[0], seen[1]);
+}
+
+#[tokio::test]
+async fn a_receiver_that_refuses_everything_is_told_of_as_one_and_as_one_line_once_it_takes_others() {
+    // Red where every line that is refused is the one to skip: whoever did so lost a line after the other, and each was told anew.
+    let world = World::new(terms()).await;
+    world.sealed(1, 6).await;
+    let all = all_in_order(&world.app).await;
+    let takes = Arc::new(Mutex::new(None::<String>));
+    let wants = Arc::clone(&takes);
+    let refuses = move |ids: &[String]| match &*wants.lock().unwrap() {
+        Some(bad) if !ids.contains(bad) => 200,
+        _ => 400,
+    };
+    let (sink, seen) = picky(refuses).await;
+    let (stream, mut going) = (Stream { name: "http".into(), sink }, Going::of("http"));
+    let mut trouble_after = async |steps: usize| {
+        for _ in 0..steps {
+            drop(world.app.deliver_once(&stream, &mut going).await.unwrap());
+        }
+        world.app.audit_lag().await.unwrap().streams.remove(0)
+    };
+    let at = trouble_after(8).await;
+    assert!(
+        at.stuck && at.trouble.starts_with("the receiver refuses every line") && at.trouble.contains(&all[0]),
+        "{at:?}"
+    );
+    assert!(taken(&seen).is_empty());
+    // The format is mended, and one line is refused all the same.
+    *takes.lock().unwrap() = Some(all[3].clone());
+    let at = trouble_after(12).await;
+    assert!(
+        at.stuck && at.trouble.starts_with(&format!("the receiver refuses the line {} for good", all[3])),
+        "{at:?}"
+    );
+    assert_eq!(taken(&seen), all[..3]);
+    *takes.lock().unwrap() = None;
+    world.app.skip_line("http", &all[3]).await.unwrap().unwrap();
+    let at = trouble_after(4).await;
+    assert!(at.trouble.starts_with("the receiver refuses every line") && at.trouble.contains(&all[4]), "{at:?}");
 }

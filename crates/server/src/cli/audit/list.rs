@@ -76,7 +76,8 @@ pub struct Export {
 /// A block behind which an export goes on, and how its code begins: blocks of a database that was put back have numbers of before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
-    block: i64,
+    /// Its number; 0 for the beginning.
+    pub block: i64,
     code: Option<String>,
 }
 
@@ -112,7 +113,7 @@ impl Behind {
     }
 
     /// Fails where the log has another block of that number.
-    async fn is_there(&self, app: &App) -> Result<(), Failure> {
+    pub async fn is_there(&self, app: &App) -> Result<(), Failure> {
         let there = Behind::of(app, self.block).await?.code;
         match self.code.as_ref().zip(there) {
             Some((code, there)) if *code != there => Err(Failure::Failed(format!(

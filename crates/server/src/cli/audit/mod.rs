@@ -4,6 +4,7 @@
 mod guide;
 mod list;
 mod strangers;
+mod stream;
 mod tail;
 mod verify;
 mod wanted;
@@ -107,12 +108,24 @@ Examples:
     ///
     /// An HTTP receiver that answers 400, 413 or another status of that kind to a single line would refuse it for ever: the
     /// stream stands still there, and portiere audit status names the line. It stays in the log. That it was not delivered is
-    /// written into the audit log, and delivered.
+    /// written into the audit log, and delivered. Where it says that the receiver refuses every line, look at its URL and at the
+    /// form in which it wants lines first.
     #[command(after_long_help = "\
 Examples:
   portiere audit status
   portiere audit skip http 01jh2c6k3v8xq4w9t5b7n0m1pa")]
     Skip(Skip),
+    /// Set a stream to another place in the log
+    ///
+    /// A stream begins with the oldest line that is kept: with now it begins, or goes on, with what is sealed from then on, and with
+    /// an earlier block it delivers once more what comes after it. One that is not in the configuration yet holds lines back from
+    /// then on. What is before the place that it is set to is not delivered, and stays in the log. It is written into the audit log.
+    #[command(after_long_help = "\
+Examples:
+  portiere audit stream http --after-block now
+  portiere audit export --after-block 0 > all.jsonl
+  portiere audit stream http --after-block 1042:5f0c21aa93d7")]
+    Stream(stream::Set),
     /// Give a stream up, so that what it has not delivered is no longer kept for it
     ///
     /// For a stream that is not in the configuration any more. One that still is begins again where the log begins.
@@ -272,6 +285,7 @@ impl Command {
                 }
                 Err(why) => Err(Failure::Failed(why)),
             },
+            Command::Stream(set) => set.execute(app).await,
             Command::Forget(Forget { stream }) => match app.forget_stream(&stream).await? {
                 true => Ok(Outcome::new(format!("stream {stream} is given up"), json!({ "stream": stream }))),
                 false => Err(Failure::Failed(format!("no stream is called {stream}; see: portiere audit status"))),

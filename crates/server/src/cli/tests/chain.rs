@@ -75,9 +75,33 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     for wrong in ["-1", "x", "2:", "2:5f0c21aa93", "2:5f0c21aa93dg"] {
         assert!(request(&format!("audit export --after-block={wrong}"), "").is_err(), "{wrong}");
     }
+    set(operator, server).await;
     // Of another database, or of one that was put back: what is sealed under those numbers would be left out.
     let why = operator.types("audit export --after-block 4", "").await.unwrap_err();
     assert!(matches!(&why, Failure::Failed(why) if why.contains("ends with block 3")), "{why:?}");
+}
+
+/// A stream goes on from the place that an export named, or from where the log ends.
+async fn set(operator: &mut Operator<'_>, server: &Instance) {
+    let code = server.app.audit_code(2).await.unwrap().unwrap()[..12].to_owned();
+    for (after, said) in [("now", "3"), (&*format!("2:{code}"), "2"), ("0", "0")] {
+        let told = operator.types(&format!("audit stream http --after-block {after}"), "").await.unwrap();
+        assert_eq!(told.text.trim_end(), format!("stream http goes on after block {said}"));
+    }
+    for (wrong, why) in [
+        ("audit stream http --after-block 4", "the log ends with block 3"),
+        ("audit stream siem --after-block now", "no stream is called siem"),
+        ("audit stream http --after-block 1:000000000000", "block 1 is not the one"),
+    ] {
+        let told = operator.types(wrong, "").await.unwrap_err();
+        assert!(matches!(&told, Failure::Failed(told) if told.contains(why)), "{wrong}: {told:?}");
+    }
+    for wrong in ["", " --after-block soon", " --after-block=-1"] {
+        assert!(request(&format!("audit stream http{wrong}"), "").is_err(), "{wrong}");
+    }
+    let told = operator.types("audit list --kind audit.moved", "").await.unwrap();
+    assert_eq!(told.text.matches("audit.moved").count(), 3, "{}", told.text);
+    operator.does("audit forget http").await;
 }
 
 #[tokio::test]

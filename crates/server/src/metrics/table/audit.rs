@@ -72,7 +72,8 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_audit_stream_stuck",
             &["stream"],
-            "A stream: whether it stands still at a line that its receiver refuses for good; portiere audit skip.",
+            "A stream: whether it stands still at a line that its receiver refuses for good, or since it refuses every line; portiere \
+             audit status says which.",
             |now, out| out.each(streams(now).map(|(name, stream)| (name, u8::from(stream.stuck)))),
         ),
     ],

@@ -1,0 +1,269 @@
+//! An HTTP server that things are posted to, one after the other, on one connection for as long as that lasts.
+//!
+//! A connection that was kept may be closed by its other end at any moment, also while something is under way on it. So what finds
+//! no answer there is posted once more, on a new one: it may arrive twice, as whatever is sent again may.
+
+use super::{Link, OpenError, Sealing, Target, Tls, connect, sealing};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::header::{HOST, HeaderMap};
+use hyper::http::response::Parts as Head;
+use hyper_util::rt::TokioIo;
+use std::fmt::Display;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The longest that posting something may take, all in all.
+const LONGEST: Duration = Duration::from_secs(30);
+/// The most of an answer's body that is read, to be thrown away, and for how long: what was answered is known by then.
+const ANSWER: usize = 64 << 10;
+const MOMENT: Duration = Duration::from_secs(1);
+/// For how long a connection is kept on which nothing is posted: what stands between may forget it without a word.
+const UNUSED: Duration = Duration::from_secs(10);
+/// For how long one is kept at all: whoever is reached by a name may be elsewhere by then.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Why nothing was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// In a sentence for the operator, with who it is about.
+    pub why: String,
+    /// Whether there was somebody who may have read what was sent.
+    pub reached: bool,
+}
+
+/// An HTTP server that things are posted to.
+pub struct Inbox {
+    target: Target,
+    tls: Option<Sealing>,
+    /// The connection that the last answer came on.
+    kept: Mutex<Option<Line>>,
+}
+
+/// A connection on which one thing after the other can be asked.
+struct Line {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<Connection<TokioIo<Link>, Full<Bytes>>>>,
+    began: Instant,
+    used: Instant,
+}
+
+/// An answer, with the connection where that can be used again.
+type Answered = (Head, Bytes, Option<Line>);
+
+impl Inbox {
+    /// The one at a URL of http or https; `whose` is what the log calls it, and what seals the latter is of `tls`.
+    ///
+    /// # Errors
+    /// Which file cannot be used.
+    pub fn at(whose: &'static str, target: Target, tls: &Tls) -> Result<Self, OpenError> {
+        let tls = if target.scheme == "https" { Some(sealing(whose, tls)?) } else { None };
+        Ok(Inbox { target, tls, kept: Mutex::default() })
+    }
+
+    /// Posts a body with these header fields, and gives the head of the answer, and its body as far as it came within a moment and
+    /// is short.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn post(&self, fields: HeaderMap, body: Bytes) -> Result<(Head, Bytes), Unanswered> {
+        let authority = self.target.authority();
+        let by = Instant::now() + LONGEST;
+        let not_reached = |why: String| Unanswered { why, reached: false };
+        let failed = |error: &dyn Display| format!("{authority}: {error}");
+        let request = Request::post(self.target.path.as_str()).header(HOST, &authority).body(Full::new(body));
+        let mut request = request.map_err(|error| not_reached(failed(&error)))?;
+        request.headers_mut().extend(fields);
+        let late = |_| Unanswered { why: format!("{authority} did not answer in time"), reached: true };
+        if let Some(mut line) = self.kept()
+            && line.is_open().await
+            && let Ok(answered) = timeout_at(by, line.ask(request.clone())).await.map_err(late)?
+        {
+            return Ok(self.keep(answered));
+        }
+        let port = if self.tls.is_some() { 443 } else { 80 };
+        let link = connect(&self.target, port, self.tls.as_ref()).await.map_err(not_reached)?;
+        let asked = async { Line::on(link).await?.ask(request).await };
+        match timeout_at(by, asked).await.map_err(late)? {
+            Ok(answered) => Ok(self.keep(answered)),
+            Err(error) => Err(Unanswered { why: failed(&error), reached: true }),
+        }
+    }
+
+    /// The connection of before, for one use, if it may still be good.
+    fn kept(&self) -> Option<Line> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.filter(|line| line.used.elapsed() < UNUSED && line.began.elapsed() < KEPT)
+    }
+
+    fn keep(&self, (head, said, line): Answered) -> (Head, Bytes) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = line;
+        (head, said)
+    }
+}
+
+impl Line {
+    async fn on(link: Link) -> Result<Self, hyper::Error> {
+        let (sender, connection) = handshake(TokioIo::new(link)).await?;
+        let now = Instant::now();
+        Ok(Line { sender, connection: Box::pin(connection), began: now, used: now })
+    }
+
+    /// Whether something can be asked on it, as far as is known here. Nothing was read from it while it was not used.
+    async fn is_open(&mut self) -> bool {
+        // That it was closed is known once the runtime has looked.
+        tokio::task::yield_now().await;
+        let ready = async {
+            tokio::select! {
+                biased;
+                _ = &mut self.connection => false,
+                ready = self.sender.ready() => ready.is_ok(),
+            }
+        };
+        timeout(MOMENT, ready).await.unwrap_or(false)
+    }
+
+    /// One request and its answer.
+    async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<Answered, hyper::Error> {
+        let answer = {
+            let mut asked = pin!(self.sender.send_request(request));
+            // The connection ends with the answer, or answers with its end.
+            tokio::select! {
+                answer = &mut asked => answer?,
+                ended = &mut self.connection => {
+                    let answer = asked.await.map_err(|error| ended.err().unwrap_or(error))?;
+                    return Ok((answer.into_parts().0, Bytes::new(), None));
+                }
+            }
+        };
+        let (head, body) = answer.into_parts();
+        // What a refusal says is not read, and without that nothing can follow.
+        let read = if head.status.is_success() { self.read(body).await } else { None };
+        match read {
+            Some((said, true)) => {
+                self.used = Instant::now();
+                Ok((head, said, Some(self)))
+            }
+            Some((said, false)) => Ok((head, said, None)),
+            None => Ok((head, Bytes::new(), None)),
+        }
+    }
+
+    /// What an answer says, so that whoever says it may finish, and whether the connection goes on; nothing where it is long, or comes
+    /// slowly.
+    async fn read(&mut self, body: Incoming) -> Option<(Bytes, bool)> {
+        let mut whole = pin!(Limited::new(body, ANSWER).collect());
+        let read = async {
+            tokio::select! {
+                biased;
+                read = &mut whole => (read.ok(), true),
+                _ = &mut self.connection => (whole.await.ok(), false),
+            }
+        };
+        let (read, goes_on) = timeout(MOMENT, read).await.ok()?;
+        Some((read?.to_bytes(), goes_on))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    /// What somebody does with a request.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Act {
+        /// Answers, and waits for the next.
+        Stays,
+        /// Answers at length, and waits for the next.
+        Chatters,
+        /// Answers, and closes without having said so.
+        Closes,
+        /// Says no, and why.
+        Refuses,
+        /// Closes without an answer.
+        Breaks,
+    }
+
+    /// What came, each with the number of its connection.
+    type Came = Arc<Mutex<Vec<(usize, String)>>>;
+
+    /// Does one after the other with what comes, on however many connections.
+    #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
+    async fn receiver(acts: &'static [Act]) -> (Inbox, Came) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = Target::parse(&format!("http://{}/in", listener.local_addr().unwrap())).unwrap();
+        let came = Came::default();
+        let theirs = Arc::clone(&came);
+        tokio::spawn(async move {
+            let mut acts = acts.iter();
+            for number in 0.. {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                while let Some(body) = body_of(&mut stream).await {
+                    theirs.lock().unwrap().push((number, body));
+                    let act = acts.next().unwrap();
+                    let answer: String = match act {
+                        Act::Stays | Act::Closes => "HTTP/1.1 200 x\r\ncontent-length: 2\r\n\r\nok".to_owned(),
+                        Act::Chatters => format!("HTTP/1.1 200 x\r\ncontent-length: 9000\r\n\r\n{}", "-".repeat(9000)),
+                        Act::Refuses => "HTTP/1.1 503 x\r\ncontent-length: 2\r\n\r\nno".to_owned(),
+                        Act::Breaks => break,
+                    };
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                    if *act == Act::Closes {
+                        break;
+                    }
+                }
+            }
+        });
+        (Inbox::at("a test", target, &Tls::default()).unwrap(), came)
+    }
+
+    /// The body of the next request; nothing where none comes any more.
+    async fn body_of(stream: &mut TcpStream) -> Option<String> {
+        let mut text = String::new();
+        loop {
+            let mut some = [0; 1024];
+            let many = stream.read(&mut some).await.ok().filter(|many| *many > 0)?;
+            text.push_str(std::str::from_utf8(&some[..many]).unwrap());
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            if body.len() >= length.unwrap() {
+                return Some(body.to_owned());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_posted_goes_over_one_connection_as_long_as_that_lasts_and_arrives_all_the_same() {
+        // Red where each has a connection of its own, or where one that ended meanwhile is an error.
+        let acts = &[
+            Act::Stays,
+            Act::Chatters,
+            Act::Closes,
+            Act::Stays,
+            Act::Breaks,
+            Act::Stays,
+            Act::Refuses,
+            Act::Breaks,
+            Act::Stays,
+        ];
+        let (inbox, came) = receiver(acts).await;
+        let mut answers = Vec::new();
+        for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+            let answer = inbox.post(HeaderMap::new(), Bytes::from_static(name.as_bytes())).await;
+            answers.push(answer.map(|(head, said)| (head.status.as_u16(), said.len())).map_err(|lost| lost.reached));
+        }
+        let well = Ok((200, 2));
+        assert_eq!(answers, [well, Ok((200, 9000)), well, well, well, Ok((503, 0)), Err(true), well]);
+        let came: Vec<_> = came.lock().unwrap().iter().map(|(number, body)| format!("{number}{body}")).collect();
+        // What broke on a connection from before comes once more on a new one; what breaks there is told.
+        assert_eq!(came, ["0a", "0b", "0c", "1d", "1e", "2e", "2f", "3g", "4h"]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Setting a stream to another place in the log.
+
+use super::super::outcome::{Failure, Outcome, Reply};
+use super::list::Behind;
+use app::App;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::str::FromStr;
+
+/// Which stream goes on from where.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Set {
+    /// The stream, as `portiere audit status` calls it: syslog or http
+    pub stream: String,
+    /// Go on after this block (0: from the beginning of the log), or after all that is sealed by now
+    #[arg(long, value_name = "BLOCK[:CODE]|now")]
+    pub after_block: After,
+}
+
+/// After what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum After {
+    /// This block.
+    Block(Behind),
+    /// The last one that there is.
+    Now,
+}
+
+impl FromStr for After {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "now" => Ok(After::Now),
+            block => block.parse().map(After::Block).map_err(|why| format!("now, or {why}")),
+        }
+    }
+}
+
+impl Set {
+    /// Does it.
+    pub async fn execute(self, app: &App) -> Reply {
+        let after = match &self.after_block {
+            After::Block(behind) => {
+                behind.is_there(app).await?;
+                Some(behind.block)
+            }
+            After::Now => None,
+        };
+        match app.set_stream(&self.stream, after).await? {
+            Ok(block) => {
+                let text = format!("stream {} goes on after block {block}", self.stream);
+                Ok(Outcome::new(text, json!({ "stream": self.stream, "after_block": block })))
+            }
+            Err(why) => Err(Failure::Failed(why)),
+        }
+    }
+}
