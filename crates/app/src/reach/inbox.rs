@@ -130,43 +130,46 @@ impl Line {
 
     /// One request and its answer.
     async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<Answered, hyper::Error> {
-        let answer = {
+        let (answer, goes_on) = {
             let mut asked = pin!(self.sender.send_request(request));
             // The connection ends with the answer, or answers with its end.
             tokio::select! {
-                answer = &mut asked => answer?,
+                answer = &mut asked => (answer?, true),
                 ended = &mut self.connection => {
-                    let answer = asked.await.map_err(|error| ended.err().unwrap_or(error))?;
-                    return Ok((answer.into_parts().0, Bytes::new(), None));
+                    (asked.await.map_err(|error| ended.err().unwrap_or(error))?, false)
                 }
             }
         };
         let (head, body) = answer.into_parts();
         // What a refusal says is not read, and without that nothing can follow.
-        let read = if head.status.is_success() { self.read(body).await } else { None };
+        if !head.status.is_success() {
+            return Ok((head, Bytes::new(), None));
+        }
+        let read = timeout(MOMENT, self.read(body, goes_on)).await;
         match read {
-            Some((said, true)) => {
+            Ok((said, true)) => {
                 self.used = Instant::now();
                 Ok((head, said, Some(self)))
             }
-            Some((said, false)) => Ok((head, said, None)),
-            None => Ok((head, Bytes::new(), None)),
+            Ok((said, false)) => Ok((head, said, None)),
+            Err(_) => Ok((head, Bytes::new(), None)),
         }
     }
 
-    /// What an answer says, so that whoever says it may finish, and whether the connection goes on; nothing where it is long, or comes
-    /// slowly.
-    async fn read(&mut self, body: Incoming) -> Option<(Bytes, bool)> {
+    /// What an answer says, so that whoever says it may finish, and whether anything can be asked after it. Of what is long, or is cut,
+    /// nothing.
+    async fn read(&mut self, body: Incoming, goes_on: bool) -> (Bytes, bool) {
         let mut whole = pin!(Limited::new(body, ANSWER).collect());
-        let read = async {
-            tokio::select! {
+        let (read, goes_on) = match goes_on {
+            true => tokio::select! {
                 biased;
                 read = &mut whole => (read.ok(), true),
                 _ = &mut self.connection => (whole.await.ok(), false),
-            }
+            },
+            false => (whole.await.ok(), false),
         };
-        let (read, goes_on) = timeout(MOMENT, read).await.ok()?;
-        Some((read?.to_bytes(), goes_on))
+        let goes_on = goes_on && read.is_some();
+        (read.map(|read| read.to_bytes()).unwrap_or_default(), goes_on)
     }
 }
 

@@ -391,7 +391,7 @@ options! {
         headers: Option<SecretFile> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Start;
-        /// One that wants a certificate of its clients: PEM file of ours, with its chain.
+        /// If it wants a certificate of its clients: PEM file of ours, with its chain.
         certificate: Option<PathBuf> = None => "none", Start;
         /// PEM file of that certificate's private key.
         key: Option<SecretFile> = None => "none", Start;
@@ -431,7 +431,7 @@ options! {
         url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
-        /// One that wants a certificate of its clients (RFC 5425 §4.2.1): PEM file of ours, with its chain.
+        /// If it wants a certificate of its clients (RFC 5425 §4.2.1): PEM file of ours, with its chain.
         certificate: Option<PathBuf> = None => "none", Start;
         /// PEM file of that certificate's private key.
         key: Option<SecretFile> = None => "none", Start;
@@ -453,7 +453,7 @@ options! {
         signature_key: Option<SecretFile> = None => "no signature", Start;
         /// PEM file of the authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Start;
-        /// One that wants a certificate of its clients: PEM file of ours, with its chain.
+        /// If it wants a certificate of its clients: PEM file of ours, with its chain.
         certificate: Option<PathBuf> = None => "none", Start;
         /// PEM file of that certificate's private key.
         key: Option<SecretFile> = None => "none", Start;

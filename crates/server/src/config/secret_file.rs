@@ -150,6 +150,17 @@ mod tests {
             "hash.binding_keys" => vec![("PORTIERE_HASH_PEPPERS", "p1:FOLDER/pepper")],
             "metrics.secret" => vec![("PORTIERE_METRICS_LISTEN", "127.0.0.1:9464")],
             "trace.headers" => vec![("PORTIERE_TRACE_ENDPOINT", "https://otel.test/")],
+            "trace.key" => {
+                vec![("PORTIERE_TRACE_ENDPOINT", "https://otel.test/"), ("PORTIERE_TRACE_CERTIFICATE", "FOLDER/c.pem")]
+            }
+            "audit.syslog.key" => vec![
+                ("PORTIERE_AUDIT_SYSLOG_URL", "tls://logs.test"),
+                ("PORTIERE_AUDIT_SYSLOG_CERTIFICATE", "FOLDER/c.pem"),
+            ],
+            "audit.http.key" => vec![
+                ("PORTIERE_AUDIT_HTTP_URL", "https://siem.test/"),
+                ("PORTIERE_AUDIT_HTTP_CERTIFICATE", "FOLDER/c.pem"),
+            ],
             option if option.starts_with("audit.http.") => vec![("PORTIERE_AUDIT_HTTP_URL", "https://siem.test/")],
             _ => Vec::new(),
         }
@@ -193,10 +204,14 @@ mod tests {
                 "tls.key",
                 "metrics.secret",
                 "trace.headers",
+                "trace.key",
                 "audit.key_file",
                 "audit.old_keys",
+                "audit.syslog.key",
                 "audit.http.token_file",
+                "audit.http.headers",
                 "audit.http.signature_key",
+                "audit.http.key",
             ]
         );
         for option in options {

@@ -18,9 +18,9 @@ async fn a_stream_goes_on_from_where_it_is_set_whether_it_was_begun_or_not() {
     assert!(told[0].detail.contains(r#""after_block":3"#) && !told[0].detail.contains("from_block"), "{told:?}");
 
     // Who lost what it had wants it again.
+    world.clock.advance(Span::hours(1));
     assert_eq!(world.app.set_stream("http", Some(1)).await.unwrap(), Ok(1));
     let (sink, seen) = picky(|_| 200).await;
-    world.clock.advance(Span::hours(1));
     deliver_until(&world.app, sink, async {
         until("all is delivered again", async || taken(&seen).len() == 9).await;
         until("and marked", async || world.app.audit_lag().await.unwrap().streams[0].lines <= 1).await;
