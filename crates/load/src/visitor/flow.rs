@@ -234,9 +234,12 @@ impl super::Scene {
 
     /// Where a form that is sent goes; to our redirect URI, it is the response itself (OAuth 2.0 Form Post Response Mode §2).
     fn sent(&self, step: Step, seen: &Seen, filled: Filled) -> Result<Next, Setback> {
-        let Filled { action, get, body } = filled;
+        let Filled { action, get, is_secret, body } = filled;
         if self.arrives(&format!("{}?", action.trim())).is_some() {
             return Ok(Next::Arrived(body));
+        }
+        if get && is_secret {
+            return Err(step.wrong(seen.page.sends_by_get()));
         }
         let url = seen.resolve(&action).map_err(|wrong| step.wrong(format!("the form's address: {wrong}")))?;
         Ok(if get { Next::Request(url.replacing_query(&body), None) } else { Next::Request(url, Some(body)) })

@@ -71,6 +71,8 @@ pub struct Filled {
     pub action: String,
     /// True when it goes into the query of a GET.
     pub get: bool,
+    /// True when there is a password among the fields.
+    pub is_secret: bool,
     /// The fields, `application/x-www-form-urlencoded`.
     pub body: String,
 }
@@ -118,7 +120,12 @@ impl Form {
             };
             body.append_pair(&field.name, value);
         }
-        self.send(body, self.entering())
+        Filled { is_secret: secret.is_some(), ..self.send(body, self.entering()) }
+    }
+
+    /// True when signing in with it is a GET.
+    pub(super) fn enters_by_get(&self) -> bool {
+        self.entering().and_then(|button| button.get).unwrap_or(self.get)
     }
 
     /// True for a form that asks who comes, and nothing else yet: the password is asked on another page.
@@ -205,7 +212,7 @@ impl Form {
         }
         let action = button.and_then(|button| button.action.as_ref()).unwrap_or(&self.action);
         let get = button.and_then(|button| button.get).unwrap_or(self.get);
-        Filled { action: action.clone(), get, body: body.finish() }
+        Filled { action: action.clone(), get, is_secret: false, body: body.finish() }
     }
 
     /// A form of which only its tag was read.

@@ -33,9 +33,19 @@ pub enum Way {
     ManyPages,
     /// A question that is sent by GET.
     GetQuestion,
+    /// A form for a script, without a method, and behind it one for browsers without.
+    ScriptAndForm,
+    /// A form for a script alone.
+    Script,
+    /// The same for the name alone, beside a search.
+    ScriptOfName,
+    /// A form that is sent by GET.
+    Get,
+    /// A form whose button sends it by GET.
+    GetButton,
 }
 
-const WAYS: [Way; 11] = [
+const WAYS: [Way; 12] = [
     Way::LeadsOn,
     Way::PostsItself,
     Way::Unauthorized,
@@ -47,6 +57,7 @@ const WAYS: [Way; 11] = [
     Way::FarRound,
     Way::ManyPages,
     Way::GetQuestion,
+    Way::ScriptAndForm,
 ];
 
 impl Way {
@@ -63,6 +74,22 @@ impl Way {
             }
             Way::Unauthorized => (401, vec![], form.to_owned()),
             Way::Based => (200, vec![], format!(r#"<base href="{url}/login">{}"#, form.replace("login?", "?"))),
+            Way::ScriptAndForm => {
+                let own = "<form><input name=login><input type=password name=password><button>Sign in</button></form>";
+                (200, vec![], format!("{own}{form}<script src=/in.js></script>"))
+            }
+            Way::Script => (200, vec![], form.replace(r#" method="post""#, "") + "<script>f.onsubmit=x</script>"),
+            Way::ScriptOfName => {
+                let name =
+                    r#"<title>Sign in</title><form><input type="email" name="login"><button>Next</button></form>"#;
+                (
+                    200,
+                    vec![],
+                    format!(r#"<form action="/search"><input name="q"></form>{name}<script src=/in.js></script>"#),
+                )
+            }
+            Way::Get => (200, vec![], form.replace(r#"method="post""#, "method=get")),
+            Way::GetButton => (200, vec![], form.replace("<button>", "<button formmethod=get>")),
             Way::OnPaths => {
                 let cookies =
                     ["Set-Cookie: way=1; Path=/login".to_owned(), "Set-Cookie: way=; Path=/x; Max-Age=0".to_owned()];
@@ -131,6 +158,24 @@ fn a_page_that_leads_to_another_machine_is_not_followed() {
     let expected =
         "the first iteration failed: authorize: led to http://example.com: only this machine may be measured";
     assert!(refusal.starts_with(expected), "{refusal}");
+}
+
+/// Red without `is_secret` in `sent`: the password stood in the address that the page named, and in the log behind it.
+#[test]
+fn no_password_is_put_into_an_address() {
+    let script = "a script sends the sign-in form, and none is run here (Sign in)";
+    let by_get = "the sign-in form is sent by GET, and no password is put into an address (Sign in)";
+    for (way, step, why) in [
+        (Way::Script, "login", script),
+        (Way::ScriptOfName, "authorize", script),
+        (Way::Get, "login", by_get),
+        (Way::GetButton, "login", by_get),
+    ] {
+        let provider = Provider::start(Manner::Strange(way));
+        let line = refused(&plan(&provider.url, Workload::Flow));
+        assert_eq!(line, format!("the first iteration failed: {step}: {why}"), "{way:?}");
+        assert_eq!(provider.seen("/login"), 0, "{way:?}");
+    }
 }
 
 /// Red without `refresh_if_asked` and what it leaves out of `steps`.
