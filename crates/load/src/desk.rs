@@ -4,12 +4,13 @@ use crate::record::{Place, Record};
 use crate::run::{Pulse, Window};
 use crate::schedule::Schedule;
 use crate::timeline::slice_length;
+use crate::turns::Turns;
 use crate::visitor::{Cause, Scene, Setback, Visitor};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until, timeout_at};
 
 /// How long after the window an iteration that was due in it may still begin, where the machine is busy.
@@ -24,8 +25,9 @@ const RENEW: Duration = Duration::from_secs(1);
 pub struct Desk {
     window: Window,
     scene: Arc<Scene>,
-    /// Of an open loop, with the gate at which its starts are let go.
-    schedule: Option<(Arc<Schedule>, Arc<Semaphore>)>,
+    /// Of an open loop.
+    schedule: Option<Arc<Schedule>>,
+    turns: Turns,
     slice: Duration,
     record: RefCell<Record>,
     pulse: RefCell<Pulse>,
@@ -36,17 +38,13 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// For the visitors of one thread out of several, with the gate of an open loop.
-    pub fn new(
-        window: Window,
-        (scene, thread): (&Arc<Scene>, usize),
-        gate: Option<Arc<Semaphore>>,
-        has_watcher: bool,
-    ) -> Self {
+    /// For the visitors of one thread out of several.
+    pub fn new(window: Window, (scene, thread): (&Arc<Scene>, usize), has_watcher: bool) -> Self {
         Desk {
             window,
             scene: Arc::clone(scene),
-            schedule: scene.schedule.clone().zip(gate),
+            schedule: scene.schedule.clone(),
+            turns: Turns::of(scene.plan.workload),
             slice: slice_length(scene.plan.duration),
             record: RefCell::default(),
             pulse: RefCell::default(),
@@ -64,9 +62,14 @@ impl Desk {
     /// Lets a visitor do what it does until the window is over.
     pub async fn serve(self: Rc<Self>, visitor: Visitor, number: usize) {
         match &self.schedule {
-            Some((schedule, gate)) => self.on_schedule(visitor, schedule, gate).await,
+            Some(schedule) => self.on_schedule(visitor, schedule).await,
             None => self.again_and_again(visitor, number).await,
         }
+    }
+
+    /// Hands out the starts of an open loop as they are let go at the gate.
+    pub async fn hand_out(self: Rc<Self>, gate: Arc<Semaphore>) {
+        self.turns.hand_out(&gate).await;
     }
 
     async fn again_and_again(&self, mut visitor: Visitor, number: usize) {
@@ -92,11 +95,10 @@ impl Desk {
     }
 
     /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
-    async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule, gate: &Semaphore) {
+    async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule) {
         let counted = schedule.counted();
         let mut was_busy = false;
-        while let Ok((permit, waited)) = turn(&mut visitor, gate).await {
-            permit.forget();
+        while let Some(waited) = self.turn(&mut visitor).await {
             let slot = self.slot.get();
             if slot >= counted.end || Instant::now() >= self.window.until + LATE {
                 return;
@@ -112,6 +114,20 @@ impl Desk {
             self.book(&visitor, latency, &outcome, place);
             self.rest(&outcome, place).await;
             was_busy = true;
+        }
+    }
+
+    /// The next start for a visitor, whose tokens are renewed while nothing is due from it; whether it was due before anybody was
+    /// free. `None` once there are no more.
+    async fn turn(&self, visitor: &mut Visitor) -> Option<bool> {
+        loop {
+            visitor.renew().await;
+            let Some(stale) = visitor.stale_at() else { return self.turns.wait().await.ok() };
+            let again = stale.max(Instant::now() + RENEW);
+            if let Ok(start) = timeout_at(again.into(), self.turns.wait()).await {
+                return start.ok();
+            }
+            self.turns.tidy();
         }
     }
 
@@ -161,7 +177,7 @@ impl Desk {
         // In an open loop the schedule says what is missing, also what never began.
         match &self.schedule {
             None => record.unfinished = self.under_way.get(),
-            Some((schedule, _)) => record.waited += self.never_begun(schedule),
+            Some(schedule) => record.waited += self.never_begun(schedule),
         }
         record
     }
@@ -174,26 +190,5 @@ impl Desk {
         let next = self.slot.get();
         let before = |start: u64| start.saturating_sub(next).div_ceil(self.scene.plan.threads() as u64);
         before(due) - before(first)
-    }
-}
-
-/// The next start for a visitor, whose tokens are renewed while nothing is due from it.
-async fn turn<'g>(visitor: &mut Visitor, gate: &'g Semaphore) -> Result<(SemaphorePermit<'g>, bool), AcquireError> {
-    loop {
-        visitor.renew().await;
-        let Some(stale) = visitor.stale_at() else { return next_start(gate).await };
-        let again = stale.max(Instant::now() + RENEW);
-        if let Ok(start) = timeout_at(again.into(), next_start(gate)).await {
-            return start;
-        }
-    }
-}
-
-/// The next start at the gate, and whether it was due before anybody waited for it. The gate is fair: what is left at it was let go
-/// while every visitor was busy.
-async fn next_start(gate: &Semaphore) -> Result<(SemaphorePermit<'_>, bool), AcquireError> {
-    match gate.try_acquire() {
-        Ok(permit) => Ok((permit, true)),
-        Err(_) => gate.acquire().await.map(|permit| (permit, false)),
     }
 }

@@ -44,6 +44,7 @@ pub mod schedule;
 pub mod search;
 pub mod series;
 pub mod timeline;
+mod turns;
 pub mod visitor;
 mod welch;
 pub mod wire;

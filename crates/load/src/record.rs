@@ -102,6 +102,8 @@ pub struct Record {
     pub ended: u64,
     /// Responses to iterations that ended in the window.
     pub requests: u64,
+    /// Connections that were made in those.
+    pub connections: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
     /// Pauses that a visitor made because there was no connection, in the window.
@@ -124,6 +126,7 @@ impl Record {
         if let Some(slice) = place.ended {
             let done = u64::from(outcome.is_ok());
             self.requests += lap.requests;
+            self.connections += lap.connections;
             self.ended += done;
             self.slice(slice).ended += done;
         }
@@ -163,6 +166,7 @@ impl Record {
         self.iterations.merge(&other.iterations);
         self.ended += other.ended;
         self.requests += other.requests;
+        self.connections += other.connections;
         self.waited += other.waited;
         self.rested += other.rested;
         self.unfinished += other.unfinished;
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn successes_failures_and_refusals_are_kept_apart() {
-        let lap = Lap { requests: 2, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
+        let lap = Lap { requests: 2, connections: 1, steps: vec![(Step::Authorize, Duration::from_millis(2))] };
         let refused =
             Cause::Refused { status: 503, retry_after: Duration::from_secs(1), took: Duration::from_millis(3) };
         let mut record = Record::default();
@@ -241,13 +245,13 @@ mod tests {
     /// Red where rates are those of what was due in the window: a server that is offered twice what it carries would manage that.
     #[test]
     fn what_ends_after_the_window_has_a_latency_and_no_part_in_the_rate() {
-        let lap = Lap { requests: 3, steps: vec![] };
+        let lap = Lap { requests: 3, connections: 1, steps: vec![] };
         let mut record = Record::default();
         record.take(&lap, Place { counts: Some(0), ended: Some(2) }, Duration::from_secs(2), &Ok(()));
         record.take(&lap, Place { counts: Some(1), ended: None }, Duration::from_secs(9), &Ok(()));
         record.take(&lap, Place { counts: None, ended: Some(0) }, Duration::from_secs(1), &Ok(()));
         record.take(&lap, Place::default(), Duration::from_secs(1), &Ok(()));
-        assert_eq!((record.iterations.count(), record.ended, record.requests), (2, 2, 6));
+        assert_eq!((record.iterations.count(), record.ended, record.requests, record.connections), (2, 2, 6, 2));
         let slices: Vec<_> = record.slices.iter().map(|slice| (slice.done.count(), slice.ended)).collect();
         assert_eq!(slices, [(1, 1), (1, 0), (0, 1)]);
     }

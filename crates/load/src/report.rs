@@ -63,6 +63,10 @@ pub struct Report {
     /// Starts of an open loop that found no free user: their wait is in the latencies, and is the generator's.
     #[serde(default)]
     pub waited_for_users: u64,
+    /// Connections that were made in those iterations, whose handshakes are in their latencies; `None` in a result of before this was
+    /// told.
+    #[serde(default)]
+    pub connections_opened: Option<u64>,
     /// Pauses of 100 ms that a visitor made because no connection could be made: going on at once, it would only go round.
     #[serde(default)]
     pub rested: u64,
@@ -220,6 +224,7 @@ impl Report {
             refused,
             unfinished,
             waited_for_users: record.waited,
+            connections_opened: Some(record.connections),
             rested: record.rested,
             latency: Latency::from(&record.iterations),
             p99_of_all: p99_of_all(&record.iterations, failed + refused + late),
@@ -294,6 +299,9 @@ impl fmt::Display for Report {
         writeln!(f, "{:>12.1} iterations/s {:>12.1} requests/s", self.iterations_per_second, self.requests_per_second)?;
         let Report { iterations, failed, refused, unfinished, .. } = self;
         writeln!(f, "{iterations:>12} done {failed:>10} failed {refused:>10} refused {unfinished:>10} unfinished")?;
+        if let Some(opened) = self.connections_opened.filter(|opened| *opened > 0) {
+            writeln!(f, "{opened:>12} connections made in the window, whose handshakes are in the latencies")?;
+        }
         if let Some(cores) = self.generator_cores {
             write!(f, "{cores:>12.2} cores by the generator")?;
             match self.server {

@@ -290,12 +290,14 @@ impl Post {
         let started = self.window.wait_for(Option::is_some).await.map(|window| *window);
         let Ok(Some(window)) = started else { return Record::default() };
         let gate = pacer.map(|pacer| pacer.begin(window.begin, window.until));
-        let desk = Rc::new(Desk::new(window, (&self.scene, self.index), gate, self.pulses.is_some()));
+        let desk = Rc::new(Desk::new(window, (&self.scene, self.index), self.pulses.is_some()));
         let mut tasks = JoinSet::new();
         for (at, visitor) in visitors.into_iter().enumerate() {
             let number = self.index + at * self.scene.plan.threads();
             tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
+        // Once everybody is free.
+        let porter = gate.map(|gate| tokio::task::spawn_local(Rc::clone(&desk).hand_out(gate)));
         let busy = tokio::task::spawn_local(busy(window, self.scene.plan.interrupt.clone()));
         let patience = match self.scene.plan.pace {
             Pace::Closed { .. } => Duration::ZERO,
@@ -303,6 +305,7 @@ impl Post {
         };
         self.wait(&mut tasks, &desk, window.until + patience).await;
         tasks.abort_all();
+        porter.inspect(tokio::task::JoinHandle::abort);
         // It ends with the window, which is over.
         let busy = busy.await.unwrap_or_default();
         Record { busy, ..desk.close() }

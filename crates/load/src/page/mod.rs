@@ -111,6 +111,9 @@ fn figures(out: &mut String, run: &Report) {
         "<p><strong>{rate} iterations/s</strong>, {requests} requests/s; {iterations} done, {failed} failed, \
          {refused} refused, {unfinished} unfinished.</p>"
     );
+    if let Some(opened) = run.connections_opened.filter(|opened| *opened > 0) {
+        let _ = writeln!(out, "<p>{opened} connections were made in the window, and their handshakes are in the latencies.</p>");
+    }
     if let Some(cores) = run.generator_cores {
         let (cores, busiest) = (label(cores), label(run.generator_busiest * 100.0));
         let server = run.server.map(|server| format!(" The server used {} cores.", label(server.cores)));

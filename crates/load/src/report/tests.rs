@@ -32,6 +32,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         refused: 0,
         unfinished: 0,
         waited_for_users: 0,
+        connections_opened: None,
         rested: 0,
         latency: Latency::from(&latencies),
         p99_of_all: p99_of_all(&latencies, 0),

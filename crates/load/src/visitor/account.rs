@@ -41,6 +41,11 @@ impl AccountApi {
             origin: origin(&client.redirect_uri),
         })
     }
+
+    /// An address of it; all are of one origin.
+    pub(super) fn base(&self) -> &Url {
+        &self.me
+    }
 }
 
 /// The origin of a redirect URI of http or https (RFC 6454 §4).

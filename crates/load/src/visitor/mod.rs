@@ -11,6 +11,7 @@ mod id_token;
 pub mod page;
 mod patience;
 mod provider;
+mod tokens;
 mod zipf;
 
 pub use account::AccountApi;
@@ -22,7 +23,7 @@ use crate::plan::{Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
 pub(crate) use flow::DESPITE;
-use grant::{Granted, NOT_ACTIVE};
+use grant::Granted;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -226,6 +227,8 @@ impl Scene {
 pub struct Lap {
     /// Responses received.
     pub requests: u64,
+    /// Connections made.
+    pub connections: u64,
     /// The steps that were finished, in order.
     pub steps: Vec<(Step, Duration)>,
 }
@@ -261,97 +264,13 @@ impl Visitor {
         }
     }
 
-    /// Does what has to be done once before the first iteration: signs in where iterations need a session or a token.
-    ///
-    /// # Errors
-    /// [`Setback`]; it may be tried again.
-    pub async fn prepare(&mut self) -> Result<(), Setback> {
-        let scene = Arc::clone(&self.scene);
-        if let Some(api) = scene.account_held().filter(|_| self.account.access.is_empty()) {
-            let user = scene.user(&mut self.rng);
-            self.account_sign_in(api, user).await?;
-        }
-        if scene.holds_tokens() && self.held.access.is_empty() {
-            self.arrive().await?;
-        }
-        Ok(())
-    }
-
-    /// Whether the account API lets the client in, tried with a user's password; why not, where it does not.
-    pub async fn knock(&mut self, api: &AccountApi) -> Result<(), Setback> {
-        let scene = Arc::clone(&self.scene);
-        let user = scene.user(&mut self.rng);
-        self.account_sign_in(api, user).await
-    }
-
-    /// New tokens before the old ones expire, or in place of those that the provider took, between iterations: its time is in nobody's
-    /// latency. What goes wrong is said by the next iteration.
-    pub async fn renew(&mut self) {
-        if self.has_lost_tokens() {
-            self.unrenewed = self.prepare().await.err();
-        } else if self.keeps_tokens() && (self.held.is_stale() || self.account.is_stale()) {
-            self.unrenewed = self.renewed().await.err();
-        }
-    }
-
-    /// Whether it has to sign in anew. In a day whoever has no tokens does so as an errand.
-    fn has_lost_tokens(&self) -> bool {
-        let own = self.scene.holds_tokens() && self.scene.plan.workload != Workload::Day;
-        own && self.held.access.is_empty() || self.scene.account_held().is_some() && self.account.access.is_empty()
-    }
-
-    /// Tokens that the provider does not take any more are lost. One answer that went astray may be enough for that: a refresh
-    /// token that is sent a second time ends what it came from (RFC 9700 §4.14.2).
-    fn lose(&mut self, setback: &Setback) {
-        let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
-        let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.starts_with(status));
-        match step {
-            Step::Refresh if own && says("400 invalid_grant") => self.held = Granted::default(),
-            Step::Userinfo if own && says("401") => self.held = Granted::default(),
-            Step::Authorize if !own && why.starts_with(DESPITE) => self.held = Granted::default(),
-            Step::Introspect if own && why == NOT_ACTIVE => self.held = Granted::default(),
-            Step::Account if says("401") => self.account = Granted::default(),
-            Step::SignIn if says("400") || says("401") => self.account = Granted::default(),
-            _ => {}
-        }
-    }
-
-    /// When it is time to do so next.
-    pub fn stale_at(&self) -> Option<Instant> {
-        let next = [&self.held, &self.account].into_iter().filter_map(Granted::stale_at).min();
-        next.filter(|_| self.keeps_tokens())
-    }
-
-    /// True when iterations use tokens of before.
-    fn keeps_tokens(&self) -> bool {
-        use Workload::{Day, Introspect, Profile, Traffic, Userinfo};
-        matches!(self.scene.plan.workload, Introspect | Userinfo | Profile | Traffic | Day)
-    }
-
-    async fn renewed(&mut self) -> Result<(), Setback> {
-        let scene = Arc::clone(&self.scene);
-        if let Some(api) = scene.account.as_ref().filter(|_| self.account.is_stale()) {
-            match self.account.refresh {
-                Some(_) => self.account_refresh(api).await?,
-                None => {
-                    let user = scene.user(&mut self.rng);
-                    self.account_sign_in(api, user).await?;
-                }
-            }
-        }
-        if self.held.is_stale() {
-            if self.held.refresh.is_some() { self.refresh().await? } else { self.arrive().await? }
-        }
-        Ok(())
-    }
-
     /// One iteration.
     ///
     /// # Errors
     /// [`Setback`], at the first step that does not come out as it should. [`Visitor::lap`] holds what was done until then.
     pub async fn iterate(&mut self) -> Result<(), Setback> {
         self.lap.steps.clear();
-        let before = self.wire.answered();
+        let before = (self.wire.answered(), self.wire.opened());
         let outcome = match self.unrenewed.take() {
             Some(setback) => Err(setback),
             None => self.play().await,
@@ -359,7 +278,8 @@ impl Visitor {
         if let Err(setback) = &outcome {
             self.lose(setback);
         }
-        self.lap.requests = self.wire.answered() - before;
+        self.lap.requests = self.wire.answered() - before.0;
+        self.lap.connections = self.wire.opened() - before.1;
         outcome
     }
 

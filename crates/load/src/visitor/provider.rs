@@ -91,6 +91,14 @@ impl Provider {
         })
     }
 
+    /// Where metadata is, or would be, at the origin of `url`: what costs a server next to nothing.
+    pub fn metadata(&self, url: &Url) -> Result<Url, crate::wire::Wrong> {
+        if url.origin() == self.discovery.origin() {
+            return Ok(self.discovery.clone());
+        }
+        url.join("/.well-known/openid-configuration")
+    }
+
     /// Where a step begins; `None` when the provider has no such endpoint.
     pub fn endpoint(&self, step: Step) -> Option<&Url> {
         match step {

@@ -168,20 +168,36 @@ impl Wire {
         outcome.map(|()| connection.inbox.reply())
     }
 
+    /// True when there is a connection that requests to `url` go over, as far as is known.
+    pub fn is_connected(&self, url: &Url) -> bool {
+        self.connections.iter().any(|known| known.leads_to(url) && known.stream.is_some())
+    }
+
+    /// How many connections have been made so far.
+    pub fn opened(&self) -> u64 {
+        self.connections.iter().map(|connection| connection.opened).sum()
+    }
+
     /// How many responses have come so far.
     pub fn answered(&self) -> u64 {
         self.answered
     }
 
     fn connection(&mut self, url: &Url) -> Result<usize, Fault> {
-        let known = |known: &Connection| known.authority == url.authority() && known.tls.is_some() == url.is_secure();
-        if let Some(at) = self.connections.iter().position(known) {
+        if let Some(at) = self.connections.iter().position(|known| known.leads_to(url)) {
             return Ok(at);
         }
         let addresses = self.reach.addresses(url).map_err(Fault::Url)?;
         let authority = url.authority().to_owned();
         let tls = url.is_secure().then(|| self.secured(url)).transpose()?;
-        self.connections.push(Connection { authority, addresses, tls, stream: None, inbox: Inbox::default() });
+        self.connections.push(Connection {
+            authority,
+            addresses,
+            tls,
+            stream: None,
+            opened: 0,
+            inbox: Inbox::default(),
+        });
         Ok(self.connections.len() - 1)
     }
 
@@ -200,6 +216,8 @@ struct Connection {
     /// For `https`, and only there.
     tls: Option<(TlsConnector, ServerName<'static>)>,
     stream: Option<Stream>,
+    /// How often it was made.
+    opened: u64,
     inbox: Inbox,
 }
 
@@ -210,16 +228,27 @@ enum Stream {
 
 impl Connection {
     async fn exchange(&mut self, request: &[u8]) -> Result<(), Fault> {
-        let mut stream = match self.stream.take().filter(is_open) {
-            Some(stream) => stream,
-            None => self.connect().await?,
-        };
+        let mut stream = self.stream().await?;
         match &mut stream {
             Stream::Plain(stream) => converse(stream, request, &mut self.inbox).await?,
             Stream::Secure(stream) => converse(stream.as_mut(), request, &mut self.inbox).await?,
         }
         self.stream = Some(stream);
         Ok(())
+    }
+
+    fn leads_to(&self, url: &Url) -> bool {
+        self.authority == url.authority() && self.tls.is_some() == url.is_secure()
+    }
+
+    /// The one that there is, or another where it was closed meanwhile.
+    async fn stream(&mut self) -> Result<Stream, Fault> {
+        if let Some(stream) = self.stream.take().filter(is_open) {
+            return Ok(stream);
+        }
+        let stream = self.connect().await?;
+        self.opened += 1;
+        Ok(stream)
     }
 
     async fn connect(&self) -> Result<Stream, Fault> {

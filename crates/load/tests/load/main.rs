@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod connections;
 mod interrupt;
 mod provider;
 mod recovery;

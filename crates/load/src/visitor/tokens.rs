@@ -1,0 +1,119 @@
+//! What a visitor has before an iteration: connections, and the tokens that it holds from one to the next.
+
+use super::grant::{Granted, NOT_ACTIVE};
+use super::{AccountApi, Cause, DESPITE, Setback, Step, Visitor};
+use crate::plan::Workload;
+use crate::wire::{Body, Request};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+impl Visitor {
+    /// Does what has to be done once before the first iteration: signs in where iterations need a session or a token, and connects.
+    ///
+    /// # Errors
+    /// [`Setback`]; it may be tried again.
+    pub async fn prepare(&mut self) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        if let Some(api) = scene.account_held().filter(|_| self.account.access.is_empty()) {
+            let user = scene.user(&mut self.rng);
+            self.account_sign_in(api, user).await?;
+        }
+        if scene.holds_tokens() && self.held.access.is_empty() {
+            self.arrive().await?;
+        }
+        self.connect().await;
+        Ok(())
+    }
+
+    /// Makes the connections that an iteration needs, as far as it is known where they go: a latency is that of an answer, and not of a
+    /// handshake that people do not wait for at each click. One that cannot be made is tried again by the iteration, which says why.
+    ///
+    /// Something is asked over each, whatever the answer is: many servers soon close a connection that nothing has come over, and what TLS
+    /// sends of itself after the handshake is read with the answer.
+    async fn connect(&mut self) {
+        /// The longest that one may take: nobody waits for it, and the others have yet to connect.
+        const MOST: Duration = Duration::from_secs(2);
+        let scene = Arc::clone(&self.scene);
+        let known = scene.steps().into_iter().filter_map(|step| scene.provider.endpoint(step));
+        for url in known.chain(scene.account.as_ref().map(AccountApi::base)) {
+            if self.wire.is_connected(url) {
+                continue;
+            }
+            let Ok(url) = scene.provider.metadata(url) else { return };
+            let request =
+                Request { url: &url, body: Body::Nothing, headers: &[("accept", "application/json")], cookies: None };
+            if !matches!(timeout(MOST, self.wire.send(&request)).await, Ok(Ok(_))) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the account API lets the client in, tried with a user's password; why not, where it does not.
+    pub async fn knock(&mut self, api: &AccountApi) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        let user = scene.user(&mut self.rng);
+        self.account_sign_in(api, user).await
+    }
+
+    /// New tokens before the old ones expire, or in place of those that the provider took, between iterations: its time is in nobody's
+    /// latency. What goes wrong is said by the next iteration.
+    pub async fn renew(&mut self) {
+        if self.has_lost_tokens() {
+            self.unrenewed = self.prepare().await.err();
+        } else if self.keeps_tokens() && (self.held.is_stale() || self.account.is_stale()) {
+            self.unrenewed = self.renewed().await.err();
+        }
+    }
+
+    /// Whether it has to sign in anew. In a day whoever has no tokens does so as an errand.
+    fn has_lost_tokens(&self) -> bool {
+        let own = self.scene.holds_tokens() && self.scene.plan.workload != Workload::Day;
+        own && self.held.access.is_empty() || self.scene.account_held().is_some() && self.account.access.is_empty()
+    }
+
+    /// Tokens that the provider does not take any more are lost. One answer that went astray may be enough for that: a refresh
+    /// token that is sent a second time ends what it came from (RFC 9700 §4.14.2).
+    pub(super) fn lose(&mut self, setback: &Setback) {
+        let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
+        let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.starts_with(status));
+        match step {
+            Step::Refresh if own && says("400 invalid_grant") => self.held = Granted::default(),
+            Step::Userinfo if own && says("401") => self.held = Granted::default(),
+            Step::Authorize if !own && why.starts_with(DESPITE) => self.held = Granted::default(),
+            Step::Introspect if own && why == NOT_ACTIVE => self.held = Granted::default(),
+            Step::Account if says("401") => self.account = Granted::default(),
+            Step::SignIn if says("400") || says("401") => self.account = Granted::default(),
+            _ => {}
+        }
+    }
+
+    /// When it is time to do so next.
+    pub fn stale_at(&self) -> Option<Instant> {
+        let next = [&self.held, &self.account].into_iter().filter_map(Granted::stale_at).min();
+        next.filter(|_| self.keeps_tokens())
+    }
+
+    /// True when iterations use tokens of before.
+    fn keeps_tokens(&self) -> bool {
+        use Workload::{Day, Introspect, Profile, Traffic, Userinfo};
+        matches!(self.scene.plan.workload, Introspect | Userinfo | Profile | Traffic | Day)
+    }
+
+    async fn renewed(&mut self) -> Result<(), Setback> {
+        let scene = Arc::clone(&self.scene);
+        if let Some(api) = scene.account.as_ref().filter(|_| self.account.is_stale()) {
+            match self.account.refresh {
+                Some(_) => self.account_refresh(api).await?,
+                None => {
+                    let user = scene.user(&mut self.rng);
+                    self.account_sign_in(api, user).await?;
+                }
+            }
+        }
+        if self.held.is_stale() {
+            if self.held.refresh.is_some() { self.refresh().await? } else { self.arrive().await? }
+        }
+        Ok(())
+    }
+}
