@@ -53,7 +53,14 @@ pub fn differences(a: &[&Report], b: &[&Report]) -> Vec<String> {
             (!steps.is_empty()).then(|| format!("Only {side} did {}: that is not the same work.", steps.join(", ")));
         said.chain(did).collect::<Vec<_>>()
     };
-    [one_sided("A", a, b), one_sided("B", b, a)].concat()
+    [one_sided("A", a, b), one_sided("B", b, a), Vec::from_iter(of_accounts(a, b))].concat()
+}
+
+/// How many accounts each side signed in with, where that differs.
+fn of_accounts(a: &[&Report], b: &[&Report]) -> Option<String> {
+    let [a, b] = [a, b].map(|runs| runs.iter().find_map(|run| run.accounts));
+    let (a, b) = (a?, b?);
+    (a != b).then(|| format!("A signed in with {a} accounts, B with {b}: a server may let few attempts at a time through for each."))
 }
 
 fn notes<'a>(runs: &[&'a Report]) -> Vec<&'a str> {
@@ -172,6 +179,14 @@ mod tests {
         let other = with(&[step(Step::Userinfo, 100), step(Step::Account, 1)]);
         let said = ["A did login", "B did userinfo"].map(|did| format!("Only {did}: that is not the same work."));
         assert_eq!(other, said);
+        let with = |accounts| {
+            let mut side = a.clone();
+            side.runs.iter_mut().for_each(|run| run.accounts = accounts);
+            side
+        };
+        let notes = |a: Option<usize>, b: Option<usize>| compare(&with(a), &with(b)).unwrap().parts[0].notes.concat();
+        assert!(notes(Some(10), Some(1000)).starts_with("A signed in with 10 accounts, B with 1000: "));
+        assert_eq!(notes(Some(10), Some(10)) + &notes(Some(10), None), "", "of a result of before it is not known");
         let mut noted = a.clone();
         noted.runs[2].notes = vec!["userinfo in place of introspection".to_owned()];
         let text = compare(&noted, &a).unwrap().to_string();

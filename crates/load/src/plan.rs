@@ -7,6 +7,7 @@ use crate::visitor::Step;
 use crate::wire::{Reach, Url};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::ValueEnum;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,6 +143,11 @@ impl Workload {
     /// True when the account API is used where the provider has one.
     pub const fn wants_account(self) -> bool {
         matches!(self, Workload::SignUp | Workload::SignIn | Workload::Profile | Workload::Traffic | Workload::Day)
+    }
+
+    /// True when iterations have passwords in them.
+    pub const fn has_passwords(self) -> bool {
+        matches!(self, Workload::Flow | Workload::SignIn | Workload::Day)
     }
 
     /// True when somebody has to sign in, before or during an iteration.
@@ -296,6 +302,11 @@ impl Client {
     }
 }
 
+/// So many accounts, in words.
+fn counted(accounts: usize) -> String {
+    format!("{accounts} {}", if accounts == 1 { "account" } else { "accounts" })
+}
+
 impl Plan {
     /// The name in reports: what is left out makes another workload.
     pub fn name(&self) -> String {
@@ -306,6 +317,31 @@ impl Plan {
     /// Threads of the generator, among which visitors and starts are divided: none is without a visitor.
     pub fn threads(&self) -> usize {
         self.threads.min(self.pace.visitors())
+    }
+
+    /// Different accounts that people sign in with; `None` where nobody does.
+    pub fn accounts(&self) -> Option<usize> {
+        let logins = || self.users.iter().map(|user| user.login.as_str()).collect::<HashSet<_>>();
+        // A new account is nobody's.
+        let signs_in = self.workload.has_people() && self.workload != Workload::SignUp;
+        signs_in.then(|| logins().len())
+    }
+
+    /// What too few accounts make of the result, where they may: a server looks at each account by itself.
+    pub fn scarcity(&self) -> Option<String> {
+        /// The least that are like a service's: whatever is kept by account is then not all there is.
+        const MANY: usize = 1000;
+        /// Users for each from which on a server may let them wait for each other.
+        const EACH: usize = 4;
+        let accounts = self.accounts().filter(|_| self.workload.has_passwords())?;
+        let (users, of) = (self.pace.visitors(), counted(accounts));
+        if users > EACH * accounts {
+            return Some(format!(
+                "{users} users share {of}: where a server lets few attempts at a time through for each (Portiere {EACH}), that limit is                  measured, and not the machine's"
+            ));
+        }
+        let few = format!("{of} to sign in with: a server that keeps something by account has to do with few of them (--users with 1,000)");
+        (accounts < MANY).then_some(few)
     }
 
     /// When a visitor of a closed loop begins, counted from the beginning of the warm-up.
@@ -405,6 +441,29 @@ pub(crate) mod tests {
         assert_eq!(post.authorization(), None);
         assert_eq!(post.fields(), [("client_id", "a:b"), ("client_secret", "s")]);
         assert_eq!(client(Proof::Nothing).fields(), [("client_id", "a:b")]);
+    }
+
+    /// Red where lines are counted, or where nothing is said: four attempts at a time for each account are a limit of their own.
+    #[test]
+    fn too_few_accounts_are_told() {
+        let with = |workload, visitors: usize, logins: usize| {
+            let user = |n| User { login: format!("user{}", n % logins.max(1)), password: String::new() };
+            let users = (0..2 * logins).map(user).collect();
+            Plan { workload, users, pace: Pace::Closed { visitors, pause: Duration::ZERO }, ..plan() }
+        };
+        let said = |workload, visitors, logins| with(workload, visitors, logins).scarcity().unwrap_or_default();
+        for workload in [Workload::Flow, Workload::SignIn, Workload::Day] {
+            assert!(said(workload, 9, 2).starts_with("9 users share 2 accounts: where a server lets few attempts at a time"));
+            assert!(said(workload, 8, 2).starts_with("2 accounts to sign in with: a server that keeps"));
+            assert!(said(workload, 4, 1).starts_with("1 account to sign in with"));
+            assert_eq!(said(workload, 4000, 1000), "");
+            assert!(said(workload, 4001, 1000).starts_with("4001 users share 1000 accounts"));
+        }
+        for workload in [Workload::Session, Workload::Introspect, Workload::Jwks, Workload::SignUp] {
+            assert_eq!(said(workload, 50, 1), "", "{workload:?}");
+        }
+        assert_eq!(with(Workload::Userinfo, 1, 3).accounts(), Some(3));
+        assert_eq!([Workload::Jwks, Workload::SignUp].map(|workload| with(workload, 1, 3).accounts()), [None; 2]);
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct Report {
     pub target: String,
     /// Closed or open loop, and its numbers.
     pub pace: String,
+    /// Different accounts that people signed in with; `None` where nobody does, and in a result of before this was told.
+    #[serde(default)]
+    pub accounts: Option<usize>,
     /// Length of the window in seconds; the warm-up is not in it.
     pub seconds: f64,
     /// Iterations without a setback.
@@ -215,6 +218,7 @@ impl Report {
             workload: plan.name(),
             target: plan.target.to_string().trim_end_matches('/').to_owned(),
             pace: format!("{}{shape}{arrivals}", plan.pace),
+            accounts: plan.accounts(),
             seconds,
             iterations,
             iterations_per_second: record.ended as f64 / seconds,
@@ -296,6 +300,10 @@ fn failures(record: Record) -> Vec<Failure> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} at {}: {}, {:.1} s", self.workload, self.target, self.pace, self.seconds)?;
+        if let Some(accounts) = self.accounts {
+            let word = if accounts == 1 { "account" } else { "accounts" };
+            writeln!(f, "{accounts:>12} {word} to sign in with")?;
+        }
         writeln!(f, "{:>12.1} iterations/s {:>12.1} requests/s", self.iterations_per_second, self.requests_per_second)?;
         let Report { iterations, failed, refused, unfinished, .. } = self;
         writeln!(f, "{iterations:>12} done {failed:>10} failed {refused:>10} refused {unfinished:>10} unfinished")?;

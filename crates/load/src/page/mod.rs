@@ -111,6 +111,9 @@ fn figures(out: &mut String, run: &Report) {
         "<p><strong>{rate} iterations/s</strong>, {requests} requests/s; {iterations} done, {failed} failed, \
          {refused} refused, {unfinished} unfinished.</p>"
     );
+    if let Some(accounts) = run.accounts {
+        let _ = writeln!(out, "<p>Accounts to sign in with: {accounts}.</p>");
+    }
     if let Some(opened) = run.connections_opened.filter(|opened| *opened > 0) {
         let _ = writeln!(out, "<p>{opened} connections were made in the window, and their handshakes are in the latencies.</p>");
     }

@@ -23,6 +23,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         workload: workload.to_owned(),
         target: "http://localhost:1".to_owned(),
         pace: String::new(),
+        accounts: None,
         seconds: 1.0,
         iterations: count,
         iterations_per_second: rate,
@@ -47,6 +48,20 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         timeline: vec![slice],
         beside: vec![],
     }
+}
+
+/// Red where a member is required: what was saved before could not be compared any more.
+#[test]
+fn a_result_of_before_is_read() {
+    let mut json = serde_json::to_value(report("w1", 10, 10.0)).unwrap();
+    for name in ["accounts", "connections_opened"] {
+        assert!(json.as_object_mut().unwrap().remove(name).is_some(), "{name}");
+    }
+    let read: Report = serde_json::from_value(json).unwrap();
+    assert_eq!((read.accounts, read.connections_opened), (None, None));
+    assert!(!read.to_string().contains("to sign in with"));
+    let table = Report { accounts: Some(12), ..read }.to_string();
+    assert!(table.contains("\n          12 accounts to sign in with\n"), "{table}");
 }
 
 #[test]

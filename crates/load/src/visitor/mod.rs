@@ -167,7 +167,7 @@ impl Scene {
         let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
         let authorization = plan.client.authorization();
         let turn = AtomicUsize::new(0);
-        let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::new());
+        let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::from_iter(plan.scarcity()));
         let mut scene = Scene { account: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {
             let why = match scene.plan.without_introspection {
