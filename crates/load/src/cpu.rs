@@ -20,9 +20,9 @@ pub fn of_thread() -> Duration {
 }
 
 /// How long the calling thread has been ready while others had the processors: the second field of its `schedstat`, in
-/// nanoseconds (the kernel's `sched-stats`). Zero where that cannot be read.
-pub fn waited_of_thread() -> Duration {
-    std::fs::read_to_string("/proc/thread-self/schedstat").ok().and_then(|text| of_schedstat(&text)).unwrap_or_default()
+/// nanoseconds (the kernel's `sched-stats`). `None` where that cannot be read.
+pub fn waited_of_thread() -> Option<Duration> {
+    of_schedstat(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
 fn of_schedstat(text: &str) -> Option<Duration> {

@@ -107,6 +107,9 @@ impl Desk {
             let (due, counts) = (self.window.begin + schedule.due(slot), counted.contains(&slot));
             // Before its first a visitor was not busy, but not there yet.
             self.record.borrow_mut().waited += u64::from(waited && was_busy && counts);
+            if counts && !waited {
+                self.record.borrow_mut().lateness.add(Instant::now().saturating_duration_since(due));
+            }
             let outcome = visitor.iterate().await;
             let ended = Instant::now();
             let latency = ended.saturating_duration_since(due);

@@ -12,9 +12,11 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
         let found = series.found.is_some_and(|found| found.by_generator);
         let bound = found || series.found.is_none() && series.runs.iter().any(Report::is_bound_by_generator);
         let noisy = series.spread.is_some_and(|spread| spread.is_noisy());
+        let late = series.runs.iter().any(|run| std::iter::once(run).chain(&run.beside).any(Report::is_late));
         let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
         let said = [
             bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),
+            late.then(|| format!("{side} has its generator's lateness in its latencies: more than a tenth of the p99.")),
             noisy.then(|| format!("{side} is noisy: its runs lie too far apart to be quoted.")),
             cut,
         ];
@@ -114,11 +116,12 @@ mod tests {
         let good = good();
         let mut bad = good.clone();
         bad.runs[3].generator_busiest = 1.0;
+        bad.runs[1].lateness = Some(crate::report::Lateness { p50: 0.1, p99: 5.0 });
         bad.cut_short = Some("interrupted".to_owned());
         bad.spread = Some(crate::series::Spread { rate: 0.1, mean: Some(0.1), p99: Some(0.1), accepted: false });
         assert!(compare(&good, &good).unwrap().notes.is_empty());
         let text = compare(&good, &bad).unwrap().to_string();
-        for said in ["B was bound by the generator", "B is noisy", "B ended before its time: interrupted."] {
+        for said in ["B was bound by the generator", "B has its generator's lateness", "B is noisy", "B ended before its time: interrupted."] {
             assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
         }
         let from = |machine: &str| {

@@ -253,12 +253,13 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
 /// for as long as that many starts take; when that is longer than the terms allow, the server has broken them by itself.
 fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> bool {
     let short_of_users = report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64();
-    report.is_busy() || report.is_starved() || report.lacks_means() || short_of_users || is_by_wait(report, terms)
+    report.is_busy() || report.is_starved() || report.lacks_means() || short_of_users || is_by_lateness(report, terms)
 }
 
-/// True when the server alone would have kept the terms: without the share of the time in which the generator waited for a core.
-fn is_by_wait(report: &Report, terms: &Terms) -> bool {
-    report.waits() && terms.hold_with(1.0 - report.generator_waited, report)
+/// True when the server alone would have kept the terms: without what the generator itself was late. How long it waited for a core is
+/// another matter: a share of the time is none of a latency.
+fn is_by_lateness(report: &Report, terms: &Terms) -> bool {
+    report.is_late() && terms.hold_without(report.late_by(), report)
 }
 
 #[cfg(test)]

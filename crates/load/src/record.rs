@@ -80,14 +80,14 @@ pub struct Place {
 pub struct Busy {
     /// On a processor.
     pub running: f64,
-    /// Ready, while others had the processors.
-    pub waiting: f64,
+    /// Ready, while others had the processors; `None` where that cannot be read.
+    pub waiting: Option<f64>,
 }
 
 impl Busy {
     /// Whatever it had to do: it was not idle.
     pub fn all(self) -> f64 {
-        self.running + self.waiting
+        self.running + self.waiting.unwrap_or_default()
     }
 }
 
@@ -106,6 +106,8 @@ pub struct Record {
     pub connections: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
+    /// How late those of the window began that found a free one.
+    pub lateness: Latencies,
     /// Pauses that a visitor made because there was no connection, in the window.
     pub rested: u64,
     /// Iterations that the server refused politely (503 or 429 with Retry-After), by step and status.
@@ -168,9 +170,10 @@ impl Record {
         self.requests += other.requests;
         self.connections += other.connections;
         self.waited += other.waited;
+        self.lateness.merge(&other.lateness);
         self.rested += other.rested;
         self.unfinished += other.unfinished;
-        if other.busy.all() > self.busy.all() {
+        if other.busy.all() >= self.busy.all() {
             self.busy = other.busy;
         }
         if other.slices.len() > self.slices.len() {
@@ -259,9 +262,11 @@ mod tests {
     #[test]
     fn the_busiest_thread_is_the_one_with_the_least_rest() {
         let of = |running, waiting| Record { busy: Busy { running, waiting }, ..Record::default() };
-        let mut whole = of(0.6, 0.0);
-        whole.merge(&of(0.5, 0.3));
-        assert_eq!((whole.busy.running, whole.busy.waiting), (0.5, 0.3));
+        let mut whole = of(0.6, Some(0.0));
+        whole.merge(&of(0.5, Some(0.3)));
+        assert_eq!((whole.busy.running, whole.busy.waiting), (0.5, Some(0.3)));
+        whole.merge(&of(0.9, None));
+        assert_eq!((whole.busy.running, whole.busy.waiting), (0.9, None));
     }
 
     #[test]

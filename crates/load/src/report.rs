@@ -91,9 +91,13 @@ pub struct Report {
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
-    /// The share in which that thread was ready and others had the processors.
+    /// The share in which that thread was ready and others had the processors; `None` where that cannot be read.
+    #[serde(default = "nothing")]
+    pub generator_waited: Option<f64>,
+    /// How late the starts of an open loop began that found a free user; `None` in a closed loop, where none did, and in a result of
+    /// before this was told.
     #[serde(default)]
-    pub generator_waited: f64,
+    pub lateness: Option<Lateness>,
     /// What the server spent, when its processes were named; of what runs side by side the first one says it.
     pub server: Option<Server>,
     /// What has to be known about how it was measured.
@@ -130,6 +134,26 @@ impl From<&Latencies> for Latency {
     fn from(all: &Latencies) -> Self {
         let [p50, p90, p95, p99, p999] = [0.5, 0.9, 0.95, 0.99, 0.999].map(|share| all.quantile(share));
         Latency { mean: all.mean(), p50, p90, p95, p99, p999, max: all.max() }
+    }
+}
+
+/// What a result of before has for a share that could not be read.
+fn nothing() -> Option<f64> {
+    Some(0.0)
+}
+
+/// How late the generator itself was, in milliseconds: from when a start was due until it began.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99 % were no later.
+    pub p99: f64,
+}
+
+impl Lateness {
+    fn of(all: &Latencies) -> Option<Lateness> {
+        (all.count() > 0).then(|| Lateness { p50: all.quantile(0.5), p99: all.quantile(0.99) })
     }
 }
 
@@ -181,6 +205,8 @@ impl Report {
     const STARVED: f64 = 0.5;
     /// The share from which on the wait is worth a sentence.
     const WAITS: f64 = 0.1;
+    /// The share of the p99 from which on the generator's own lateness is worth a sentence.
+    const LATE: f64 = 0.1;
     /// The share of starts that may find no free user.
     const MAY_WAIT: f64 = 0.01;
 
@@ -236,6 +262,7 @@ impl Report {
             timeline: slices(plan, &record.slices, window),
             generator_busiest: record.busy.running,
             generator_waited: record.busy.waiting,
+            lateness: Lateness::of(&record.lateness),
             refusals: Refusals::of(&record),
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
@@ -319,6 +346,9 @@ impl fmt::Display for Report {
         }
         if let Some(waited) = self.wait_of_generator() {
             writeln!(f, "{waited:>12.1} % of the time the generator waited for a core")?;
+        }
+        if let Some(Lateness { p50, p99 }) = self.lateness {
+            writeln!(f, "{p99:>12.2} ms late, p99, the generator began what found a free user, p50 {p50:.2}")?;
         }
         self.limits_of_generator().iter().chain(&self.notes).try_for_each(|note| writeln!(f, "{note}"))?;
         if let Some(rate) = self.server.and_then(|server| server.requests_per_cpu_second) {

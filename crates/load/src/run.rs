@@ -362,5 +362,6 @@ async fn busy(window: Window, interrupt: Interrupt) -> Busy {
     interrupt.unless(sleep_until(window.until.into())).await;
     let (after, passed) = (spent(), begun.elapsed().as_secs_f64());
     let share = |before: Duration, after: Duration| after.saturating_sub(before).as_secs_f64() / passed;
-    Busy { running: share(before.0, after.0), waiting: share(before.1, after.1) }
+    let waiting = before.1.zip(after.1).map(|(before, after)| share(before, after));
+    Busy { running: share(before.0, after.0), waiting }
 }

@@ -51,13 +51,13 @@ impl Judged {
 impl Terms {
     /// True when a server kept them.
     pub fn hold(&self, report: &Report) -> bool {
-        self.hold_with(1.0, report)
+        self.hold_without(0.0, report)
     }
 
-    /// The same, had its p99 been this share of what it was.
-    pub(crate) fn hold_with(&self, share: f64, report: &Report) -> bool {
+    /// The same, had its p99 been so many milliseconds less.
+    pub(crate) fn hold_without(&self, millis: f64, report: &Report) -> bool {
         let p99 = self.judged(report).and_then(|judged| judged.p99(report));
-        let in_time = p99.is_some_and(|p99| p99 * share <= self.p99.as_secs_f64() * 1000.0);
+        let in_time = p99.is_some_and(|p99| p99 - millis <= self.p99.as_secs_f64() * 1000.0);
         in_time && report.error_rate() <= self.errors
     }
 

@@ -266,9 +266,10 @@ impl Trial {
         let judged = self.judged.map(|judged| judged.told(&self.report));
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
         let bound = all().any(|one| one.is_busy() || one.is_starved()).then_some("generator bound");
+        let late = all().any(Report::is_late).then_some("generator late");
         let few = all().any(Report::lacks_users).then_some("no user free");
         let means = all().any(Report::lacks_means).then_some("no port or file left");
-        verdict.into_iter().chain(judged.as_deref()).chain(bound).chain(few).chain(means).collect::<Vec<_>>().join(", ")
+        verdict.into_iter().chain(judged.as_deref()).chain(bound).chain(late).chain(few).chain(means).collect::<Vec<_>>().join(", ")
     }
 }
 

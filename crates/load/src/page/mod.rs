@@ -115,7 +115,10 @@ fn figures(out: &mut String, run: &Report) {
         let _ = writeln!(out, "<p>Accounts to sign in with: {accounts}.</p>");
     }
     if let Some(opened) = run.connections_opened.filter(|opened| *opened > 0) {
-        let _ = writeln!(out, "<p>{opened} connections were made in the window, and their handshakes are in the latencies.</p>");
+        let _ = writeln!(
+            out,
+            "<p>{opened} connections were made in the window, and their handshakes are in the latencies.</p>"
+        );
     }
     if let Some(cores) = run.generator_cores {
         let (cores, busiest) = (label(cores), label(run.generator_busiest * 100.0));
@@ -126,6 +129,10 @@ fn figures(out: &mut String, run: &Report) {
     }
     if let Some(waited) = run.wait_of_generator() {
         let _ = writeln!(out, "<p>The generator waited for a core {} % of the time.</p>", label(waited));
+    }
+    if let Some(late) = run.lateness {
+        let (p50, p99) = (label(late.p50), label(late.p99));
+        let _ = writeln!(out, "<p>What found a free user began late by {p50} ms (p50) and {p99} ms (p99).</p>");
     }
 }
 
@@ -336,7 +343,7 @@ mod tests {
     #[test]
     fn what_was_refused_and_how_the_generator_fared_is_on_the_page() {
         let mut run = report("w2", 90, 90.0);
-        (run.generator_waited, run.generator_busiest) = (0.805, 0.03);
+        (run.generator_waited, run.generator_busiest) = (Some(0.805), 0.03);
         let latency = Latency { p50: 0.8, ..Latency::default() };
         let step = crate::visitor::Step::Userinfo;
         run.refusals = vec![crate::report::Refusals { step, status: 429, count: 6856, latency }];

@@ -3,7 +3,7 @@
 use super::*;
 use crate::interrupt::Interrupt;
 use crate::plan::tests::plan;
-use crate::report::Failure;
+use crate::report::{Failure, Lateness};
 use crate::visitor::Step;
 use crate::wire::Fault;
 use std::time::Instant;
@@ -58,24 +58,27 @@ fn a_limit_that_too_few_users_set_is_the_generators() {
     assert!(!found(Some(80)).by_generator && !found(None).by_generator);
 }
 
-/// Red without `is_starved` and `is_by_wait`: whoever shares the generator's core is said to be the server.
+/// Red without `is_starved` and `is_by_lateness`: whoever shares the generator's core is said to be the server.
 #[test]
 fn a_limit_that_the_want_of_a_core_set_is_the_generators() {
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-    let found = |waited: f64, p99: f64| {
+    let found = |waited: f64, p99: f64, late: Option<f64>| {
         let mut starved = |plans: &[Plan]| {
-            let mut report = Report { generator_busiest: 0.03, generator_waited: waited, ..server(plans) };
+            let lateness = late.map(|p99| Lateness { p50: 0.0, p99 });
+            let mut report = Report { generator_waited: Some(waited), lateness, ..server(plans) };
             if std::mem::take(&mut report.failed) > 0 {
-                report.p99_of_all = Some(p99);
+                (report.p99_of_all, report.latency.p99) = (Some(p99), p99);
             }
             Ok(report)
         };
         search(&plan(), None, &terms, &mut starved).unwrap().found.unwrap()
     };
-    assert!(found(0.8, 9000.0).by_generator && found(0.8, 9000.0).to_string().contains("limit of the generator"));
-    assert!(found(0.3, 600.0).by_generator, "420 ms of it are the server's");
-    // What two cores have, on which the server runs as well.
-    assert!(!found(0.3, 900.0).by_generator && !found(0.05, 510.0).by_generator);
+    let without_a_core = found(0.8, 9000.0, None);
+    assert!(without_a_core.by_generator && without_a_core.to_string().contains("limit of the generator"));
+    assert!(found(0.3, 600.0, Some(180.0)).by_generator, "420 ms of it are the server's");
+    assert!(!found(0.3, 900.0, Some(180.0)).by_generator && !found(0.05, 510.0, Some(30.0)).by_generator);
+    // What two cores have, on which the server runs as well. Red where that share of the time is taken for one of the latency.
+    assert!(!found(0.3, 600.0, Some(0.1)).by_generator && !found(0.3, 600.0, None).by_generator);
 }
 
 /// Red where every failure is the server's: a server that closes each connection uses up the generator's ports.

@@ -13,23 +13,40 @@ impl Report {
 
     /// True when the busiest thread of the generator had no time left.
     pub fn is_busy(&self) -> bool {
-        self.generator_busiest + self.generator_waited >= Self::BOUND
+        self.generator_busiest + self.waited() >= Self::BOUND
     }
 
     /// True when others had the cores for much of the time in which the generator had something to do. An open loop rests between
     /// its starts: it need not be busy to be late with all of them.
     pub fn is_starved(&self) -> bool {
-        self.generator_waited >= Self::STARVED
+        self.waited() >= Self::STARVED
     }
 
     /// True when the generator waited for a core so long that it is seen in the latencies.
     pub fn waits(&self) -> bool {
-        self.generator_waited >= Self::WAITS
+        self.waited() >= Self::WAITS
     }
 
-    /// The share of the time in which the generator was ready and had no core, in per cent; `None` where that is not known.
+    /// Nothing where it is not known.
+    fn waited(&self) -> f64 {
+        self.generator_waited.unwrap_or_default()
+    }
+
+    /// The share of the time in which the generator was ready and had no core, in per cent; `None` where that is not known. A result
+    /// of before had 0 there.
     pub fn wait_of_generator(&self) -> Option<f64> {
-        (self.generator_waited > 0.0).then_some(self.generator_waited * 100.0)
+        self.generator_waited.filter(|waited| *waited > 0.0).map(|waited| waited * 100.0)
+    }
+
+    /// True when a part of the latencies that matters is the generator's own lateness.
+    pub fn is_late(&self) -> bool {
+        let late = self.lateness.is_some_and(|late| late.p99 > Self::LATE * self.latency.p99);
+        late && self.iterations > 0
+    }
+
+    /// How much of its p99 was not the server's, in milliseconds.
+    pub(crate) fn late_by(&self) -> f64 {
+        self.lateness.map_or(0.0, |late| late.p99)
     }
 
     /// True when an open loop had too few users for its rate at the latency that there was.
@@ -48,6 +65,13 @@ impl Report {
     pub fn limits_of_generator(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.want_of_a_core());
+        said.extend(self.lateness_told());
+        if self.generator_waited.is_none() {
+            said.push(
+                "How long the generator waited for a core is not known: the system does not tell (schedstat)."
+                    .to_owned(),
+            );
+        }
         if self.lacks_users() {
             let count = self.waited_for_users;
             said.push(format!(
@@ -64,6 +88,16 @@ impl Report {
         said
     }
 
+    /// What its own lateness is beside the latencies, where that is worth a sentence.
+    fn lateness_told(&self) -> Option<String> {
+        let late = self.lateness.filter(|_| self.is_late())?.p99;
+        let share = late / self.latency.p99 * 100.0;
+        Some(format!(
+            "The generator was late with its starts: the p99 of that is {late:.2} ms, {share:.0} % of the p99 of the latencies, which have \
+             it in them."
+        ))
+    }
+
     /// What it did where there was no connection, if that was ever so.
     fn rests(&self) -> Option<String> {
         (self.rested > 0).then(|| {
@@ -77,7 +111,7 @@ impl Report {
 
     /// How the generator fared beside what else ran on the machine, where that is worth a sentence.
     fn want_of_a_core(&self) -> Option<String> {
-        let [busiest, waited] = [self.generator_busiest, self.generator_waited].map(|share| share * 100.0);
+        let [busiest, waited] = [self.generator_busiest, self.waited()].map(|share| share * 100.0);
         if self.is_starved() {
             return Some(format!(
                 "The generator was the bottleneck: it waited for a core {waited:.0} % of the time, and the latencies have that in \

@@ -42,7 +42,8 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         refusals: vec![],
         generator_cores: None,
         generator_busiest: 0.0,
-        generator_waited: 0.0,
+        generator_waited: Some(0.0),
+        lateness: None,
         server: None,
         notes: vec![],
         timeline: vec![slice],
@@ -54,11 +55,11 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
 #[test]
 fn a_result_of_before_is_read() {
     let mut json = serde_json::to_value(report("w1", 10, 10.0)).unwrap();
-    for name in ["accounts", "connections_opened"] {
+    for name in ["accounts", "connections_opened", "lateness"] {
         assert!(json.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
     let read: Report = serde_json::from_value(json).unwrap();
-    assert_eq!((read.accounts, read.connections_opened), (None, None));
+    assert_eq!((read.accounts, read.connections_opened, read.lateness), (None, None, None));
     assert!(!read.to_string().contains("to sign in with"));
     let table = Report { accounts: Some(12), ..read }.to_string();
     assert!(table.contains("\n          12 accounts to sign in with\n"), "{table}");
@@ -72,9 +73,9 @@ fn a_generator_that_was_the_bottleneck_says_so() {
     let table = report.to_string();
     assert!(table.contains("The generator was the bottleneck: its busiest thread was at 97 % of a core"), "{table}");
     // On a machine that others use a thread without a processor is as little at rest.
-    (report.generator_busiest, report.generator_waited) = (0.5, 0.4);
+    (report.generator_busiest, report.generator_waited) = (0.5, Some(0.4));
     assert!(!report.is_bound_by_generator());
-    report.generator_waited = 0.46;
+    report.generator_waited = Some(0.46);
     let table = report.to_string();
     assert!(table.contains("at 50 % of a core and waited for one 46 % of the time (--threads)"), "{table}");
 }
@@ -82,8 +83,11 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 /// Red where only running and waiting together count, 95 % of the time: an open loop rests between its starts.
 #[test]
 fn a_generator_without_a_core_says_so() {
-    let of =
-        |running, waiting| Report { generator_busiest: running, generator_waited: waiting, ..report("jwks", 10, 10.0) };
+    let of = |running, waiting| Report {
+        generator_busiest: running,
+        generator_waited: Some(waiting),
+        ..report("jwks", 10, 10.0)
+    };
     let starved = of(0.029, 0.8);
     let table = starved.to_string();
     assert!(starved.is_starved() && starved.is_bound_by_generator() && !starved.is_busy());
@@ -96,8 +100,36 @@ fn a_generator_without_a_core_says_so() {
     assert!(table.contains("The generator waited for a core 40 % of the time, and the latencies have that"), "{table}");
     let rested = of(0.2, 0.05).to_string();
     assert!(rested.contains(" 5.0 % of the time") && !rested.contains("have that"), "{rested}");
-    // Where it cannot be read, and in a result of before it was told.
+    // In a result of before it was told.
     assert!(!of(0.2, 0.0).to_string().contains("waited for a core"));
+    let unread = Report { generator_waited: None, ..of(0.2, 0.0) };
+    assert!(unread.to_string().contains("How long the generator waited for a core is not known"));
+    let read = serde_json::to_value(&unread).unwrap();
+    assert_eq!(serde_json::from_value::<Report>(read.clone()).unwrap().generator_waited, None);
+    let mut before = read;
+    before.as_object_mut().unwrap().remove("generator_waited");
+    assert_eq!(serde_json::from_value::<Report>(before).unwrap().generator_waited, Some(0.0));
+}
+
+/// Red without `lateness`: an open loop that began late was a slow server.
+#[test]
+fn a_generator_that_was_late_says_so() {
+    let of = |p99| Report { lateness: Some(Lateness { p50: 0.05, p99 }), ..report("jwks", 100, 100.0) };
+    let late = of(1.5);
+    let table = late.to_string();
+    assert!(
+        late.is_late() && table.contains("the p99 of that is 1.50 ms, 15 % of the p99 of the latencies"),
+        "{table}"
+    );
+    assert!(
+        table.contains("        1.50 ms late, p99, the generator began what found a free user, p50 0.05\n"),
+        "{table}"
+    );
+    let on_time = of(0.5);
+    assert!(!on_time.is_late() && !on_time.to_string().contains("was late with its starts"));
+    let nobody = Report { lateness: on_time.lateness, ..report("jwks", 0, 0.0) };
+    assert!(!nobody.is_late() && !report("jwks", 9, 9.0).is_late());
+    assert_eq!(Lateness::of(&Latencies::default()), None);
 }
 
 /// Red without `refusals`: how many were refused says neither where nor by what.

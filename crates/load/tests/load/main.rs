@@ -275,6 +275,8 @@ fn an_open_loop_counts_from_the_scheduled_start() {
     // Red where what ends after the window has a part in the rate.
     assert!(report.iterations_per_second <= 51.0, "{report}");
     assert!(report.waited_for_users > 0 && report.is_bound_by_generator(), "{report}");
+    // Whoever waits for a free user is not begun late.
+    assert!(report.lateness.is_none_or(|late| late.p99 < report.latency.max), "{report}");
 }
 
 #[test]
@@ -285,6 +287,8 @@ fn an_open_loop_keeps_its_rate_when_there_are_visitors_enough() {
     // Where the machine stands still as the window ends, the last start may not come to be.
     let report = of_five(|| run(&plan, None).unwrap(), |report| report.unfinished == 0);
     assert_eq!((report.iterations, report.unfinished), (25, 0), "{report}");
+    let late = report.lateness.unwrap();
+    assert!(late.p50 <= late.p99 && late.p99 <= report.latency.max, "{report}");
     assert!(report.latency.p50 >= 20.0, "{report}");
 }
 
