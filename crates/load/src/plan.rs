@@ -275,8 +275,12 @@ pub struct Client {
     pub redirect_uri: String,
     /// Asked at the authorization endpoint.
     pub scope: String,
-    /// What else is said there, such as `prompt` and `audience`.
+    /// Asked with the client's own credentials, where something is.
+    pub own_scope: Option<String>,
+    /// What else is said at the authorization endpoint, such as `prompt` and `audience`.
     pub parameters: Vec<(String, String)>,
+    /// What else is said at the token endpoint, such as `audience` and `resource`.
+    pub token_parameters: Vec<(String, String)>,
 }
 
 impl Client {
@@ -425,7 +429,8 @@ pub(crate) mod tests {
 
     fn client(proof: Proof) -> Client {
         let (redirect_uri, scope) = (String::new(), String::new());
-        Client { id: "a:b".to_owned(), proof, redirect_uri, scope, parameters: vec![] }
+        let (parameters, token_parameters) = (vec![], vec![]);
+        Client { id: "a:b".to_owned(), proof, redirect_uri, scope, own_scope: None, parameters, token_parameters }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs::read_to_string;
 use std::path::Path;
 use std::time::Duration;
 
-/// Reads `name=value`, where the name is none of those that every request has.
+/// Reads `name=value` for the authorization endpoint, where the name is none of those that every request has.
 pub fn parameter(text: &str) -> Result<(String, String), String> {
     const OURS: [&str; 8] = [
         "response_type",
@@ -17,8 +17,28 @@ pub fn parameter(text: &str) -> Result<(String, String), String> {
         "code_challenge",
         "code_challenge_method",
     ];
+    pair(text, &OURS)
+}
+
+/// The same for the token endpoint.
+pub fn token_parameter(text: &str) -> Result<(String, String), String> {
+    const OURS: [&str; 9] = [
+        "grant_type",
+        "client_id",
+        "client_secret",
+        "redirect_uri",
+        "scope",
+        "code",
+        "code_verifier",
+        "refresh_token",
+        "device_code",
+    ];
+    pair(text, &OURS)
+}
+
+fn pair(text: &str, ours: &[&str]) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, _)) if OURS.contains(&name) => Err(format!("`{name}` is said already")),
+        Some((name, _)) if ours.contains(&name) => Err(format!("`{name}` is said already")),
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(format!("`{text}` is not NAME=VALUE")),
     }
@@ -80,6 +100,10 @@ mod tests {
         assert_eq!((parameter("a="), parameter("a=b=c")), (pair("a", ""), pair("a", "b=c")));
         for text in ["", "prompt", "=x", "state=x", "scope=openid"] {
             assert!(parameter(text).is_err(), "{text}");
+        }
+        assert_eq!(token_parameter("resource=https://api"), pair("resource", "https://api"));
+        for text in ["resource", "scope=x", "grant_type=password", "client_secret=x"] {
+            assert!(token_parameter(text).is_err(), "{text}");
         }
     }
 

@@ -142,7 +142,9 @@ impl Visitor {
     }
 
     pub(super) async fn client_credentials(&mut self) -> Result<(), Setback> {
-        let fields = [("grant_type", "client_credentials")];
+        let scene = Arc::clone(&self.scene);
+        let mut fields = vec![("grant_type", "client_credentials")];
+        fields.extend(scene.plan.client.own_scope.as_deref().map(|scope| ("scope", scope)));
         self.call::<Granted>(Step::ClientCredentials, Bearer::Client(&fields)).await.map(|_| ())
     }
 
@@ -161,7 +163,7 @@ impl Visitor {
         let fields = [("scope", scene.plan.client.scope.as_str())];
         let given: DeviceCode = self.call(Step::Device, Bearer::Client(&fields)).await?;
         let kind = ("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
-        let form = self.form(&[kind, ("device_code", &given.device_code)]);
+        let form = self.form(Step::Poll, &[kind, ("device_code", &given.device_code)]);
         let begun = Instant::now();
         let url = endpoint(&scene, Step::Poll)?;
         let mut headers = vec![("accept", "application/json")];
@@ -177,9 +179,14 @@ impl Visitor {
     }
 
     /// `fields`, and those of the client that go with them.
-    fn form(&self, fields: &[(&str, &str)]) -> String {
+    fn form(&self, step: Step, fields: &[(&str, &str)]) -> String {
+        let client = &self.scene.plan.client;
         let mut form = form_urlencoded::Serializer::new(String::with_capacity(512));
-        form.extend_pairs(fields).extend_pairs(self.scene.plan.client.fields()).finish()
+        form.extend_pairs(fields).extend_pairs(client.fields());
+        if step.asks_for_tokens() {
+            form.extend_pairs(&client.token_parameters);
+        }
+        form.finish()
     }
 
     /// One request to an endpoint that discovery names.
@@ -193,7 +200,7 @@ impl Visitor {
                 token = format!("Bearer {access}");
                 (Some(token.as_str()), None)
             }
-            Bearer::Client(fields) => (scene.authorization.as_deref(), Some(self.form(fields))),
+            Bearer::Client(fields) => (scene.authorization.as_deref(), Some(self.form(step, fields))),
         };
         let mut headers = vec![("accept", "application/json")];
         headers.extend(authorization.map(|value| ("authorization", value)));

@@ -132,6 +132,11 @@ impl std::fmt::Display for Cause {
 }
 
 impl Step {
+    /// True for a request to the token endpoint.
+    const fn asks_for_tokens(self) -> bool {
+        matches!(self, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Poll)
+    }
+
     fn wrong(self, what: impl AsRef<str>) -> Setback {
         Setback { step: self, cause: Cause::Wrong(plain(what.as_ref())) }
     }

@@ -95,6 +95,26 @@ fn a_server_that_ends_in_the_window_is_noted() {
     );
 }
 
+/// Red where the scope and what an API is called go to the authorization endpoint alone, which a client's own credentials never see.
+#[test]
+fn what_a_client_asks_for_itself_goes_to_the_token_endpoint() {
+    let (provider, place) = (Provider::start(Manner::Good), Place::new("own"));
+    let line = |what: &str| format!("{what} {SHORT} --target {} {}", provider.url, place.client());
+    let said = |name: &str| provider.said("/token", name);
+    done(&line("client_credentials"));
+    assert_eq!((said("grant_type").as_deref(), said("scope")), (Some("client_credentials"), None));
+    let more = "--scope read --token-param audience=api --token-param resource=https://api";
+    done(&line(&format!("client_credentials {more}")));
+    let [scope, audience, resource] = ["scope", "audience", "resource"].map(said);
+    assert_eq!(scope.as_deref(), Some("read"));
+    assert_eq!((audience.as_deref(), resource.as_deref()), (Some("api"), Some("https://api")));
+    // Whoever signs in is asked for a scope once, and an API is named for each token.
+    done(&line("w1 --scope openid --token-param resource=https://api"));
+    assert_eq!((said("scope"), said("resource").as_deref()), (None, Some("https://api")));
+    assert_eq!(provider.said("/authorize", "scope").as_deref(), Some("openid"));
+    assert_eq!([("/authorize", "resource"), ("/introspect", "resource")].map(|(path, name)| provider.said(path, name)), [None, None]);
+}
+
 #[test]
 fn what_is_compared_with_itself_shows_no_difference() {
     let (provider, place) = (Provider::start(Manner::Slow), Place::new("compare"));

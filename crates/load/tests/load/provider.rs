@@ -80,6 +80,8 @@ struct State {
     /// Requests by path.
     seen: Mutex<BTreeMap<String, u64>>,
     logins: Mutex<BTreeMap<String, u64>>,
+    /// What was said last, by path.
+    said: Mutex<HashMap<String, HashMap<String, String>>>,
     /// Codes with their challenges and nonces.
     codes: Mutex<HashMap<String, (String, String)>>,
     refresh_tokens: Mutex<Vec<String>>,
@@ -114,6 +116,7 @@ impl Provider {
             connections: AtomicU64::new(0),
             seen: Mutex::default(),
             logins: Mutex::default(),
+            said: Mutex::default(),
             codes: Mutex::default(),
             refresh_tokens: Mutex::default(),
         });
@@ -139,6 +142,11 @@ impl Provider {
 
     pub fn logins(&self) -> BTreeMap<String, u64> {
         self.state.logins.lock().unwrap().clone()
+    }
+
+    /// What was said last at `path` under a name.
+    pub fn said(&self, path: &str, name: &str) -> Option<String> {
+        self.state.said.lock().unwrap().get(path)?.get(name).cloned()
     }
 
     pub fn connections(&self) -> u64 {
@@ -218,6 +226,7 @@ impl State {
         let mut reader = BufReader::new(stream);
         while let Some(asked) = read(&mut reader)? {
             *self.seen.lock().unwrap().entry(asked.path.clone()).or_default() += 1;
+            self.said.lock().unwrap().insert(asked.path.clone(), asked.values.clone());
             let told = self.answer(&asked);
             if self.manner == Manner::HangingUp && asked.path == "/jwks" && self.next() % 2 == 1 {
                 return Ok(());
