@@ -20,7 +20,8 @@ pub use crate::welch::student;
 /// Slices with anything in them that a side needs for a verdict: drawn from fewer, most draws are alike, and none shows what there
 /// might have been.
 const SLICES: usize = 5;
-/// Iterations that a side needs for a verdict on its p95 and its p99: of fewer, that is the longest, or nearly.
+/// Iterations that a side (or where runs are compared, each of them) needs for a verdict on its p95 and its p99: of fewer, that is the
+/// longest, or nearly, and the mean of several longest is no percentile either.
 const TAILS: [u64; 2] = [20, 100];
 /// Runs of each that are enough for an interval over runs.
 const RUNS: usize = 5;
@@ -213,7 +214,7 @@ fn thin(runs: &[&Report], by_runs: bool) -> [bool; 6] {
         (with(|slice| slice.latencies.count()), with(|slice| slice.done + slice.failed + slice.refused));
     let (few, few_ended) = (!by_runs && well < SLICES, !by_runs && (1..SLICES).contains(&ended));
     let count: u64 = match by_runs {
-        true => runs.iter().map(|run| run.iterations).sum(),
+        true => runs.iter().map(|run| run.iterations).min().unwrap_or_default(),
         false => slices().map(|slice| slice.latencies.count()).sum(),
     };
     [false, few, few, few || count < TAILS[0], few || count < TAILS[1], few_ended]

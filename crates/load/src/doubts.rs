@@ -16,7 +16,9 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
         let cut = series.cut_short.as_ref().map(|why| format!("{side} ended before its time: {why}."));
         let said = [
             bound.then(|| format!("{side} was bound by the generator: it is not the server's limit alone.")),
-            late.then(|| format!("{side} has its generator's lateness in its latencies: more than a tenth of the p99.")),
+            late.then(|| {
+                format!("{side} has its generator's lateness in its latencies: more than a tenth of the p99.")
+            }),
             noisy.then(|| format!("{side} is noisy: its runs lie too far apart to be quoted.")),
             cut,
         ];
@@ -62,7 +64,9 @@ pub fn differences(a: &[&Report], b: &[&Report]) -> Vec<String> {
 fn of_accounts(a: &[&Report], b: &[&Report]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| runs.iter().find_map(|run| run.accounts));
     let (a, b) = (a?, b?);
-    (a != b).then(|| format!("A signed in with {a} accounts, B with {b}: a server may let few attempts at a time through for each."))
+    (a != b).then(|| {
+        format!("A signed in with {a} accounts, B with {b}: a server may let few attempts at a time through for each.")
+    })
 }
 
 fn notes<'a>(runs: &[&'a Report]) -> Vec<&'a str> {
@@ -108,7 +112,7 @@ mod tests {
     }
 
     fn found(by_generator: bool) -> Found {
-        Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, judged: None, by_generator }
+        Found { rate: 9.0, not: Some(10.0), p99_ms: 500.0, errors: 0.0, judged: None, due: None, by_generator }
     }
 
     #[test]
@@ -121,7 +125,12 @@ mod tests {
         bad.spread = Some(crate::series::Spread { rate: 0.1, mean: Some(0.1), p99: Some(0.1), accepted: false });
         assert!(compare(&good, &good).unwrap().notes.is_empty());
         let text = compare(&good, &bad).unwrap().to_string();
-        for said in ["B was bound by the generator", "B has its generator's lateness", "B is noisy", "B ended before its time: interrupted."] {
+        for said in [
+            "B was bound by the generator",
+            "B has its generator's lateness",
+            "B is noisy",
+            "B ended before its time: interrupted.",
+        ] {
             assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
         }
         let from = |machine: &str| {

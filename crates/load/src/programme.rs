@@ -197,7 +197,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         let pace = Pace::Open { rate, visitors: users(rate) };
         let known = if alone.is_none() && trials.is_empty() { plan.clone() } else { once_more(plan) };
         let report = whole(plan, run(&[Plan { pace, shape: Shape::Steady, ..known }])?)?;
-        if report.iterations + report.unanswered() == 0 {
+        if report.due() == 0 {
             idle = Some(format!("at {rate:.3}/s nothing is due within {:?} (--duration)", plan.duration));
             return Err(Refusal::Use(idle.clone().unwrap_or_default()));
         }
@@ -244,6 +244,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         p99_ms: terms.p99.as_secs_f64() * 1000.0,
         errors: terms.errors,
         judged: best.judged,
+        due: std::iter::once(&best).chain(lowest).map(|trial| trial.report.due()).min(),
         by_generator: lowest.is_some_and(by_generator),
     };
     Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() }

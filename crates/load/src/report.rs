@@ -282,9 +282,14 @@ impl Report {
         self.failed + self.refused + self.unfinished
     }
 
-    /// The same as a share of all.
+    /// All that were due, or begun.
+    pub fn due(&self) -> u64 {
+        self.iterations + self.unanswered()
+    }
+
+    /// What did not come out well, as a share of all.
     pub fn error_rate(&self) -> f64 {
-        let all = self.iterations + self.unanswered();
+        let all = self.due();
         if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
 }

@@ -15,6 +15,9 @@ pub struct Terms {
     pub precision: f64,
 }
 
+/// Iterations that have to be due for a 99th percentile: of fewer it is the longest.
+pub(crate) const ENOUGH: u64 = 100;
+
 /// Whose 99th percentile a rate was judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,7 @@
 use crate::made::Made;
 use crate::record::variation;
 use crate::report::{Report, told};
-use crate::search::Judged;
+use crate::search::{ENOUGH, Judged};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -62,6 +62,10 @@ pub struct Found {
     /// Whose p99 the rate that held was judged by; `None` in a result of before this was told.
     #[serde(default)]
     pub judged: Option<Judged>,
+    /// How many were due in the trial that held, or in the one that did not, whichever had fewer; `None` in a result of before this was
+    /// told.
+    #[serde(default)]
+    pub due: Option<u64>,
     /// True when the generator was the bottleneck where it did not hold, or had too few users to say more: the limit may be the
     /// generator's.
     pub by_generator: bool,
@@ -156,7 +160,7 @@ impl Series {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Found { rate, not, p99_ms, errors, judged, by_generator } = self;
+        let Found { rate, not, p99_ms, errors, judged, due, by_generator } = self;
         let errors = errors * 100.0;
         let digits = if *rate < 10.0 { 3 } else { 1 };
         let whose = judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
@@ -167,6 +171,12 @@ impl fmt::Display for Found {
         match not {
             Some(not) => writeln!(f, "does not hold {not:.digits$}.")?,
             None => writeln!(f, "no rate was found that it does not hold.")?,
+        }
+        if let Some(due) = due.filter(|due| *due < ENOUGH) {
+            writeln!(
+                f,
+                "No more than {due} were due in a trial: the p99 of fewer than {ENOUGH} is the longest of them (--duration)."
+            )?;
         }
         if *by_generator {
             writeln!(
@@ -265,11 +275,22 @@ impl Trial {
         let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
         let judged = self.judged.map(|judged| judged.told(&self.report));
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
+        let due = self.report.due();
+        let little = (verdict.is_some() && due < ENOUGH).then(|| format!("of {due} due"));
         let bound = all().any(|one| one.is_busy() || one.is_starved()).then_some("generator bound");
         let late = all().any(Report::is_late).then_some("generator late");
         let few = all().any(Report::lacks_users).then_some("no user free");
         let means = all().any(Report::lacks_means).then_some("no port or file left");
-        verdict.into_iter().chain(judged.as_deref()).chain(bound).chain(late).chain(few).chain(means).collect::<Vec<_>>().join(", ")
+        verdict
+            .into_iter()
+            .chain(judged.as_deref())
+            .chain(little.as_deref())
+            .chain(bound)
+            .chain(late)
+            .chain(few)
+            .chain(means)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
@@ -347,12 +368,13 @@ mod tests {
         let figures = ["done/s", "failed", "refused", "unfinished", "p50", "ms", "p95", "p99"];
         assert_eq!(cells[0], [&["offered/s"][..], &figures].concat());
         assert_eq!(cells[1][..5], ["5.0", "9.5", "0", "0", "0"]);
-        assert_eq!((cells[1][8], cells[2][8..].join(" ").as_str()), ("holds", "generator bound"));
+        assert_eq!(cells[1][8..].join(" "), format!("holds, of {} due", series.trials[0].report.due()));
+        assert_eq!(cells[2][8..].join(" "), "generator bound");
         assert_eq!(cells[3], [&["offered/s", "beside", "it"][..], &figures].concat());
         assert_eq!((cells[4][..3].join(" "), cells[5][..3].join(" ")), ("5.0 jwks 3.0".into(), "20.0 jwks 3.0".into()));
         assert_eq!(cells.len(), 6);
         let mut few = trial(20.0, Some(false), 0.1);
-        few.report.waited_for_users = 5;
+        (few.report.waited_for_users, few.report.iterations) = (50, 500);
         assert_eq!(few.remark(), "does not hold, no user free");
     }
 
@@ -363,17 +385,20 @@ mod tests {
         let report = crate::report::tests::report("jwks", 97, 97.0);
         let some = Report { failed: 3, p99_of_all: None, ..report.clone() };
         let remark = |holds, judged, report| Trial { offered: 1.0, holds: Some(holds), judged, report }.remark();
-        assert_eq!(remark(true, Some(Judged::All), report), "holds, p99 of all 10.01 ms");
+        assert_eq!(remark(true, Some(Judged::All), report), "holds, p99 of all 10.01 ms, of 97 due");
         assert_eq!(remark(true, Some(Judged::Answered), some.clone()), "holds, p99 of the answered 10.01 ms");
         assert_eq!(remark(false, None, some), "does not hold");
         let found = |judged| {
-            let found = Found { rate: 9.0, not: None, p99_ms: 500.0, errors: 0.05, judged, by_generator: false };
+            let found =
+                Found { rate: 9.0, not: None, p99_ms: 500.0, errors: 0.05, judged, due: Some(99), by_generator: false };
             found.to_string()
         };
         assert!(found(Some(Judged::Answered)).contains("with p99 of the answered at or below 500 ms and 5 % of"));
         assert!(
             found(Some(Judged::All)).contains("with p99 of all at or below") && found(None).contains("with p99 at")
         );
+        // Red without `due`: of ninety-nine the p99 is whoever was slowest.
+        assert!(found(None).contains("No more than 99 were due in a trial: the p99 of fewer than 100 is the longest"));
     }
 
     #[test]

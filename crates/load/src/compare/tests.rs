@@ -168,11 +168,18 @@ fn a_handful_of_iterations_is_certain_of_nothing() {
     let json = serde_json::to_value(compare(&many, &sparse(&[4], 90)).unwrap()).unwrap();
     let figure = &json["parts"][0]["figures"][4];
     assert!(figure["low"].is_null() && figure["high"].is_null() && figure["ratio"].is_number(), "{figure}");
-    // Over runs it is the iterations of them all that count.
-    let mut short = series(5, 100, 20, 3);
-    short.runs.iter_mut().for_each(|run| run.iterations = 10);
-    let comparison = compare(&series(5, 100, 20, 4), &short).unwrap();
-    assert!(comparison.to_string().contains("Too few came out well in B for a verdict on p99 ms.\n"), "{comparison}");
+    // Over runs it is the iterations of each that count: five longest of thirty each are no p99. Red where they are added up.
+    let over_runs = |iterations: [u64; 5]| {
+        let mut short = series(5, 100, 20, 3);
+        short.runs.iter_mut().zip(iterations).for_each(|(run, count)| run.iterations = count);
+        let comparison = compare(&series(5, 100, 20, 4), &short).unwrap();
+        let of_b = comparison.parts[0].notes.iter().find(|note| note.contains("came out well in B")).cloned();
+        of_b.unwrap_or_default()
+    };
+    assert_eq!(over_runs([30; 5]), "Too few came out well in B for a verdict on p99 ms.");
+    assert_eq!(over_runs([9000, 9000, 99, 9000, 9000]), "Too few came out well in B for a verdict on p99 ms.");
+    assert_eq!(over_runs([10; 5]), "Too few came out well in B for a verdict on p95 ms, p99 ms.");
+    assert_eq!(over_runs([100; 5]), "");
 }
 
 #[test]
@@ -206,7 +213,8 @@ fn a_sweep_is_not_compared() {
 
 #[test]
 fn two_searches_are_compared_by_what_held_and_what_did_not() {
-    let found = |rate, not| Found { rate, not, p99_ms: 500.0, errors: 0.0, judged: None, by_generator: false };
+    let found =
+        |rate, not| Found { rate, not, p99_ms: 500.0, errors: 0.0, judged: None, due: None, by_generator: false };
     let series = |found| Series { found: Some(found), ..Series::default() };
     let (a, b) = (series(found(100.0, Some(105.0))), series(found(102.0, Some(107.0))));
     assert!(!compare(&a, &b).unwrap().parts[0].figures[0].differs());

@@ -32,6 +32,7 @@ fn a_search_ends_between_what_held_and_what_did_not() {
     assert!(found.rate <= 100.0 && found.not.is_some_and(|not| not > 100.0 && not <= found.rate * 1.06), "{found:?}");
     assert!(series.trials.is_sorted_by_key(|trial| trial.offered));
     assert_eq!(series.runs[0].iterations_per_second, found.rate);
+    assert_eq!(found.due, Some(100), "there were more in the one that did not hold");
     let strict = Terms { p99: Duration::from_micros(1), ..terms };
     // Red where a search that finds none is an error: its trials say why, and were lost.
     let none = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap();
