@@ -38,6 +38,8 @@ pub struct Plan {
     pub threads: usize,
     /// The client that the visitors use.
     pub client: Client,
+    /// Who asks about tokens, where that is another client: an API that they are for. Of it name and proof are used.
+    pub introspector: Option<Client>,
     /// Who signs in, in turn.
     pub users: Vec<User>,
     /// Processes whose CPU time is the server's.
@@ -254,18 +256,19 @@ pub fn users(text: &str) -> Result<Vec<User>, Refusal> {
 }
 
 /// How the client proves itself (RFC 6749 §2.3.1).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub enum Proof {
     /// `client_secret_basic`.
     Basic(String),
     /// `client_secret_post`.
     Post(String),
     /// A public client: only its name.
+    #[default]
     Nothing,
 }
 
 /// The relying party that the visitors come from.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Client {
     /// `client_id`.
     pub id: String,
@@ -344,7 +347,9 @@ impl Plan {
                 "{users} users share {of}: where a server lets few attempts at a time through for each (Portiere {EACH}), that limit is                  measured, and not the machine's"
             ));
         }
-        let few = format!("{of} to sign in with: a server that keeps something by account has to do with few of them (--users with 1,000)");
+        let few = format!(
+            "{of} to sign in with: a server that keeps something by account has to do with few of them (--users with 1,000)"
+        );
         (accounts < MANY).then_some(few)
     }
 
@@ -418,6 +423,7 @@ pub(crate) mod tests {
             heeds_retry_after: false,
             threads: 1,
             client: client(Proof::Nothing),
+            introspector: None,
             users: vec![],
             server_pids: vec![],
             without_refresh: false,
@@ -458,7 +464,10 @@ pub(crate) mod tests {
         };
         let said = |workload, visitors, logins| with(workload, visitors, logins).scarcity().unwrap_or_default();
         for workload in [Workload::Flow, Workload::SignIn, Workload::Day] {
-            assert!(said(workload, 9, 2).starts_with("9 users share 2 accounts: where a server lets few attempts at a time"));
+            assert!(
+                said(workload, 9, 2)
+                    .starts_with("9 users share 2 accounts: where a server lets few attempts at a time")
+            );
             assert!(said(workload, 8, 2).starts_with("2 accounts to sign in with: a server that keeps"));
             assert!(said(workload, 4, 1).starts_with("1 account to sign in with"));
             assert_eq!(said(workload, 4000, 1000), "");

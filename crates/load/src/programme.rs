@@ -5,6 +5,7 @@ use crate::plan::{Pace, Plan, Shape, Workload};
 use crate::report::Report;
 use crate::search::{Terms, limit};
 use crate::series::{Found, Series, Trial};
+use crate::visitor::Step;
 use std::time::Duration;
 
 /// The rates of W3 for each read of the account: 5 sign-ups and 3 sign-ins go with 600 reads.
@@ -15,8 +16,7 @@ const SIGN_INS: f64 = 3.0 / READS;
 const CONNECTIONS: usize = 4;
 /// What W4 offers, beside what the server manages.
 const OFFERS: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
-/// The light requests of W4, and the share of what each manages alone that goes on beside the sign-ins.
-const LIGHT: [Workload; 3] = [Workload::Introspect, Workload::Refresh, Workload::Jwks];
+/// The share of what each light request of W4 manages alone that goes on beside the sign-ins.
 const LIGHT_SHARE: f64 = 0.2;
 /// The most that are under way at once in W4 and in a search, unless told otherwise.
 const MOST: f64 = 4000.0;
@@ -137,12 +137,20 @@ fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
     let closed = Pace::Closed { visitors: plan.pace.visitors(), pause: Duration::ZERO };
     let alone = whole(plan, run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?)?;
     let capacity = alone.iterations_per_second;
+    let light = light(&alone);
     let mut trials = Vec::new();
     let cut_short = match capacity > 0.0 {
-        true => flood(plan, capacity, run, &mut trials).err().map(|refusal| refusal.to_string()),
+        true => flood(plan, (capacity, light), run, &mut trials).err().map(|refusal| refusal.to_string()),
         false => Some("not one sign-in came out well, so there is no capacity to go beyond".to_owned()),
     };
     Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
+}
+
+/// The light requests of W4: what W1 has shown to be possible, so that none turns out not to be when its capacity is known.
+fn light(alone: &Report) -> [Workload; 3] {
+    let asks_the_user_endpoint = alone.steps.iter().any(|step| step.step == Step::Userinfo);
+    let about_a_token = if asks_the_user_endpoint { Workload::Userinfo } else { Workload::Introspect };
+    [about_a_token, Workload::Refresh, Workload::Jwks]
 }
 
 /// The plan of what has been tried already: the server is only to answer again.
@@ -156,9 +164,14 @@ fn whole(plan: &Plan, report: Report) -> Result<Report, Refusal> {
 }
 
 /// Offers shares and multiples of `capacity`, with light requests beside them.
-fn flood(plan: &Plan, capacity: f64, run: Runner<'_>, trials: &mut Vec<Trial>) -> Result<(), Refusal> {
+fn flood(
+    plan: &Plan,
+    (capacity, workloads): (f64, [Workload; 3]),
+    run: Runner<'_>,
+    trials: &mut Vec<Trial>,
+) -> Result<(), Refusal> {
     let mut light = Vec::new();
-    for workload in LIGHT {
+    for workload in workloads {
         let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
         let duration = plan.duration.min(Duration::from_secs(5));
         let alone = whole(plan, run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?)?;

@@ -5,7 +5,8 @@ use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
 use crate::visitor::{
-    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, Provider, Scene, Setback, Step, Visitor, WRONG_CREDENTIALS,
+    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, NOT_ACTIVE, Provider, Scene, Setback, Step, Visitor,
+    WRONG_CREDENTIALS,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,14 +79,9 @@ async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
 fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
     match setback {
         Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
-            if why.starts_with("401") && plan.client.proof == Proof::Nothing =>
+            if why.starts_with("401") || why.starts_with("403") || why == NOT_ACTIVE =>
         {
-            "; introspection needs a client with a secret (--client-secret-file); --no-introspection asks for userinfo in its place"
-        }
-        Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
-            if plan.workload != Workload::Introspect && (why.starts_with("401") || why.starts_with("403")) =>
-        {
-            "; where the provider lets others ask, not this client, --no-introspection asks for userinfo in its place"
+            of_introspection(why, plan)
         }
         Setback { step: Step::Refresh, cause: Cause::Wrong(why) } if why.starts_with(NO_REFRESH_TOKEN) => {
             match plan.workload {
@@ -110,12 +106,32 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
     }
 }
 
+/// The same of an introspection that is refused, or has nothing to say to who asks.
+fn of_introspection(why: &str, plan: &Plan) -> &'static str {
+    let alone = plan.workload == Workload::Introspect;
+    match &plan.introspector {
+        Some(_) if why.starts_with("401") => {
+            "; is it the secret of --introspect-client (--introspect-secret-file), and the way in which it authenticates (--auth)?"
+        }
+        Some(_) => "; are the tokens for --introspect-client (--scope, --param audience=…)?",
+        None if why.starts_with("401") && plan.client.proof == Proof::Nothing && !alone => {
+            "; introspection needs a client with a secret (--client-secret-file, --introspect-client); --no-introspection asks for \
+             userinfo in its place"
+        }
+        None if why.starts_with("401") && plan.client.proof == Proof::Nothing => {
+            "; introspection needs a client with a secret (--client-secret-file, --introspect-client)"
+        }
+        None if !alone => {
+            "; where the provider lets others ask, not this client, --introspect-client names one, and --no-introspection asks for \
+             userinfo in its place"
+        }
+        None => "; where the provider lets others ask, not this client, --introspect-client names one",
+    }
+}
+
 /// Whether the client proves there who it is.
 fn authenticates(step: Step, plan: &Plan) -> bool {
-    let by_client = matches!(
-        step,
-        Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll | Step::Introspect
-    );
+    let by_client = matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll);
     by_client && plan.client.proof != Proof::Nothing
 }
 

@@ -181,6 +181,7 @@ impl Private {
                 parameters: vec![],
                 token_parameters: vec![],
             },
+            introspector: None,
             users: self.users.clone(),
             server_pids: vec![self.pid],
             without_refresh: false,

@@ -39,6 +39,12 @@ pub struct Options {
     /// How the client sends its secret; without a secret it is a public client
     #[arg(long, value_name = "METHOD", default_value = "basic")]
     pub auth: Auth,
+    /// Client that introspects in its place: an API that the tokens are for, where the provider lets no other ask
+    #[arg(long, value_name = "ID", requires = "introspect_secret_file", conflicts_with = "no_introspection")]
+    pub introspect_client: Option<String>,
+    /// Read that client's secret from a file
+    #[arg(long, value_name = "FILE", requires = "introspect_client")]
+    pub introspect_secret_file: Option<PathBuf>,
     /// Registered redirect URI; nothing needs to listen there
     #[arg(long, value_name = "URI")]
     pub redirect_uri: Option<String>,
@@ -196,6 +202,7 @@ impl Options {
                 parameters: self.param.clone(),
                 token_parameters: self.token_param.clone(),
             },
+            introspector: self.introspector()?,
             users: self.users.as_deref().map_or(Ok(Vec::new()), |path| users(&read(path)?))?,
             server_pids: self.server_pid.clone(),
             without_refresh: self.no_refresh,
@@ -246,9 +253,10 @@ impl Options {
             (is_search && pause, "a search takes no --pause: what it offers are open loops"),
             (choice != W1 && self.no_password, "--no-password is a variant of w1"),
             (choice != W1 && self.no_refresh, "--no-refresh is a variant of w1"),
+            (choice == Introspect && self.no_introspection, "--no-introspection leaves nothing of introspect"),
             (
-                matches!(choice, Introspect | W4) && self.no_introspection,
-                "--no-introspection leaves nothing of introspect, and w4 asks for introspection beside its flood",
+                self.introspect_client.is_some() && ![Introspect, W1, W4, W5, W6].contains(&choice),
+                "--introspect-client is for what introspects: w1, w4, w5, w6 and introspect",
             ),
             (choice != W3 && self.no_sign_ups, "--no-sign-ups is a variant of w3"),
             (choice == W3 && vus, "w3 takes no --vus: each of its streams has four connections"),
@@ -297,6 +305,17 @@ impl Options {
         })
     }
 
+    /// Who introspects, where it is not the client; it sends its secret as the client does that has one.
+    fn introspector(&self) -> Result<Option<Client>, Refusal> {
+        let named = self.introspect_client.as_ref().zip(self.introspect_secret_file.as_ref());
+        let made = named.map(|(id, file)| {
+            let secret = secret(&read(file)?)?;
+            let proof = if self.auth == Auth::Post { Proof::Post(secret) } else { Proof::Basic(secret) };
+            Ok(Client { id: id.clone(), proof, ..Client::default() })
+        });
+        made.transpose()
+    }
+
     fn proof(&self) -> Result<Proof, Refusal> {
         let text = match &self.client_secret_file {
             Some(path) => read(path)?,
@@ -308,14 +327,19 @@ impl Options {
             }
             None => return Ok(Proof::Nothing),
         };
-        let secret = text.trim_end_matches(['\r', '\n']).to_owned();
+        let secret = secret(&text)?;
         match self.auth {
-            _ if secret.is_empty() => Err(Refusal::Use("the client secret is empty".to_owned())),
             Auth::Basic => Ok(Proof::Basic(secret)),
             Auth::Post => Ok(Proof::Post(secret)),
             Auth::None => Err(Refusal::Use("--auth none takes no secret".to_owned())),
         }
     }
+}
+
+/// The secret in a file, or on standard input.
+fn secret(text: &str) -> Result<String, Refusal> {
+    let secret = text.trim_end_matches(['\r', '\n']).to_owned();
+    if secret.is_empty() { Err(Refusal::Use("the client secret is empty".to_owned())) } else { Ok(secret) }
 }
 
 #[cfg(test)]

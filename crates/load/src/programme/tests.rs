@@ -4,7 +4,6 @@ use super::*;
 use crate::interrupt::Interrupt;
 use crate::plan::tests::plan;
 use crate::report::{Failure, Lateness};
-use crate::visitor::Step;
 use crate::wire::Fault;
 use std::time::Instant;
 
@@ -139,6 +138,25 @@ fn overload_offers_up_to_ten_times_what_was_managed() {
     let offered: Vec<_> = series.trials.iter().map(|trial| trial.offered).collect();
     assert_eq!(offered, [60.0, 120.0, 240.0, 600.0, 1200.0]);
     assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
+}
+
+/// Red where W4 has introspection beside its flood whatever W1 asked in its place.
+#[test]
+fn what_w1_did_without_w4_does_without() {
+    let mut asks = |plans: &[Plan]| {
+        let step = crate::report::StepReport {
+            step: Step::Userinfo,
+            count: 100,
+            refused: 0,
+            failed: 0,
+            latency: Default::default(),
+            refusal: Default::default(),
+        };
+        Ok(Report { steps: vec![step], ..server(plans) })
+    };
+    let series = Programme::Overload.carry_out(&plan(), 1, &mut asks).unwrap();
+    let beside: Vec<_> = series.trials[0].report.beside.iter().map(|one| one.workload.as_str()).collect();
+    assert_eq!(beside, ["userinfo", "refresh", "jwks"]);
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Visitor {
             body["client_secret"] = secret.as_str().into();
         }
         let mut headers = vec![("accept", "application/json")];
-        headers.extend(scene.authorization.as_deref().map(|value| ("authorization", value)));
+        headers.extend(scene.authorization(step).map(|value| ("authorization", value)));
         let is_public = client.proof == Proof::Nothing;
         headers.extend(api.origin.as_deref().filter(|_| is_public).map(|origin| ("origin", origin)));
         self.exchange(step, url, &headers, Body::Json(&body.to_string())).await

@@ -167,7 +167,7 @@ impl Visitor {
         let begun = Instant::now();
         let url = endpoint(&scene, Step::Poll)?;
         let mut headers = vec![("accept", "application/json")];
-        headers.extend(scene.authorization.as_deref().map(|value| ("authorization", value)));
+        headers.extend(scene.authorization(Step::Poll).map(|value| ("authorization", value)));
         let request = Request { url, body: Body::Form(&form), headers: &headers, cookies: None };
         let reply = ask(&mut self.wire, Step::Poll, &request).await?;
         let error = serde_json::from_slice::<Problem>(reply.body()).map(|problem| problem.error);
@@ -180,7 +180,7 @@ impl Visitor {
 
     /// `fields`, and those of the client that go with them.
     fn form(&self, step: Step, fields: &[(&str, &str)]) -> String {
-        let client = &self.scene.plan.client;
+        let client = self.scene.client(step);
         let mut form = form_urlencoded::Serializer::new(String::with_capacity(512));
         form.extend_pairs(fields).extend_pairs(client.fields());
         if step.asks_for_tokens() {
@@ -200,7 +200,7 @@ impl Visitor {
                 token = format!("Bearer {access}");
                 (Some(token.as_str()), None)
             }
-            Bearer::Client(fields) => (scene.authorization.as_deref(), Some(self.form(step, fields))),
+            Bearer::Client(fields) => (scene.authorization(step), Some(self.form(step, fields))),
         };
         let mut headers = vec![("accept", "application/json")];
         headers.extend(authorization.map(|value| ("authorization", value)));

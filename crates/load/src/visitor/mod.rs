@@ -16,10 +16,10 @@ mod zipf;
 
 pub use account::AccountApi;
 pub(crate) use account::WRONG_CREDENTIALS;
-pub use grant::NO_REFRESH_TOKEN;
+pub use grant::{NO_REFRESH_TOKEN, NOT_ACTIVE};
 pub use provider::Provider;
 
-use crate::plan::{Plan, User, Workload};
+use crate::plan::{Client, Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Fault, Jar, Reply, Request, Wire};
 pub(crate) use flow::DESPITE;
@@ -161,7 +161,8 @@ pub struct Scene {
     pub account: Option<AccountApi>,
     /// What the report should say about how it was measured.
     pub notes: Vec<String>,
-    authorization: Option<String>,
+    /// Of the client, and of whoever asks about tokens.
+    authorization: [Option<String>; 2],
     turn: AtomicUsize,
     activity: Option<Zipf>,
 }
@@ -170,7 +171,8 @@ impl Scene {
     /// Sets the scene.
     pub fn new(plan: Plan, provider: Provider) -> Self {
         let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
-        let authorization = plan.client.authorization();
+        let introspector = plan.introspector.as_ref().unwrap_or(&plan.client);
+        let authorization = [&plan.client, introspector].map(Client::authorization);
         let turn = AtomicUsize::new(0);
         let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::from_iter(plan.scarcity()));
         let mut scene = Scene { account: None, schedule, notes, authorization, plan, provider, turn, activity };
@@ -180,8 +182,20 @@ impl Scene {
                 false => "the provider has no introspection endpoint",
             };
             scene.notes.push(format!("userinfo in place of introspection: {why}"));
+        } else if scene.plan.introspector.is_some() && scene.plan.workload.steps().contains(&Step::Introspect) {
+            scene.notes.push("introspection by a client of its own (--introspect-client)".to_owned());
         }
         scene
+    }
+
+    /// Who comes to an endpoint behind the browser's back.
+    fn client(&self, step: Step) -> &Client {
+        self.plan.introspector.as_ref().filter(|_| step == Step::Introspect).unwrap_or(&self.plan.client)
+    }
+
+    /// What it says there of itself in a header.
+    fn authorization(&self, step: Step) -> Option<&str> {
+        self.authorization[usize::from(step == Step::Introspect)].as_deref()
     }
 
     /// Whether userinfo takes the place of an introspection that the provider does not have: either is what an application asks

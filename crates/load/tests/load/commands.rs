@@ -14,10 +14,10 @@ struct Program {
 }
 
 /// A folder with the users and the secret of the client; it goes with the test.
-struct Place(PathBuf);
+pub struct Place(PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Place {
+    pub fn new(name: &str) -> Place {
         let folder = std::env::temp_dir().join(format!("load-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("people"), "ann:right\nbob:right\n").unwrap();
@@ -25,11 +25,11 @@ impl Place {
         Place(folder)
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 
-    fn client(&self) -> String {
+    pub fn client(&self) -> String {
         let (people, secret) = (self.file("people"), self.file("secret"));
         format!("--client app --client-secret-file {secret} --redirect-uri http://localhost:9/cb --users {people}")
     }
@@ -42,7 +42,7 @@ impl Drop for Place {
 }
 
 /// What a line prints, or why it does not.
-fn said(line: &str) -> Result<String, load::Refusal> {
+pub fn said(line: &str) -> Result<String, load::Refusal> {
     let words = std::iter::once("load").chain(line.split_whitespace());
     let program = Program::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
     let mut out = Vec::new();
@@ -50,12 +50,12 @@ fn said(line: &str) -> Result<String, load::Refusal> {
 }
 
 /// What a line prints that comes out well; once more where the machine stood still for all of its window.
-fn done(line: &str) -> String {
+pub fn done(line: &str) -> String {
     let is_empty = |refusal: &load::Refusal| refusal.to_string().starts_with("no iteration of ");
     of_five(|| said(line), |said| !said.as_ref().is_err_and(is_empty)).unwrap()
 }
 
-const SHORT: &str = "--warmup 50ms --duration 400ms --vus 4";
+pub const SHORT: &str = "--warmup 50ms --duration 400ms --vus 4";
 
 #[test]
 fn a_result_is_a_table_a_file_and_a_page() {
@@ -112,7 +112,10 @@ fn what_a_client_asks_for_itself_goes_to_the_token_endpoint() {
     done(&line("w1 --scope openid --token-param resource=https://api"));
     assert_eq!((said("scope"), said("resource").as_deref()), (None, Some("https://api")));
     assert_eq!(provider.said("/authorize", "scope").as_deref(), Some("openid"));
-    assert_eq!([("/authorize", "resource"), ("/introspect", "resource")].map(|(path, name)| provider.said(path, name)), [None, None]);
+    assert_eq!(
+        [("/authorize", "resource"), ("/introspect", "resource")].map(|(path, name)| provider.said(path, name)),
+        [None, None]
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod commands;
 mod connections;
 mod interrupt;
+mod introspection;
 mod provider;
 mod recovery;
 mod renewal;
@@ -45,6 +46,7 @@ fn plan(target: &str, workload: Workload) -> Plan {
             parameters: vec![],
             token_parameters: vec![],
         },
+        introspector: None,
         users: (0..10).map(user).collect(),
         server_pids: vec![],
         without_refresh: false,
