@@ -77,10 +77,11 @@ static LAST: OnceLock<fn()> = OnceLock::new();
 
 /// Ends the process at the first signal, once `last` was done. A process that is the first of its container is ended by none that
 /// it does not listen for, and all others of the container end with it.
-pub fn end_after(last: fn()) {
-    if LAST.set(last).is_ok() {
-        Interrupt::by_signals();
-    }
+///
+/// Whoever has something to offer by then asks what comes back: from the first time on the first signal is an end before its time, and
+/// only the second ends the process.
+pub fn end_after(last: fn()) -> Interrupt {
+    if LAST.set(last).is_ok() { Interrupt::by_signals() } else { Interrupt::default() }
 }
 
 /// Goes on whatever signal comes, for a process that ends when another one has ended. Where it cannot be listened, one ends it.

@@ -8,6 +8,7 @@ use super::verify::{self, Verification};
 use super::{page, report};
 use crate::private::{end_all, unless_ending};
 use clap::{Args, ValueHint};
+use load::interrupt::Interrupt;
 use load::{Refusal, output};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub struct Command {
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
 pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Write) -> Result<(), Refusal> {
-    load::interrupt::end_after(end_all);
+    let interrupt = load::interrupt::end_after(end_all);
     let named = [&command.save, &command.html].into_iter().flatten();
     let files: Vec<&PathBuf> = named.chain(command.verify.then_some(&command.prediction)).collect();
     output::apart(files.iter().copied())?;
@@ -54,7 +55,7 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     let (capacity, unproven) = match &command.from {
         Some(file) => (Capacity::of(saved(file)?), None),
         None => {
-            let measured = measure(command, program, data);
+            let measured = measure(command, (program, data), &interrupt);
             unless_ending();
             measured?
         }
@@ -82,18 +83,25 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     }
 }
 
-/// What the machine is, and why its proof was not to be had, where it was asked for: what was measured by then is not lost with it.
-fn measure(command: &Command, program: &Path, data: &Path) -> Result<(Capacity, Option<Refusal>), Refusal> {
+/// What the machine is, and why its proof was not to be had, where it was asked for: what was measured by then is not lost with it, nor
+/// with a signal that comes while it is proven.
+fn measure(
+    command: &Command,
+    (program, data): (&Path, &Path),
+    interrupt: &Interrupt,
+) -> Result<(Capacity, Option<Refusal>), Refusal> {
     let within = beside(data)?;
     let mut bar = Bar::new();
     let bench = Bench { program, within: &within, quick: command.quick };
     let probes = probe::all(&bench, &mut |what, share| bar.say(what, share))?;
     bar.say("predicting", 1.0);
     let mut prove = || {
+        // From here on a signal does not end the process.
+        interrupt.check()?;
         let trials = verify::predict(&probes);
         verify::write_down(&command.prediction, &trials)?;
-        let file = (command.prediction.as_path(), command.quick);
-        verify::verify(&trials, (program, &within), file, &mut |what, share| bar.say(what, share))
+        let how = verify::How { file: &command.prediction, quick: command.quick, interrupt };
+        verify::verify(&trials, (program, &within), &how, &mut |what, share| bar.say(what, share))
     };
     let (verification, unproven) = match command.verify.then(&mut prove).transpose() {
         Ok(verification) => (verification, None),

@@ -7,6 +7,7 @@ use super::probe::{Probes, Progress};
 use super::simulate::{self, Outcome, Step, in_steps};
 use crate::private::{Private, Setup};
 use load::Refusal;
+use load::interrupt::Interrupt;
 use load::plan::{Arrivals, Pace, Plan, Workload};
 use load::report::Report;
 use load::run::run;
@@ -125,25 +126,40 @@ pub fn write_down(file: &Path, trials: &[Trial]) -> Result<(), Refusal> {
     written.sync_all().map_err(failed)
 }
 
+/// How it is proven.
+pub struct How<'a> {
+    /// Where the prediction was written.
+    pub file: &'a Path,
+    /// Short runs, which show that it works.
+    pub quick: bool,
+    /// Who may end it before its time.
+    pub interrupt: &'a Interrupt,
+}
+
 /// Runs what was predicted against a private server with people of its own.
 ///
 /// # Errors
-/// [`Refusal::Failure`].
+/// [`Refusal::Failure`], also where it was ended before its time: a part of a proof is none.
 pub fn verify(
     trials: &[Trial],
     (program, within): (&Path, &Path),
-    (file, quick): (&Path, bool),
+    how: &How<'_>,
     progress: Progress<'_>,
 ) -> Result<Verification, Refusal> {
     progress("verification: starting a private server", 0.0);
-    let people = if quick { 100 } else { 1000 };
+    let stopped = |_| Refusal::Failure("the proof was interrupted: what was measured before it is not lost".to_owned());
+    let people = if how.quick { 100 } else { 1000 };
     let setup = Setup { people, within: Some(within.to_owned()), ..Setup::of(program) };
     let server = Private::start(&setup)?;
     let (mut compared, mut notes) = (Vec::new(), Vec::new());
     for (at, trial) in trials.iter().enumerate() {
         progress(&format!("verification: {} {}", trial.workload, trial.pace), at as f64 / trials.len() as f64);
         let watch = Watch::begin(server.pid());
-        let report = run(&plan(&server, trial, quick)?, None)?;
+        let interrupt = how.interrupt.clone();
+        let report = run(&Plan { interrupt, ..plan(&server, trial, how.quick)? }, None);
+        // Whatever came of it: with an end before its time it is another run than what was predicted.
+        how.interrupt.check().map_err(stopped)?;
+        let report = report?;
         let others = watch.others().filter(|others| *others > DISTURBED);
         let what = match trial.offered {
             Some(rate) => format!("{}, {rate:.0}/s offered", trial.workload),
@@ -154,7 +170,7 @@ pub fn verify(
         compared.extend(compare(&what, trial, &report));
     }
     server.stop();
-    Ok(Verification { file: file.display().to_string(), compared, notes })
+    Ok(Verification { file: how.file.display().to_string(), compared, notes })
 }
 
 fn plan(server: &Private, trial: &Trial, quick: bool) -> Result<Plan, Refusal> {

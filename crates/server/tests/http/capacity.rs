@@ -179,6 +179,30 @@ fn who_interrupts_is_told_nothing_of_what_breaks_off() {
     assert!(output.stdout.is_empty() && left(folder.path()).is_empty(), "{:?}", left(folder.path()));
 }
 
+/// Red where the first signal ends the process while it proves: the minute that was measured before went with it.
+#[test]
+fn who_interrupts_the_proof_is_told_what_was_measured() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let (saved, prediction) = (file("a.json"), file("prediction.json"));
+    let mut command = Command::new(BINARY);
+    command.args(["capacity", "--quick", "--verify", "--data"]).arg(file("data"));
+    command.arg("--save").arg(&saved).arg("--prediction").arg(&prediction);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It is written before anything is run.
+    until("it is proven", || std::fs::read_to_string(&prediction).is_ok_and(|text| text.ends_with("]\n")));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.ends_with("the proof was interrupted: what was measured before it is not lost\n"), "{err}");
+    assert!(out.starts_with("This machine carries "), "{out}");
+    let told: Value = serde_json::from_str(&std::fs::read_to_string(&saved).unwrap()).unwrap();
+    assert!(told["verification"].is_null() && told["probes"].is_object());
+    assert_eq!(left(folder.path()), ["a.json", "prediction.json"]);
+}
+
 #[test]
 fn what_cannot_be_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
