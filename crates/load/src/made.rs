@@ -27,13 +27,19 @@ impl Made {
     }
 }
 
+impl Made {
+    /// When it began, in UTC: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    pub fn date(&self) -> String {
+        // A file may say any number.
+        let at = UNIX_EPOCH.checked_add(Duration::from_secs(self.at.min(LAST)));
+        at.map(httpdate::fmt_http_date).unwrap_or_default()
+    }
+}
+
 impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Made { version, at, machine } = self;
-        write!(f, "Measured by Portiere {version} on {machine}")?;
-        // A file may say any number.
-        let at = UNIX_EPOCH.checked_add(Duration::from_secs((*at).min(LAST)));
-        at.map_or(Ok(()), |at| write!(f, ", {}", httpdate::fmt_http_date(at)))
+        let Made { version, at: _, machine } = self;
+        write!(f, "Measured by Portiere {version} on {machine}, {}", self.date())
     }
 }
 

@@ -9,6 +9,7 @@ use super::{page, report};
 use crate::private::{end_all, unless_ending};
 use clap::{Args, ValueHint};
 use load::interrupt::Interrupt;
+use load::made::Made;
 use load::{Refusal, output};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     output::apart(files.iter().copied())?;
     files.into_iter().try_for_each(|file| output::try_out(file))?;
     let (capacity, unproven) = match &command.from {
-        Some(file) => (Capacity::of(saved(file)?), None),
+        Some(file) => (saved(file)?, None),
         None => {
             let measured = measure(command, (program, data), &interrupt);
             unless_ending();
@@ -90,7 +91,7 @@ fn measure(
     (program, data): (&Path, &Path),
     interrupt: &Interrupt,
 ) -> Result<(Capacity, Option<Refusal>), Refusal> {
-    let within = beside(data)?;
+    let (within, made) = (beside(data)?, Some(Made::here()));
     let mut bar = Bar::new();
     let bench = Bench { program, within: &within, quick: command.quick };
     let probes = probe::all(&bench, &mut |what, share| bar.say(what, share))?;
@@ -107,19 +108,22 @@ fn measure(
         Ok(verification) => (verification, None),
         Err(refusal) => (None, Some(refusal)),
     };
-    Ok((Capacity { verification, ..Capacity::of(probes) }, unproven))
+    Ok((Capacity { made, verification, ..Capacity::of(probes) }, unproven))
 }
 
-fn saved(file: &Path) -> Result<Probes, Refusal> {
+/// What follows from what another run has measured.
+fn saved(file: &Path) -> Result<Capacity, Refusal> {
     #[derive(serde::Deserialize)]
     struct Saved {
+        #[serde(default)]
+        made: Option<Made>,
         probes: Probes,
     }
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| Refusal::Use(format!("{} cannot be read: {error}", file.display())))?;
     let saved: Saved = serde_json::from_str(&text)
         .map_err(|error| Refusal::Use(format!("{} is no result of this command: {error}", file.display())))?;
-    Ok(saved.probes)
+    Ok(Capacity { made: saved.made, ..Capacity::of(saved.probes) })
 }
 
 /// A folder on the disk that a server with this data folder writes to, and not in it where that can be: the nearest one above it

@@ -5,11 +5,15 @@ use super::predict::{Forecast, Generator, forecasts, stations};
 use super::probe::Probes;
 use super::users::{Users, users};
 use super::verify::Verification;
+use load::made::Made;
 use serde::{Deserialize, Serialize};
 
 /// What this machine can carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
+    /// When, where and by which version it was measured; `None` in a result of before this was told.
+    #[serde(default)]
+    pub made: Option<Made>,
     /// By kind of operation.
     pub forecasts: Vec<Forecast>,
     /// What would help.
@@ -29,10 +33,11 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// What follows from what was measured.
+    /// What follows from what was measured, wherever that was.
     pub fn of(probes: Probes) -> Capacity {
         let forecasts = forecasts(&stations(&probes, Generator::Elsewhere));
         Capacity {
+            made: None,
             changes: advice::changes(&probes),
             workers: advice::staffed(&stations(&probes, Generator::Elsewhere)),
             settings: advice::settings(&probes),

@@ -13,7 +13,7 @@ pub fn of(capacity: &Capacity) -> String {
     let mut out = String::new();
     let [first, rest @ ..] = &report::headline(capacity)[..] else { return frame("Capacity", &out) };
     let _ = writeln!(out, "<p><strong>{}</strong></p>", escaped(first));
-    rest.iter().for_each(|line| paragraph(&mut out, line));
+    rest.iter().chain(&report::origin(capacity)).for_each(|line| paragraph(&mut out, line));
     if let Some(verification) = &capacity.verification {
         let _ = writeln!(
             out,

@@ -83,7 +83,7 @@ pub fn number(value: f64) -> String {
 /// The whole report.
 pub fn text(capacity: &Capacity) -> String {
     let mut out = String::new();
-    headline(capacity).iter().for_each(|line| wrapped(&mut out, line));
+    headline(capacity).iter().chain(&origin(capacity)).for_each(|line| wrapped(&mut out, line));
     out.push('\n');
     limits(capacity).text(&mut out);
     let _ = write!(out, "\n{MILLISECONDS}\n");
@@ -122,6 +122,24 @@ pub fn headline(capacity: &Capacity) -> Vec<String> {
     }
     limit.push('.');
     vec![first, limit]
+}
+
+/// When, where and by what it was measured, and what that is worth where it was another version: it may have needed more, or less.
+pub fn origin(capacity: &Capacity) -> Vec<String> {
+    const OURS: &str = env!("CARGO_PKG_VERSION");
+    let Some(made) = &capacity.made else {
+        return vec![
+            "When and by which version this was measured is not known: the file is of before that was told.".to_owned(),
+        ];
+    };
+    let other = (made.version != OURS).then(|| {
+        let version = &made.version;
+        format!(
+            "The figures are those of Portiere {version}, and the prediction is that of {OURS}, which may need more or less for the same: \
+             measure again on that machine before you rely on it."
+        )
+    });
+    std::iter::once(format!("{made}.")).chain(other).collect()
 }
 
 /// The limits and what sets them.

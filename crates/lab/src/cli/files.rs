@@ -109,6 +109,7 @@ mod tests {
         let report = Report {
             machine: Default::default(),
             version: "1",
+            made: None,
             build: None,
             quick: true,
             seconds: 1.0,

@@ -11,6 +11,7 @@ use crate::report::{Machine, Outcome, Report, Saved};
 use clap::{Args, Subcommand, ValueHint};
 use files::Files;
 use load::Refusal;
+use load::made::Made;
 use progress::Progress;
 use rules::Secret;
 use serde_json::json;
@@ -176,9 +177,10 @@ fn experiment(
     let (machine, begun) = (Machine::look(&within), Instant::now());
     let version = env!("CARGO_PKG_VERSION");
     let (build, quick) = (build(program), options.quick);
-    let mut report = Report { machine, version, build, quick, seconds: 0.0, experiments: Vec::new() };
-    let (machine, earlier) = begin(&report, before)?;
-    report.machine = machine;
+    let made = Some(Made::here());
+    let mut report = Report { machine, version, made, build, quick, seconds: 0.0, experiments: Vec::new() };
+    let earlier;
+    (report.machine, report.made, earlier) = begin(&report, before)?;
     if !as_json {
         // What every outcome is to be read with; they follow one by one.
         print(out, &report.to_string())?;
@@ -224,9 +226,9 @@ fn with_those_to_come(report: &Report, kept: &[Option<Outcome>]) -> Report {
     whole
 }
 
-/// The machine as a run before told it, and for how long that one went on; or as it is, and nothing.
-fn begin(report: &Report, before: Option<&Saved>) -> Result<(Machine, f64), Refusal> {
-    let Some(saved) = before else { return Ok((report.machine.clone(), 0.0)) };
+/// The machine as a run before told it, when that was begun, and for how long it went on; or as it is, now, and nothing.
+fn begin(report: &Report, before: Option<&Saved>) -> Result<(Machine, Option<Made>, f64), Refusal> {
+    let Some(saved) = before else { return Ok((report.machine.clone(), report.made.clone(), 0.0)) };
     match saved.obstacle(report) {
         Some(why) => Err(Refusal::Use(format!("--resume: the report {why}; begin another with another --save FILE"))),
         None => Ok(saved.beginning()),
@@ -258,7 +260,7 @@ mod tests {
         let done = |experiment| Outcome::of(experiment, Sheet::default(), End::Done, 1.0);
         let machine = Machine::look(&std::env::temp_dir());
         let experiments = vec![done(ALL[0])];
-        let report = Report { machine, version: "1", build: None, quick: true, seconds: 1.0, experiments };
+        let report = Report { machine, version: "1", made: None, build: None, quick: true, seconds: 1.0, experiments };
         let whole = with_those_to_come(&report, &[None, None, Some(done(ALL[2]))]);
         let names: Vec<&str> = whole.experiments.iter().map(|outcome| outcome.experiment.name).collect();
         assert_eq!(names, [ALL[0].name, ALL[2].name]);

@@ -16,6 +16,7 @@ pub use sheet::{Figure, Group, Row, Sheet, figure};
 pub use verdict::{Bound, Expect, Finding, Ratio, SAME, Verdict, findings, summary, times};
 
 use crate::experiments::{Experiment, Published};
+use load::made::Made;
 use load::page::chart::label;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -32,6 +33,8 @@ pub struct Report {
     pub machine: Machine,
     /// Of this program.
     pub version: &'static str,
+    /// When it began, and where; `None` where it goes on with a report of before this was told.
+    pub made: Option<Made>,
     /// What tells this build of it from others; none where it cannot be read.
     pub build: Option<u64>,
     /// True when it was meant to be quick: figures say little then.
@@ -89,6 +92,11 @@ impl Report {
     /// Those that went wrong.
     pub fn failed(&self) -> impl Iterator<Item = &Outcome> {
         self.experiments.iter().filter(|outcome| matches!(outcome.end, End::Failed(_)))
+    }
+
+    /// When it began, behind what it is of; nothing where that is not known.
+    fn begun(&self) -> String {
+        self.made.as_ref().map_or_else(String::new, |made| format!(", begun {}", made.date()))
     }
 
     /// What has to be known before anything is read.
@@ -173,7 +181,7 @@ fn ratio(verdict: Verdict) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.machine)?;
+        writeln!(f, "{}\nPortiere {}{}", self.machine, self.version, self.begun())?;
         self.warnings().try_for_each(|warning| writeln!(f, "{}", wrapped("", warning)))?;
         writeln!(f, "{}", wrapped("", LEGEND))?;
         self.experiments.iter().try_for_each(|outcome| write!(f, "\n{outcome}"))

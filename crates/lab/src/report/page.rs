@@ -20,7 +20,8 @@ const MORE: &str = "ul.findings { padding-left: 0; list-style: none; } ul.findin
 pub fn page(report: &Report) -> String {
     let title = if report.experiments.len() == 1 { report.experiments[0].experiment.title } else { "Experiments" };
     let mut out = format!("<style>\n{MORE}{}</style>\n", bars::STYLE);
-    let _ = writeln!(out, "<p>Portiere {} on {}.</p>", escaped(report.version), escaped(&report.machine.to_string()));
+    let (version, machine) = (escaped(report.version), escaped(&report.machine.to_string()));
+    let _ = writeln!(out, "<p>Portiere {version} on {machine}{}.</p>", report.begun());
     for warning in report.warnings() {
         let _ = writeln!(out, "<p class=\"note\">{warning}</p>");
     }

@@ -10,6 +10,8 @@ pub struct Saved {
     machine: Machine,
     version: String,
     #[serde(default)]
+    made: Option<load::made::Made>,
+    #[serde(default)]
     build: Option<u64>,
     quick: bool,
     seconds: f64,
@@ -44,9 +46,9 @@ impl Saved {
         }
     }
 
-    /// The machine as it was, and how long it has taken so far, in seconds.
-    pub fn beginning(&self) -> (Machine, f64) {
-        (self.machine.clone(), self.seconds)
+    /// The machine as it was, when it was begun, and how long it has taken so far, in seconds.
+    pub fn beginning(&self) -> (Machine, Option<load::made::Made>, f64) {
+        (self.machine.clone(), self.made.clone(), self.seconds)
     }
 
     /// What this experiment came to, where it was done, and is what it was then. Its conclusion is drawn anew.
@@ -78,7 +80,9 @@ mod tests {
             Outcome::of(ALL[0], sheet.clone(), End::Done, 5.0),
             Outcome::of(ALL[1], sheet, End::Failed("no".to_owned()), 6.0),
         ];
-        let report = Report { machine, version, build: Some(3), quick: false, seconds: 11.0, experiments: outcomes };
+        let made = Some(load::made::Made::here());
+        let report =
+            Report { machine, version, made, build: Some(3), quick: false, seconds: 11.0, experiments: outcomes };
         let saved: Saved = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
         assert_eq!(saved.done(ALL[0]).unwrap().to_string(), report.experiments[0].to_string());
         assert!(saved.done(ALL[1]).is_none() && saved.done(ALL[2]).is_none());
@@ -86,7 +90,7 @@ mod tests {
         for changed in [Experiment { method: "another", ..ALL[0] }, Experiment { hypothesis: "another", ..ALL[0] }] {
             assert!(saved.done(changed).is_none());
         }
-        assert_eq!(saved.beginning(), (report.machine.clone(), 11.0));
+        assert_eq!(saved.beginning(), (report.machine.clone(), report.made.clone(), 11.0));
         assert_eq!(saved.obstacle(&report), None);
         assert!(saved.obstacle(&Report { quick: true, ..report.clone() }).is_some());
         assert!(saved.obstacle(&Report { version: "1.2.4", ..report.clone() }).is_some());
@@ -103,6 +107,7 @@ mod tests {
         let on = |disk: Option<u64>| Report {
             machine: Machine { fsync_ms: None, disk, ..Machine::default() },
             version: "1.2.3",
+            made: None,
             build: None,
             quick: false,
             seconds: 1.0,
@@ -110,12 +115,13 @@ mod tests {
         };
         let text = serde_json::to_string(&on(Some(7))).unwrap();
         assert!(text.contains(r#""fsync_ms":null"#), "{text}");
-        assert_eq!(read(&text).beginning(), (on(Some(7)).machine, 1.0));
+        assert_eq!(read(&text).beginning(), (on(Some(7)).machine, None, 1.0));
         assert!(on(None).machine.to_string().ends_with("a synced write of 4 KiB could not be measured"));
         let obstacle = |disk| read(&text).obstacle(&on(disk));
         assert_eq!(obstacle(Some(8)), Some("is of another disk (--within)"));
         assert_eq!((obstacle(Some(7)), obstacle(None)), (None, None));
-        let before = text.replace(r#","disk":7"#, "");
+        // What neither was told in.
+        let before = text.replace(r#","disk":7"#, "").replace(r#","made":null"#, "");
         assert_eq!(read(&before).obstacle(&on(Some(8))), None);
     }
 }

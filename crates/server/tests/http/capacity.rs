@@ -141,6 +141,28 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
     let again = run(&data, &["capacity", "--from", &json], "");
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.out.starts_with("This machine carries "), "{}", again.out);
+    // Red without `made`: a file says how fast a machine was, and neither when nor with what.
+    let ours = told["made"]["version"].as_str().unwrap();
+    let line = format!("\nMeasured by Portiere {ours} on ");
+    assert!(again.out.contains(&line) && page.contains("<p>Measured by Portiere ") && told["made"]["at"].is_u64());
+    let with = |made: Value| {
+        let before = file("before.json");
+        let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        saved["made"] = made;
+        std::fs::write(&before, saved.to_string()).unwrap();
+        let words =
+            run(&data, &["capacity", "--from", &before], "").out.split_whitespace().collect::<Vec<_>>().join(" ");
+        std::fs::remove_file(&before).unwrap();
+        words
+    };
+    let other = with(serde_json::json!({ "version": "0.0.1", "at": 784_111_777, "machine": "another machine" }));
+    assert!(other.contains("Measured by Portiere 0.0.1 on another machine, Sun, 06 Nov 1994 08:49:37 GMT."), "{other}");
+    assert!(
+        other.contains(&format!("those of Portiere 0.0.1, and the prediction is that of {ours}, which may")),
+        "{other}"
+    );
+    assert!(with(Value::Null).contains("by which version this was measured is not known"));
+    assert!(!again.out.contains("those of Portiere"), "{}", again.out);
     for part in ["What would help", "[hash.argon2]", "People a month", "batches a second", "One sample says nothing"] {
         assert!(again.out.contains(part), "{part}: {}", again.out);
     }
@@ -189,9 +211,12 @@ fn who_interrupts_the_proof_is_told_what_was_measured() {
     let mut command = Command::new(BINARY);
     command.args(["capacity", "--quick", "--verify", "--data"]).arg(file("data"));
     command.arg("--save").arg(&saved).arg("--prediction").arg(&prediction);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // It is written before anything is run.
-    until("it is proven", || std::fs::read_to_string(&prediction).is_ok_and(|text| text.ends_with("]\n")));
+    while !std::fs::read_to_string(&prediction).is_ok_and(|text| text.ends_with("]\n")) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it began to prove");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

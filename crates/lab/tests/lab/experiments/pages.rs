@@ -2,6 +2,7 @@
 
 use super::{experiment, group};
 use lab::report::{End, Expect, Group, Machine, Outcome, Report, Sheet, markdown, page};
+use load::made::Made;
 
 fn report(end: End, group: Group) -> Report {
     let sheet = Sheet { groups: vec![group], notes: vec!["Note <s> | *it*.".to_owned()] };
@@ -16,6 +17,7 @@ fn report(end: End, group: Group) -> Report {
     Report {
         machine,
         version: "1.2.3",
+        made: None,
         build: None,
         quick: true,
         seconds: 12.0,
@@ -100,4 +102,16 @@ fn the_text_keeps_columns_and_lines_in_their_width() {
     assert_eq!(rows[0].find("/s"), rows[1].find("/s"), "{text}");
     assert!(text.contains("  + 1 core & <more>: b | _c_, beside a <em>: hashes a second 2.01 times as high"), "{text}");
     assert!(text.contains("  = The hypothesis holds on this machine, in the one comparison."), "{text}");
+}
+
+/// Red without `begun`: a file that is found later says how fast it was, and not when.
+#[test]
+fn a_report_says_when_it_was_begun() {
+    let made = Made { version: "1.2.3".to_owned(), at: 784_111_777, machine: "a machine".to_owned() };
+    let report = Report { made: Some(made), ..made_up() };
+    let begun = ", begun Sun, 06 Nov 1994 08:49:37 GMT";
+    let (text, page, markdown) = (report.to_string(), page(&report), markdown(&report, "x").0);
+    assert!(text.contains(&format!("\nPortiere 1.2.3{begun}\n")), "{text}");
+    assert!(page.contains(&format!("{begun}.</p>")) && markdown.contains(&format!("{begun}.\n")), "{markdown}");
+    assert!(!made_up().to_string().contains("begun") && made_up().to_string().contains("\nPortiere 1.2.3\n"));
 }
