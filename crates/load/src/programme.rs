@@ -1,11 +1,13 @@
 //! What takes more than one plan: repeats, streams side by side, a sweep over rates, a search.
 
+mod overload;
+
 use crate::Refusal;
 use crate::plan::{Pace, Plan, Shape, Workload};
 use crate::report::Report;
 use crate::search::{Terms, limit};
 use crate::series::{Found, Series, Trial};
-use crate::visitor::Step;
+use overload::overload;
 use std::time::Duration;
 
 /// The rates of W3 for each read of the account: 5 sign-ups and 3 sign-ins go with 600 reads.
@@ -14,13 +16,8 @@ const SIGN_UPS: f64 = 5.0 / READS;
 const SIGN_INS: f64 = 3.0 / READS;
 /// The connections of each stream of W3.
 const CONNECTIONS: usize = 4;
-/// What W4 offers, beside what the server manages.
-const OFFERS: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
-/// The share of what each light request of W4 manages alone that goes on beside the sign-ins.
-const LIGHT_SHARE: f64 = 0.2;
 /// The most that are under way at once in W4 and in a search, unless told otherwise.
 const MOST: f64 = 4000.0;
-
 /// The same where each has to sign in first.
 const MOST_SIGNED_IN: f64 = 200.0;
 /// How long a server is given to answer again after what it was offered last; twice the longest that a request may take, where
@@ -41,7 +38,10 @@ pub enum Programme {
         sign_ups: bool,
     },
     /// W4.
-    Overload,
+    Overload {
+        /// With so many users for its capacity as bring more, and not just those of the plan.
+        grows: bool,
+    },
     /// W6.
     Growth,
 }
@@ -52,7 +52,7 @@ impl Programme {
         match self {
             Programme::Plain => None,
             Programme::Constant { .. } => Some("w3"),
-            Programme::Overload => Some("w4"),
+            Programme::Overload { .. } => Some("w4"),
             Programme::Growth => Some("w6"),
         }
     }
@@ -71,7 +71,7 @@ impl Programme {
         let plans: Vec<Vec<Plan>> = match self {
             Programme::Plain => vec![vec![plan.clone()]],
             Programme::Constant { sign_ups } => vec![constant(plan, sign_ups)],
-            Programme::Overload => return overload(plan, run),
+            Programme::Overload { grows } => return overload(plan, grows, run),
             Programme::Growth => vec![vec![plan.clone()], vec![a_day(plan)]],
         };
         let mut runs: Vec<Report> = Vec::new();
@@ -133,26 +133,6 @@ fn a_day(plan: &Plan) -> Plan {
     Plan { workload: Workload::Day, pace, shape: Shape::Day, ..plan.clone() }
 }
 
-fn overload(plan: &Plan, run: Runner<'_>) -> Result<Series, Refusal> {
-    let closed = Pace::Closed { visitors: plan.pace.visitors(), pause: Duration::ZERO };
-    let alone = whole(plan, run(&[Plan { pace: closed, shape: Shape::Steady, ..plan.clone() }])?)?;
-    let capacity = alone.iterations_per_second;
-    let light = light(&alone);
-    let mut trials = Vec::new();
-    let cut_short = match capacity > 0.0 {
-        true => flood(plan, (capacity, light), run, &mut trials).err().map(|refusal| refusal.to_string()),
-        false => Some("not one sign-in came out well, so there is no capacity to go beyond".to_owned()),
-    };
-    Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
-}
-
-/// The light requests of W4: what W1 has shown to be possible, so that none turns out not to be when its capacity is known.
-fn light(alone: &Report) -> [Workload; 3] {
-    let asks_the_user_endpoint = alone.steps.iter().any(|step| step.step == Step::Userinfo);
-    let about_a_token = if asks_the_user_endpoint { Workload::Userinfo } else { Workload::Introspect };
-    [about_a_token, Workload::Refresh, Workload::Jwks]
-}
-
 /// The plan of what has been tried already: the server is only to answer again.
 fn once_more(plan: &Plan) -> Plan {
     Plan { recovery: Some(RECOVERY.max(plan.timeout * 2)), ..plan.clone() }
@@ -161,31 +141,6 @@ fn once_more(plan: &Plan) -> Plan {
 /// A report that was not cut short: a trial that was would say the wrong thing about its rate.
 fn whole(plan: &Plan, report: Report) -> Result<Report, Refusal> {
     plan.interrupt.check().map(|()| report)
-}
-
-/// Offers shares and multiples of `capacity`, with light requests beside them.
-fn flood(
-    plan: &Plan,
-    (capacity, workloads): (f64, [Workload; 3]),
-    run: Runner<'_>,
-    trials: &mut Vec<Trial>,
-) -> Result<(), Refusal> {
-    let mut light = Vec::new();
-    for workload in workloads {
-        let pace = Pace::Closed { visitors: 4, pause: Duration::ZERO };
-        let duration = plan.duration.min(Duration::from_secs(5));
-        let alone = whole(plan, run(&[Plan { workload, pace, duration, shape: Shape::Steady, ..plan.clone() }])?)?;
-        let pace = Pace::Open { rate: (alone.iterations_per_second * LIGHT_SHARE).max(1.0), visitors: 50 };
-        light.push(Plan { workload, pace, shape: Shape::Steady, ..once_more(plan) });
-    }
-    for share in OFFERS {
-        let rate = capacity * share;
-        let visitors = (rate * plan.timeout.as_secs_f64()).clamp(100.0, MOST) as usize;
-        let flood = Plan { pace: Pace::Open { rate, visitors }, shape: Shape::Steady, ..once_more(plan) };
-        let report = whole(plan, run(&[&[flood], light.as_slice()].concat())?)?;
-        trials.push(Trial { offered: rate, holds: None, judged: None, report });
-    }
-    Ok(())
 }
 
 /// The highest rate at which the server keeps `terms`; [`Series::found_none`] says that no rate does.

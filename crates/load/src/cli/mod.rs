@@ -157,7 +157,7 @@ fn measure(
 fn programme(options: &Options) -> Result<Programme, Refusal> {
     Ok(match options.choice()? {
         Choice::W3 => Programme::Constant { sign_ups: !options.no_sign_ups },
-        Choice::W4 => Programme::Overload,
+        Choice::W4 => Programme::Overload { grows: options.vus.is_none() },
         Choice::W6 => Programme::Growth,
         _ => Programme::Plain,
     })

@@ -4,6 +4,7 @@ use super::*;
 use crate::interrupt::Interrupt;
 use crate::plan::tests::plan;
 use crate::report::{Failure, Lateness};
+use crate::visitor::Step;
 use crate::wire::Fault;
 use std::time::Instant;
 
@@ -39,7 +40,7 @@ fn a_search_ends_between_what_held_and_what_did_not() {
     assert!(why.starts_with("no rate near 60.0/s keeps p99") && none.to_string().contains(why), "{why}");
     assert!(none.found.is_none() && none.runs.len() == 1 && none.trials.len() > 2);
     let fails = |plans: &[Plan]| Ok(Report { iterations_per_second: 0.0, ..server(plans) });
-    let none = Programme::Overload.carry_out(&plan(), 1, &mut { fails }).unwrap();
+    let none = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut { fails }).unwrap();
     assert!(none.runs.len() == 1 && none.cut_short.is_some_and(|why| why.starts_with("not one sign-in")));
 }
 
@@ -134,10 +135,49 @@ fn the_streams_of_w3_keep_their_proportions() {
 
 #[test]
 fn overload_offers_up_to_ten_times_what_was_managed() {
-    let series = Programme::Overload.carry_out(&plan(), 1, &mut |plans| Ok(server(plans))).unwrap();
+    let series = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut |plans| Ok(server(plans))).unwrap();
     let offered: Vec<_> = series.trials.iter().map(|trial| trial.offered).collect();
     assert_eq!(offered, [60.0, 120.0, 240.0, 600.0, 1200.0]);
     assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
+}
+
+/// Red where the users are those of the plan whatever more would bring: the capacity was what forty users reach.
+#[test]
+fn users_are_doubled_until_that_brings_next_to_nothing() {
+    let offered = |grows, first, most: f64| {
+        let mut closed = Vec::new();
+        let mut carries = |plans: &[Plan]| match plans[0].pace {
+            Pace::Closed { visitors, .. } => {
+                closed.push((plans[0].workload, visitors, plans[0].duration.as_secs()));
+                Ok(report(plans[0].workload.name(), 100, (visitors as f64).min(most)))
+            }
+            Pace::Open { .. } => Ok(server(plans)),
+        };
+        let pace = Pace::Closed { visitors: first, pause: Duration::ZERO };
+        let plan = Plan { pace, workload: Workload::Flow, duration: Duration::from_secs(20), ..plan() };
+        let series = Programme::Overload { grows }.carry_out(&plan, 1, &mut carries).unwrap();
+        (series, closed)
+    };
+    let (series, closed) = offered(true, 40, 100.0);
+    let of = |workload| closed.iter().filter(|one| one.0 == workload).map(|one| (one.1, one.2)).collect::<Vec<_>>();
+    assert_eq!(of(Workload::Flow), [(40, 4), (80, 4), (160, 4), (320, 4), (160, 20)]);
+    assert_eq!(of(Workload::Jwks), [(4, 2), (8, 2), (16, 2), (32, 2)]);
+    assert_eq!((series.trials[1].offered, series.runs[0].iterations_per_second), (100.0, 100.0));
+    let notes = &series.runs[0].notes;
+    assert_eq!(notes[0], "W1 alone: 100.0/s in a short run with 160 users; twice as many bring less than 5 % more");
+    assert_eq!(
+        notes[3],
+        "jwks alone: 32.0/s in a short run with 32 users; twice as many were not tried, and may bring more"
+    );
+    assert!(series.to_string().contains(&notes[3]) && notes.len() == 4);
+    // Whoever says how many means it.
+    let (series, closed) = offered(false, 10, 100.0);
+    assert_eq!((closed[0], closed[1].0), ((Workload::Flow, 10, 20), Workload::Introspect));
+    assert_eq!(series.trials[1].offered, 10.0);
+    assert_eq!(
+        offered(true, 40, 41.0).1[..3],
+        [(Workload::Flow, 40, 4), (Workload::Flow, 80, 4), (Workload::Flow, 40, 20)]
+    );
 }
 
 /// Red where W4 has introspection beside its flood whatever W1 asked in its place.
@@ -154,7 +194,7 @@ fn what_w1_did_without_w4_does_without() {
         };
         Ok(Report { steps: vec![step], ..server(plans) })
     };
-    let series = Programme::Overload.carry_out(&plan(), 1, &mut asks).unwrap();
+    let series = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut asks).unwrap();
     let beside: Vec<_> = series.trials[0].report.beside.iter().map(|one| one.workload.as_str()).collect();
     assert_eq!(beside, ["userinfo", "refresh", "jwks"]);
 }
@@ -173,8 +213,8 @@ fn what_was_measured_before_something_went_wrong_is_kept() {
     let twice = Programme::Plain.carry_out(&plan(), 5, &mut dies_at(3)).unwrap();
     assert_eq!((twice.runs.len(), &twice.cut_short, twice.spread.is_some()), (2, &gone, true));
     assert!(twice.to_string().contains("Ended before its time: gone\n"));
-    // Alone, three times the light ones, and the first two floods.
-    let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(7)).unwrap();
+    // Alone, three times the light ones, each with twice the users too, and the first two floods.
+    let sweep = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut dies_at(10)).unwrap();
     assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 2, &gone));
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
     // A closed loop, 60 (holds), 120 (does not), and then nothing.
@@ -186,11 +226,11 @@ fn what_was_measured_before_something_went_wrong_is_kept() {
     let open = Plan { pace: Pace::Open { rate: 300.0, visitors: 9 }, ..plan() };
     let low = search(&open, None, &terms, &mut dies_at(2)).unwrap();
     assert_eq!((low.found.is_none(), low.trials.len(), &low.cut_short), (true, 1, &gone));
-    let sweep = Programme::Overload.carry_out(&plan(), 1, &mut dies_at(5)).unwrap();
+    let sweep = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut dies_at(5)).unwrap();
     assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 0, &gone));
     assert!(search(&plan(), None, &terms, &mut dies_at(1)).is_err());
     assert!(Programme::Plain.carry_out(&plan(), 5, &mut dies_at(1)).is_err());
-    assert!(Programme::Overload.carry_out(&plan(), 1, &mut dies_at(1)).is_err());
+    assert!(Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut dies_at(1)).is_err());
 }
 
 /// Red where every trial rehearses as the first: a server that still digests the one before would end a search.
@@ -204,16 +244,17 @@ fn only_what_was_not_tried_before_is_rehearsed_as_if_nothing_were_known() {
     let slow = Plan { timeout: Duration::from_secs(50), ..plan() };
     Programme::Plain.carry_out(&slow, 3, &mut told).unwrap();
     Programme::Growth.carry_out(&plan(), 2, &mut told).unwrap();
-    Programme::Overload.carry_out(&plan(), 1, &mut told).unwrap();
+    Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut told).unwrap();
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 1.0 };
     search(&plan(), None, &terms, &mut told).unwrap();
     let (twice, minute) = (Some(Duration::from_secs(100)), Some(Duration::from_secs(60)));
     assert_eq!(known[..3], [[None], [twice], [twice]]);
     assert_eq!(known[3..7], [[None], [minute], [None], [minute]]);
-    assert_eq!(known[7..11], vec![vec![None]; 4]);
-    assert_eq!(known[11..16], vec![vec![minute; 4]; 5]);
-    assert_eq!(known[16], [None]);
-    assert!(known.len() > 17 && known[17..].iter().all(|trial| *trial == [minute]));
+    assert_eq!(known[7], [None]);
+    assert_eq!(known[8..14], [[None], [minute]].repeat(3));
+    assert_eq!(known[14..19], vec![vec![minute; 4]; 5]);
+    assert_eq!(known[19], [None]);
+    assert!(known.len() > 20 && known[20..].iter().all(|trial| *trial == [minute]));
     known.clear();
     let mut told = |plans: &[Plan]| {
         known.push(plans.iter().map(|plan| plan.recovery).collect::<Vec<_>>());
@@ -265,7 +306,7 @@ fn a_result_says_which_programme_it_is_of() {
     };
     let (title, first) = said(Programme::Constant { sign_ups: true });
     assert_eq!((title.as_str(), first.as_str()), ("w3", "w3: profile, sign_in, sign_up"));
-    let (title, first) = said(Programme::Overload);
+    let (title, first) = said(Programme::Overload { grows: true });
     assert_eq!((title.as_str(), first.as_str()), ("w4", "w4: jwks, introspect, refresh"));
     let (title, first) = said(Programme::Plain);
     assert!(title == "jwks" && first.starts_with("jwks at "), "{first}");

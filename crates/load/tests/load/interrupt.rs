@@ -109,5 +109,5 @@ fn a_series_ends_with_what_is_whole() {
         (1, Some("interrupted")),
         "half a run is better than none"
     );
-    assert!(Programme::Overload.carry_out(&plan, 1, &mut runner).is_err());
+    assert!(Programme::Overload { grows: true }.carry_out(&plan, 1, &mut runner).is_err());
 }

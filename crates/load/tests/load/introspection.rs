@@ -4,6 +4,9 @@ use crate::commands::{Place, SHORT, done, said};
 use crate::of_five;
 use crate::provider::{Manner, Provider};
 
+/// For what is made of a dozen runs and more.
+const BRIEF: &str = "--warmup 20ms --duration 150ms --vus 4";
+
 /// Red without `introspector`: such a provider could be measured with userinfo in its place only, and by W4 not at all.
 #[test]
 fn another_client_may_ask_about_tokens() {
@@ -37,7 +40,7 @@ fn an_overload_asks_userinfo_where_nobody_introspects_and_fails_before_it_begins
     let place = Place::new("mute");
     let of = |manner: Manner, more: &str| {
         let provider = Provider::start(manner);
-        let told = said(&format!("w4 {SHORT} --target {} {} {more}", provider.url, place.client()));
+        let told = said(&format!("w4 {BRIEF} --target {} {} {more}", provider.url, place.client()));
         (told, provider.seen("/login"))
     };
     for (manner, more) in [(Manner::Mute, ""), (Manner::Apis, "--no-introspection")] {
