@@ -25,12 +25,19 @@ pub struct Axis {
     pub scale: Scale,
     /// Values with their labels; empty: chosen by the values.
     pub ticks: Vec<(f64, String)>,
+    /// How a point says its value, where that is not a number of what the axis shows.
+    pub told: Option<fn(f64) -> String>,
 }
 
 impl Axis {
     /// An axis whose labels are chosen.
     pub fn new(title: &'static str, scale: Scale) -> Axis {
-        Axis { title, scale, ticks: vec![] }
+        Axis { title, scale, ticks: vec![], told: None }
+    }
+
+    /// A value in words: `144 ms`.
+    fn tell(&self, value: f64) -> String {
+        self.told.map_or_else(|| format!("{} {}", label(value), self.title), |told| told(value))
     }
 }
 
@@ -167,7 +174,7 @@ impl Chart {
         let turned = format!(r#"transform="rotate(-90 12 {height})" x="12" y="{height}""#);
         let _ = write!(out, r#"<text {turned} text-anchor="middle">{}</text>"#, escaped(self.y.title));
         for (number, line) in self.lines.iter().enumerate() {
-            draw(&mut out, number % 5, line, (&at_x, &at_y));
+            draw(&mut out, number % 5, line, ((&self.x, &at_x), (&self.y, &at_y)));
         }
         out.push_str("</svg></div>");
         out + &self.legend()
@@ -182,9 +189,10 @@ impl Chart {
     }
 }
 
-type Place<'a> = &'a dyn Fn(f64) -> f64;
+/// An axis, and where a value lies along it.
+type Place<'a> = (&'a Axis, &'a dyn Fn(f64) -> f64);
 
-fn draw(out: &mut String, colour: usize, line: &Line, (at_x, at_y): (Place<'_>, Place<'_>)) {
+fn draw(out: &mut String, colour: usize, line: &Line, ((x_axis, at_x), (y_axis, at_y)): (Place<'_>, Place<'_>)) {
     let is_sound = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
     let sound = line.points.iter().filter(is_sound);
     let placed: Vec<_> = sound.map(|(x, y)| (at_x(*x), at_y(*y), *x, *y)).collect();
@@ -199,7 +207,7 @@ fn draw(out: &mut String, colour: usize, line: &Line, (at_x, at_y): (Place<'_>, 
     let _ = write!(out, r#"<path class="line c{colour}" d="{path}"/>"#);
     let name = escaped(&line.name);
     for (x, y, of_x, of_y) in placed {
-        let (of_x, of_y) = (label(of_x), label(of_y));
+        let (of_x, of_y) = (escaped(&x_axis.tell(of_x)), escaped(&y_axis.tell(of_y)));
         let dot = format!(r#"<circle class="c{colour}" cx="{x:.1}" cy="{y:.1}" r="2.5">"#);
         let _ = write!(out, "{dot}<title>{name}: {of_y} at {of_x}</title></circle>");
     }
@@ -219,7 +227,7 @@ mod tests {
     fn nothing_of_the_text_is_markup() {
         assert_eq!(escaped(r#"<a href="x">'&'"#), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         let svg = chart(vec![(0.0, 1.0), (1.0, 2.0)], Scale::Linear).svg();
-        assert!(svg.contains("a&lt;b&gt;: 2 at 1") && svg.contains("ms &amp; more") && !svg.contains("a<b>"), "{svg}");
+        assert!(svg.contains("a&lt;b&gt;: 2 ms &amp; more at 1 s<") && svg.contains("ms &amp; more") && !svg.contains("a<b>"), "{svg}");
         assert!(svg.contains(r#"aria-label="&quot;x&quot;""#));
     }
 

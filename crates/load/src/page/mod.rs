@@ -205,10 +205,19 @@ fn percentiles(timeline: &[Slice]) -> Chart {
     let ticks = SHARES.iter().map(|(share, text)| (rarity(*share), (*text).to_owned())).collect();
     Chart {
         title: "Latency by percentile".to_owned(),
-        x: Axis { title: "share of iterations", scale: Scale::Log, ticks },
+        x: Axis { title: "share of iterations", scale: Scale::Log, ticks, told: Some(share) },
         y: Axis::new("ms", Scale::Log),
         lines: vec![Line { name: "latency".to_owned(), points }],
     }
+}
+
+/// The share that stays at or below, where one in `rarity` does not, to the digit that its axis can tell.
+fn share(rarity: f64) -> String {
+    let digits = rarity.log10().floor().max(0.0) as usize;
+    let digits = if digits == 0 { 0 } else { digits - 1 };
+    let text = format!("{:.digits$}", 100.0 - 100.0 / rarity);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
 }
 
 /// True when the load was not the same all the time.
@@ -300,6 +309,19 @@ mod tests {
         let text = series.to_string();
         let ends: Vec<_> = text.lines().skip(1).map(|line| line.chars().count()).collect();
         assert_eq!(ends[0], ends[1], "{text}");
+    }
+
+    /// Red where a point says where it lies on the axis: `latency: 144 at 100` is no sentence about 99 %.
+    #[test]
+    fn a_point_says_its_value_and_its_share_with_units() {
+        let rarity = |share: f64| 1.0 / (1.0 - share);
+        assert_eq!([0.5, 0.9, 0.99, 0.999, 0.9999].map(|of| share(rarity(of))), SHARES.map(|(_, text)| text));
+        let near = [1.7, 2.7, 0.5].map(|at| share(rarity(1.0 - 0.5 * 0.1f64.powf(at))));
+        assert_eq!(near, ["99 %", "99.9 %", "84 %"]);
+        let page = page(&Series::of(vec![report("jwks", 1000, 100.0)]));
+        for said in [" ms at 99 %</title>", " ms at 50 %</title>", " seconds</title>", "iterations/s at "] {
+            assert!(page.contains(said), "{said}: {page}");
+        }
     }
 
     #[test]
