@@ -30,9 +30,22 @@ const DRAWS: usize = if cfg!(test) { 400 } else { 2000 };
 /// What lies outside of the interval, on each side.
 const TAIL: f64 = 0.025;
 
+/// What one side is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// The file that it was read from, where it was.
+    pub file: Option<String>,
+    /// What was measured: the URL.
+    pub target: Option<String>,
+}
+
 /// B beside A.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
+    /// What A is.
+    pub a: Side,
+    /// What B is.
+    pub b: Side,
     /// What the workloads are together, where both are of one programme: `w3` or `w6`.
     pub programme: Option<String>,
     /// Where the intervals come from, and what they are worth.
@@ -124,7 +137,7 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
     if let Some((found_a, found_b)) = found {
         let apart = of_a.iter().zip(&of_b).flat_map(|((_, a), (_, b))| differences(a, b));
         let notes = of_terms(found_a, found_b).into_iter().chain(apart).chain(doubts(a, b)).collect();
-        return Ok(Comparison { notes, ..limits(found_a, found_b) });
+        return Ok(Comparison { a: Side::of(a), b: Side::of(b), notes, ..limits(found_a, found_b) });
     }
     let pairs = || of_a.iter().zip(&of_b);
     let by_runs = pairs().all(|((_, a), (_, b))| a.len().min(b.len()) >= RUNS);
@@ -136,7 +149,13 @@ pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
         }
     };
     let programme = a.programme.clone().filter(|_| a.programme == b.programme);
-    Ok(Comparison { programme, method, parts, notes: doubts(a, b) })
+    Ok(Comparison { a: Side::of(a), b: Side::of(b), programme, method, parts, notes: doubts(a, b) })
+}
+
+impl Side {
+    fn of(series: &Series) -> Side {
+        Side { file: None, target: series.target().map(str::to_owned) }
+    }
 }
 
 /// The reports of each workload, those beside others too.
@@ -165,7 +184,8 @@ fn limits(a: &Found, b: &Found) -> Comparison {
         notes: vec![],
         figures: vec![limit],
     };
-    Comparison { programme: None, method, parts: vec![part], notes: vec![] }
+    let (a, b) = (Side::default(), Side::default());
+    Comparison { a, b, programme: None, method, parts: vec![part], notes: vec![] }
 }
 
 const NAMES: [&str; 6] = ["iterations/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "came out well %"];
@@ -331,8 +351,19 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
     sorted.get(at).copied().unwrap_or(1.0)
 }
 
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let target = self.target.as_deref().unwrap_or("unknown");
+        match &self.file {
+            Some(file) => write!(f, "{file} ({target})"),
+            None => f.write_str(target),
+        }
+    }
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "A: {}\nB: {}", self.a, self.b)?;
         if let Some(programme) = &self.programme {
             let names: Vec<&str> = self.parts.iter().map(|part| part.workload.as_str()).collect();
             writeln!(f, "{programme}: {}", names.join(", "))?;

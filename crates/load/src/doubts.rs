@@ -24,7 +24,13 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
         ];
         said.into_iter().flatten().collect::<Vec<_>>()
     };
-    [("A", a), ("B", b)].into_iter().flat_map(of).chain(of_origins(a, b)).collect()
+    [("A", a), ("B", b)].into_iter().flat_map(of).chain(of_targets(a, b)).chain(of_origins(a, b)).collect()
+}
+
+/// What was measured on each side, where that differs.
+fn of_targets(a: &Series, b: &Series) -> Option<String> {
+    let (a, b) = (a.target()?, b.target()?);
+    (a != b).then(|| format!("A is of {a}, B of {b}: these may be different servers."))
 }
 
 /// By what the places differ where two results were made.
@@ -133,6 +139,13 @@ mod tests {
         ] {
             assert!(text.contains(said) && !text.contains(&said.replace('B', "A")), "{text}");
         }
+        let mut other = good.clone();
+        other.runs.iter_mut().for_each(|run| run.target = "http://localhost:2".to_owned());
+        let comparison = compare(&good, &other).unwrap();
+        let notes = ["A is of http://localhost:1, B of http://localhost:2: these may be different servers."];
+        assert_eq!(comparison.notes, notes);
+        // Red without `Side`: of two files nobody knows any more which was first.
+        assert!(comparison.to_string().starts_with("A: http://localhost:1\nB: http://localhost:2\n"), "{comparison}");
         let from = |machine: &str| {
             let made = Made { version: "1".to_owned(), at: 0, machine: machine.to_owned() };
             Series { made: Some(made), ..good.clone() }

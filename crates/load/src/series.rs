@@ -145,6 +145,12 @@ impl Series {
         self.programme.as_deref().or(first.map(|run| run.workload.as_str())).unwrap_or("load")
     }
 
+    /// What was measured: the URL of the first run.
+    pub fn target(&self) -> Option<&str> {
+        let first = self.runs.first().or(self.trials.first().map(|trial| &trial.report));
+        first.map(|run| run.target.as_str())
+    }
+
     /// What a programme is made of: `w6: w1, w5`.
     fn makeup(&self) -> Option<String> {
         let reports = self.runs.iter().chain(self.trials.iter().map(|trial| &trial.report));

@@ -127,7 +127,10 @@ pub fn main(command: &Command, interrupt: &Interrupt, out: &mut dyn Write) -> Re
             deliver(options, &series, out)
         }
         Some(Action::Compare(Compare { a, b, json })) => {
-            let comparison = compare(&series(a)?, &series(b)?)?;
+            let mut comparison = compare(&series(a)?, &series(b)?)?;
+            for (side, file) in [(&mut comparison.a, a), (&mut comparison.b, b)] {
+                side.file = Some(file.display().to_string());
+            }
             write_out(out, &if *json { to_json(&comparison)? } else { comparison.to_string() })
         }
     }

@@ -38,7 +38,9 @@ pub fn of(series: &Series) -> String {
         let ([rate, mean, p99], verdict) = (spread.told(), spread.verdict());
         let _ = writeln!(out, "<p>The runs vary by {rate} in rate, {mean} in mean and {p99} in p99: {verdict}.</p>");
     }
-    frame(&format!("{}: load", series.title()), &out)
+    // Of several pages that are open at once each says whose it is.
+    let of = series.target().map(|target| format!(" of {target}")).unwrap_or_default();
+    frame(&format!("{}: load{of}", series.title()), &out)
 }
 
 /// A page that needs nothing else, for light and dark, around what `body` says in HTML.
@@ -273,7 +275,7 @@ mod tests {
     fn a_page_stands_alone_and_shows_light_and_dark() {
         let page = page(&Series::of(vec![report("jwks", 100, 100.0)]));
         assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() == 3, "{page}");
-        assert!(page.contains("100 iterations/s") && page.contains("<title>jwks: load</title>"), "{page}");
+        assert!(page.contains("100 iterations/s") && page.contains("<title>jwks: load of http://localhost:1</title>"), "{page}");
     }
 
     /// Red where `latencies` leaves empty slices out.
@@ -374,7 +376,7 @@ mod tests {
         assert!(page.contains("<p>The generator waited for a core 80.5 % of the time.</p>"), "{page}");
         assert!(page.contains("<p class=\"note\">The generator was the bottleneck: it waited"), "{page}");
         // Red without `title`.
-        assert!(page.contains("<title>w3: load</title>") && page.contains("Run 1: w2"), "{page}");
+        assert!(page.contains("<title>w3: load of http://localhost:1</title>") && page.contains("Run 1: w2"), "{page}");
     }
 
     #[test]

@@ -129,8 +129,12 @@ fn what_is_compared_with_itself_shows_no_difference() {
     assert!(alike >= 1 && few >= 1 && alike + few == 6, "{table}");
     assert!(table.contains("Too few came out well in A for a verdict on "), "{table}");
     assert!(table.contains("Method: bootstrap over slices of time"), "{table}");
+    let sides = ["A", "B"].map(|side| format!("{side}: {save} ({})\n", provider.url.trim_end_matches('/')));
+    assert!(table.starts_with(&sides.concat()), "{table}");
     let json = said(&format!("compare --json {save} {save}")).unwrap();
-    assert!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["parts"][0]["figures"].is_array());
+    let json = serde_json::from_str::<serde_json::Value>(&json).unwrap();
+    assert!(json["parts"][0]["figures"].is_array() && json["a"]["target"].is_string(), "{json}");
+    assert_eq!([&json["a"]["file"], &json["b"]["file"]], [save.as_str(); 2]);
     let (none, people) = (place.file("none.json"), place.file("people"));
     std::fs::write(&none, r#"{"runs":[]}"#).unwrap();
     let refusal = said(&format!("compare {none} {none}")).unwrap_err();
