@@ -88,7 +88,7 @@ impl Visitor {
         let user = scene.user(&mut self.rng);
         let seen = self.introduce(seen, &user.login, &errand).await?;
         let filled = seen.page.sign_in().map(|form| form.sign_in(&user.login, &user.password));
-        let mut last = seen.page.name();
+        let mut last = asked(&seen.page);
         let mut landing = self.submit(&seen, filled.unwrap_or_default(), &errand).await?;
         for _ in 0..MAX_PAGES {
             let seen = match landing {
@@ -98,7 +98,7 @@ impl Visitor {
                 }
                 Landing::Page(seen) => seen,
             };
-            last = seen.page.name();
+            last = asked(&seen.page);
             landing = self.submit(&seen, consent(&seen.page, &user.login)?, &errand).await?;
         }
         Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes")))
@@ -115,6 +115,9 @@ impl Visitor {
             Landing::Page(seen) if seen.page.sign_in().is_some() => Ok(seen),
             Landing::Page(seen) => {
                 let name = seen.page.name();
+                if seen.page.introduction().is_some_and(super::form::Form::asks_code) {
+                    return Err(Step::Login.wrong(second_factor(&name, login)));
+                }
                 Err(Step::Login.wrong(format!("no form asks a password after the name ({name})")))
             }
         }
@@ -305,13 +308,43 @@ fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
         let name = page.name();
         return Err(Step::Login.wrong(match form.is_for_newcomers() {
             true => format!("a new password is asked for ({name}) of {login}"),
-            false => format!(
-                "the sign-in page came back ({name}) to {login}: wrong login or password, or the account may not sign in"
-            ),
+            false => {
+                let unfilled = form.left_empty();
+                let left = match unfilled.is_empty() {
+                    true => String::new(),
+                    false => format!("; it also requires {}, which was left empty", quoted(&unfilled)),
+                };
+                format!(
+                    "the sign-in page came back ({name}) to {login}: wrong login or password, or the account may not sign in{left}"
+                )
+            }
         }));
     }
-    let question = page.question().map(super::form::Form::approve);
-    question.ok_or_else(|| Step::Login.wrong(format!("a page without a form ({})", page.name())))
+    match page.question() {
+        Some(form) if form.asks_code() => Err(Step::Login.wrong(second_factor(&page.name(), login))),
+        Some(form) => Ok(form.approve()),
+        None => Err(Step::Login.wrong(format!("a page without a form ({})", page.name()))),
+    }
+}
+
+/// Why nobody gets on who is asked for a second factor.
+fn second_factor(name: &str, login: &str) -> String {
+    format!(
+        "a one-time code is asked for ({name}) of {login}, and there is none to give: use accounts without a second factor"
+    )
+}
+
+/// What a page is called, and what it wants typed.
+fn asked(page: &Page) -> String {
+    let name = page.name();
+    match page.question().map(super::form::Form::lines) {
+        Some(lines) if !lines.is_empty() => format!("{name}, which asks for {}", quoted(&lines)),
+        _ => name,
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -347,7 +380,38 @@ mod tests {
         for page in [&page, &format!("{page}</form><form method=post><input type=email name=news>")] {
             assert_eq!(consent(page).unwrap_err().to_string(), "login: a new password is asked for (Sign in) of ann");
         }
+        let page = "<title>Sign in</title><form method=post><input name=login required><input type=password name=b required>\
+                    <input name=tenant required><input type=checkbox name=terms required><select name=realm required>\
+                    <option value=''>Choose</select><input name=note><input type=hidden name=h required></form>";
+        let setback = consent(page).unwrap_err().to_string();
+        let left = "not sign in; it also requires \"tenant\", \"terms\", \"realm\", which was left empty";
+        assert!(setback.ends_with(left), "{setback}");
         assert!(consent("<form action=/search><input name=q></form>").is_err());
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
+    }
+
+    /// Red without `is_code`: the page was answered with nothing until there were too many of them.
+    #[test]
+    fn a_second_factor_is_called_one() {
+        let expected = "login: a one-time code is asked for (T) of ann, and there is none to give: use accounts without a second \
+                        factor";
+        for field in [
+            "<input name=a autocomplete=one-time-code>",
+            "<input name=otp>",
+            "<input type=password autocomplete=one-time-code name=p>",
+            "<input type=number id=Two-Factor_Code name=x>",
+            "<input type=tel name=code maxlength=6>",
+        ] {
+            let page = Page::of(&format!("<title>T</title><form method=post>{field}<button>Verify</button></form>"));
+            assert_eq!(consent(&page, "ann").unwrap_err().to_string(), expected, "{field}");
+        }
+        for field in ["<input type=hidden name=code value=1>", "<input name=footprint>", "<input type=checkbox name=pin>"] {
+            assert!(consent(&Page::of(&format!("<form method=post>{field}</form>")), "ann").is_ok(), "{field}");
+        }
+        let page = "<title>T</title><form method=post><input name=phone><input name=h hidden></form>";
+        assert_eq!(asked(&Page::of(page)), "T, which asks for \"phone\"");
+        // Beside a password it is no second password, which would be a new one.
+        let page = Page::of("<form method=post><input name=u><input type=password name=p><input type=password name=otp>");
+        assert_eq!(page.sign_in().map(|form| form.sign_in("ann", "pw").body).as_deref(), Some("u=ann&p=pw&otp="));
     }
 }

@@ -27,12 +27,21 @@ pub(super) struct Field {
     rank: u8,
     /// It asks a password that nobody has yet.
     is_new: bool,
+    /// Nothing is to be sent without it.
+    required: bool,
+    /// It asks a code that is good for once, as of a second factor.
+    is_code: bool,
 }
 
 impl Field {
     /// One that is sent as it stands.
     pub(super) fn of(kind: Kind, name: String, value: String) -> Field {
-        Field { kind, name, value, ticked: false, rank: 0, is_new: false }
+        Field { kind, name, value, ticked: false, rank: 0, is_new: false, required: false, is_code: false }
+    }
+
+    /// The same where it has to be filled in, if it has to.
+    pub(super) fn required(self, required: bool) -> Field {
+        Field { required, ..self }
     }
 
     /// The same where nobody sees it.
@@ -107,8 +116,7 @@ impl Form {
     /// Fills in a login form: name in the line of text that looks most like it, password in the first password, the rest as it
     /// stands.
     pub fn sign_in(&self, login: &str, password: &str) -> Filled {
-        let lines = self.fields.iter().enumerate().rev().filter(|(_, field)| field.kind == Kind::Text);
-        let name_at = lines.max_by_key(|(_, field)| field.rank).map(|(at, _)| at);
+        let name_at = self.name_at();
         let secret = self.passwords().next();
         let mut body = form_urlencoded::Serializer::new(String::new());
         for (at, field) in self.fields.iter().enumerate() {
@@ -121,6 +129,41 @@ impl Form {
             body.append_pair(&field.name, value);
         }
         Filled { is_secret: secret.is_some(), ..self.send(body, self.entering()) }
+    }
+
+    /// Where the name goes.
+    fn name_at(&self) -> Option<usize> {
+        let lines = self.fields.iter().enumerate().rev().filter(|(_, field)| field.kind == Kind::Text);
+        lines.max_by_key(|(_, field)| field.rank).map(|(at, _)| at)
+    }
+
+    /// What has to be filled in, or ticked, and is neither when somebody signs in: names of fields.
+    pub(super) fn left_empty(&self) -> Vec<&str> {
+        let name_at = self.name_at();
+        let is_chosen =
+            |name: &str| self.fields.iter().any(|one| one.kind == Kind::Radio && one.name == name && one.ticked);
+        let is_empty = |(at, field): &(usize, &Field)| match field.kind {
+            Kind::Text => Some(*at) != name_at && field.rank > 0 && field.value.is_empty(),
+            Kind::Other => field.value.is_empty(),
+            Kind::Tick => !field.ticked,
+            Kind::Radio => !is_chosen(&field.name),
+            Kind::Hidden | Kind::Password => false,
+        };
+        let fields = self.fields.iter().enumerate().filter(|(_, field)| field.required);
+        let mut names: Vec<_> = fields.filter(is_empty).map(|(_, field)| field.name.as_str()).collect();
+        names.dedup();
+        names
+    }
+
+    /// What a question asks that is to be typed: names of lines.
+    pub(super) fn lines(&self) -> Vec<&str> {
+        let is_line = |field: &&Field| field.kind == Kind::Text && field.rank > 0 && field.value.is_empty();
+        self.fields.iter().filter(is_line).map(|field| field.name.as_str()).collect()
+    }
+
+    /// True where a code of a second factor is asked for.
+    pub(super) fn asks_code(&self) -> bool {
+        self.fields.iter().any(|field| field.is_code)
     }
 
     /// True when signing in with it is a GET.
@@ -243,6 +286,8 @@ impl Form {
             }
             "button" | "reset" | "file" => return None,
             "hidden" => Kind::Hidden,
+            // Some hide it while it is typed.
+            "password" if is_code(tag, Kind::Password) => Kind::Text,
             "password" => Kind::Password,
             "checkbox" => Kind::Tick,
             "radio" => Kind::Radio,
@@ -255,8 +300,11 @@ impl Form {
         let default = if matches!(kind, Kind::Tick | Kind::Radio) { "on" } else { "" };
         let is_new = tag.value("autocomplete").is_some_and(|words| words.contains("new-password"));
         let rank = if matches!(kind, Kind::Text | Kind::Password) { rank(tag) } else { 0 };
+        let is_code = is_code(tag, kind);
+        let rank = if is_code { rank.min(1) } else { rank };
         let (name, value) = (text("name", ""), text("value", default));
-        Some(Ok(Field { kind, name, value, ticked: tag.has("checked"), rank, is_new }))
+        let (ticked, required) = (tag.has("checked"), tag.has("required"));
+        Some(Ok(Field { kind, name, value, ticked, rank, is_new, required, is_code }))
     }
 
     /// A `button`, when it is one that sends.
@@ -272,6 +320,40 @@ fn asks_password(tag: &Attributes) -> bool {
     ["autocomplete", "name", "id"].iter().filter_map(|name| tag.value(name)).any(|said| {
         ["password", "passwd", "current-password"].iter().any(|word| said.trim().eq_ignore_ascii_case(word))
     })
+}
+
+/// Whether a code of a second factor is asked for, by what the field is called. A PIN or a token that nobody sees while it is typed
+/// may as well be the password itself.
+fn is_code(tag: &Attributes, kind: Kind) -> bool {
+    const HIDDEN: [&str; 4] = ["otp", "totp", "onetimecode", "onetimepassword"];
+    const SHOWN: [&str; 13] = [
+        "code",
+        "pin",
+        "token",
+        "otpcode",
+        "totpcode",
+        "emailcode",
+        "smscode",
+        "mfacode",
+        "passcode",
+        "authcode",
+        "verificationcode",
+        "authenticatorcode",
+        "twofactorcode",
+    ];
+    let called = |words: &[&str]| {
+        ["name", "id"].iter().filter_map(|name| tag.value(name)).any(|name| {
+            let name = name.to_ascii_lowercase().replace(['-', '_', '.'], "");
+            words.contains(&name.as_str())
+        })
+    };
+    let autocomplete = tag.value("autocomplete").unwrap_or_default().trim();
+    let is_named = autocomplete.eq_ignore_ascii_case("one-time-code");
+    match kind {
+        Kind::Text | Kind::Other => is_named || called(&HIDDEN) || called(&SHOWN),
+        Kind::Password => is_named || called(&HIDDEN),
+        Kind::Hidden | Kind::Tick | Kind::Radio => false,
+    }
 }
 
 /// How much a line of text looks as if it asked who comes.

@@ -151,6 +151,7 @@ enum Part {
 /// Of a `select`: the name, and what is sent unless somebody chooses.
 struct Choice {
     owner: Option<String>,
+    required: bool,
     name: String,
     first: Option<String>,
     chosen: Option<String>,
@@ -160,7 +161,8 @@ struct Choice {
 enum Open {
     Title,
     Button(Button, Option<String>),
-    Area(String, Option<String>),
+    /// Its name, and whether it has to be filled in.
+    Area(String, bool, Option<String>),
     /// With the value where it is written, whether it is selected, and whether it can be.
     Option(Option<String>, bool, bool),
 }
@@ -221,9 +223,12 @@ impl Reader {
                     self.begin(Open::Button(button, owner));
                 }
             }
-            "textarea" if !tag.has("disabled") => self.begin(Open::Area(text("name"), owner)),
+            "textarea" if !tag.has("disabled") => {
+                self.begin(Open::Area(text("name"), tag.has("required"), owner));
+            }
             "select" if !tag.has("disabled") => {
-                self.select = Some(Choice { owner, name: text("name"), first: None, chosen: None });
+                let required = tag.has("required");
+                self.select = Some(Choice { owner, required, name: text("name"), first: None, chosen: None });
             }
             "option" => {
                 let value = tag.value("value").map(str::to_owned);
@@ -242,10 +247,10 @@ impl Reader {
             }
             "select" => {
                 self.end();
-                if let Some(Choice { owner, name, first, chosen }) = self.select.take()
+                if let Some(Choice { owner, required, name, first, chosen }) = self.select.take()
                     && let Some(value) = chosen.or(first)
                 {
-                    self.part(owner, Part::Field(Field::of(Kind::Other, name, value)));
+                    self.part(owner, Part::Field(Field::of(Kind::Other, name, value).required(required)));
                 }
             }
             "title" | "button" | "textarea" | "option" => self.end(),
@@ -267,7 +272,9 @@ impl Reader {
                 self.page.title = Some(words).filter(|words| !words.is_empty())
             }
             Some(Open::Button(button, owner)) => self.part(owner, Part::Button(button.labelled(&words))),
-            Some(Open::Area(name, owner)) => self.part(owner, Part::Field(Field::of(Kind::Other, name, words))),
+            Some(Open::Area(name, required, owner)) => {
+                self.part(owner, Part::Field(Field::of(Kind::Other, name, words).required(required)));
+            }
             Some(Open::Option(value, selected, possible)) => {
                 if let Some(select) = self.select.as_mut().filter(|_| possible) {
                     let value = value.unwrap_or(words);
