@@ -37,6 +37,24 @@ pub struct Desk {
     slot: Cell<u64>,
 }
 
+/// A visitor of a closed loop, and since when an iteration of it has been under way: it is dropped in the middle of one when the window
+/// ends.
+struct Turn<'d> {
+    desk: &'d Desk,
+    visitor: Visitor,
+    begun: Option<Instant>,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(begun) = self.begun {
+            self.visitor.settle();
+            let before = self.desk.window.from.saturating_duration_since(begun);
+            self.desk.record.borrow_mut().give_up(self.visitor.lap(), before);
+        }
+    }
+}
+
 impl Desk {
     /// For the visitors of one thread out of several.
     pub fn new(window: Window, (scene, thread): (&Arc<Scene>, usize), has_watcher: bool) -> Self {
@@ -72,7 +90,9 @@ impl Desk {
         self.turns.hand_out(&gate).await;
     }
 
-    async fn again_and_again(&self, mut visitor: Visitor, number: usize) {
+    async fn again_and_again(&self, visitor: Visitor, number: usize) {
+        let mut turn = Turn { desk: self, visitor, begun: None };
+        let visitor = &mut turn.visitor;
         let pause = self.scene.plan.pace.pause();
         sleep_until((self.window.begin + self.scene.plan.joins(number)).into()).await;
         // Visitors that pause do not all arrive in the same instant.
@@ -80,13 +100,15 @@ impl Desk {
         while Instant::now() < self.window.until {
             visitor.renew().await;
             let begun = Instant::now();
+            turn.begun = Some(begun);
             self.under_way.update(|count| count + 1);
             let outcome = visitor.iterate().await;
             self.under_way.update(|count| count - 1);
+            turn.begun = None;
             let ended = Instant::now();
             let counts = self.window.holds(ended).then_some(ended);
             let place = self.place(counts, ended);
-            self.book(&visitor, ended - begun, &outcome, place);
+            self.book(visitor, ended - begun, &outcome, place);
             self.rest(&outcome, place).await;
             if !pause.is_zero() {
                 sleep(pause).await;

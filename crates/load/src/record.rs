@@ -91,6 +91,16 @@ impl Busy {
     }
 }
 
+/// What iterations had done that were under way when the window ended. It counts only where there is nothing else: of the others some
+/// began before the window, too, and are counted whole.
+#[derive(Clone, Default)]
+pub struct Cut {
+    /// Responses.
+    pub requests: u64,
+    /// Finished steps.
+    pub steps: BTreeMap<Step, Latencies>,
+}
+
 /// Everything that one thread has seen in the window.
 #[derive(Clone, Default)]
 pub struct Record {
@@ -116,6 +126,8 @@ pub struct Record {
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
     pub unfinished: u64,
+    /// What those of a closed loop had done by the end.
+    pub cut: Cut,
     /// The same by slices of the window.
     pub slices: Vec<Tally>,
     /// How busy the thread was, where it can be read; of several threads the busiest.
@@ -123,6 +135,36 @@ pub struct Record {
 }
 
 impl Record {
+    /// Takes in what an iteration had done that is given up. Of what began so long `before` the window only those of its steps count
+    /// that ended in it.
+    pub fn give_up(&mut self, lap: &Lap, before: Duration) {
+        let mut passed = Duration::ZERO;
+        let mut ended = 0;
+        for (step, took) in &lap.steps {
+            passed += *took;
+            if passed >= before {
+                self.cut.steps.entry(*step).or_default().add(*took);
+                ended += 1;
+            }
+        }
+        // When each response came is not known: one for each step is the least.
+        self.cut.requests += if before.is_zero() { lap.requests } else { ended };
+    }
+
+    /// True where no iteration ended in the window.
+    pub fn is_empty(&self) -> bool {
+        self.iterations.count() == 0 && self.ended == 0 && self.failed.is_empty() && self.refused.is_empty()
+    }
+
+    /// The same, with what iterations had done that did not end, where none did.
+    pub fn with_cut_if_empty(mut self) -> Record {
+        if self.is_empty() {
+            self.requests += self.cut.requests;
+            self.steps.append(&mut self.cut.steps);
+        }
+        self
+    }
+
     /// Takes in one iteration and how it ended.
     pub fn take(&mut self, lap: &Lap, place: Place, latency: Duration, outcome: &Result<(), Setback>) {
         if let Some(slice) = place.ended {
@@ -182,6 +224,10 @@ impl Record {
         self.slices.iter_mut().zip(&other.slices).for_each(|(own, other)| own.merge(other));
         for (step, latencies) in &other.steps {
             self.steps.entry(*step).or_default().merge(latencies);
+        }
+        self.cut.requests += other.cut.requests;
+        for (step, latencies) in &other.cut.steps {
+            self.cut.steps.entry(*step).or_default().merge(latencies);
         }
         for (what, latencies) in &other.refused {
             self.refused.entry(*what).or_default().merge(latencies);
@@ -305,5 +351,25 @@ mod tests {
         assert!((variation(&[9.0, 10.0, 11.0]).unwrap() - 0.1).abs() < 1e-9);
         assert_eq!(variation(&[1.0]), None);
         assert_eq!(variation(&[]), None);
+    }
+
+    /// Red without `cut`: a server that had answered for the whole window was told to have answered nothing.
+    #[test]
+    fn where_no_iteration_ends_what_it_had_done_counts() {
+        let second = Duration::from_secs(1);
+        let steps = vec![(Step::Authorize, second), (Step::Login, second * 3)];
+        let lap = Lap { requests: 5, connections: 1, steps };
+        let mut record = Record::default();
+        record.give_up(&lap, Duration::ZERO);
+        record.give_up(&lap, second * 2);
+        record.give_up(&lap, second * 9);
+        let mut all = Record::default();
+        all.merge(&record);
+        let counted = all.clone().with_cut_if_empty();
+        assert_eq!((counted.requests, counted.steps[&Step::Authorize].count(), counted.steps[&Step::Login].count()), (6, 1, 2));
+        let place = Place { counts: Some(0), ended: Some(0) };
+        all.take(&Lap::default(), place, second, &Ok(()));
+        let counted = all.with_cut_if_empty();
+        assert!(counted.requests == 0 && counted.steps.is_empty(), "where others ended they do");
     }
 }

@@ -67,12 +67,17 @@ async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
         tries += 1;
         wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
     }
+    let mut begun = Instant::now();
     while let Err(setback) = visitor.rehearse().await {
         tries += 1;
         wait_if_refused(setback, tries, REHEARSAL_TRIES).await.map_err(clear)?;
+        begun = Instant::now();
     }
+    let first = scene.is_always_alike().then(|| begun.elapsed());
     drop(visitor);
-    Ok(Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference")))
+    let mut scene = Arc::into_inner(scene).unwrap_or_else(|| unreachable!("the visitor held the only other reference"));
+    scene.first = first;
+    Ok(scene)
 }
 
 /// What to do, where the answer does not say it.

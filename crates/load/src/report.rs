@@ -213,6 +213,8 @@ impl Report {
     /// Makes a report of what was recorded.
     pub fn of(scene: &Scene, record: Record, spent: Spent) -> Report {
         let plan = &scene.plan;
+        let none_ended = (record.is_empty() && record.unfinished > 0).then(|| none_ended(scene, &spent));
+        let record = record.with_cut_if_empty();
         // The window is exact; processor times are read a little late at both ends, so they become shares of their own time.
         let window = spent.cut.unwrap_or(plan.duration);
         let seconds = window.as_secs_f64();
@@ -240,6 +242,7 @@ impl Report {
             cores: cores(cpu),
             requests_per_cpu_second: (!cpu.is_zero()).then(|| spent.requests as f64 / seconds / cores(cpu)),
         });
+        let gone = spent.server_is_gone.then(|| GONE.to_owned());
         Report {
             workload: plan.name(),
             target: plan.target.to_string().trim_end_matches('/').to_owned(),
@@ -267,7 +270,7 @@ impl Report {
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
             server,
-            notes: scene.notes.iter().cloned().chain(spent.server_is_gone.then(|| GONE.to_owned())).collect(),
+            notes: scene.notes.iter().cloned().chain(gone).chain(none_ended).collect(),
             beside: Vec::new(),
         }
     }
@@ -292,6 +295,17 @@ impl Report {
         let all = self.due();
         if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
+}
+
+/// What to do where the window was over before anything was.
+fn none_ended(scene: &Scene, spent: &Spent) -> String {
+    let window = spent.cut.unwrap_or(scene.plan.duration).as_secs_f64();
+    let first = scene.first.map(|took| format!(" (the first, alone, took {:.2} s)", took.as_secs_f64()));
+    format!(
+        "no iteration ended in the window of {window:.1} s: requests and steps are of those under way; an iteration takes longer{}: \
+         raise --duration, or lower --vus",
+        first.unwrap_or_default()
+    )
 }
 
 /// The 99th percentile over those that were answered and so many that never were.

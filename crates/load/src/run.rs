@@ -304,7 +304,8 @@ impl Post {
             Pace::Open { .. } => self.scene.plan.timeout,
         };
         self.wait(&mut tasks, &desk, window.until + patience).await;
-        tasks.abort_all();
+        // What was under way is written down as it ends.
+        tasks.shutdown().await;
         porter.inspect(tokio::task::JoinHandle::abort);
         // It ends with the window, which is over.
         let busy = busy.await.unwrap_or_default();

@@ -152,6 +152,10 @@ fn measure(
             "no iteration of {} was due in the window: raise --duration, or --rate",
             run.workload
         ))),
+        Some(run) if run.failed + run.refused == 0 && !run.is_open() => Err(Refusal::Failure(format!(
+            "no iteration of {} ended in the window: raise --duration, or lower --vus",
+            run.workload
+        ))),
         Some(run) => Err(Refusal::Failure(format!("no iteration of {} came out well", run.workload))),
         None => Ok(()),
     }

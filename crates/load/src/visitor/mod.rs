@@ -161,6 +161,8 @@ pub struct Scene {
     pub account: Option<AccountApi>,
     /// What the report should say about how it was measured.
     pub notes: Vec<String>,
+    /// How long the first iteration took, alone, before anything counted; `None` where it was all that one may be.
+    pub first: Option<Duration>,
     /// Of the client, and of whoever asks about tokens.
     authorization: [Option<String>; 2],
     turn: AtomicUsize,
@@ -175,7 +177,7 @@ impl Scene {
         let authorization = [&plan.client, introspector].map(Client::authorization);
         let turn = AtomicUsize::new(0);
         let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::from_iter(plan.scarcity()));
-        let mut scene = Scene { account: None, schedule, notes, authorization, plan, provider, turn, activity };
+        let mut scene = Scene { account: None, first: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {
             let why = match scene.plan.without_introspection {
                 true => "as it was asked for",
@@ -186,6 +188,11 @@ impl Scene {
             scene.notes.push("introspection by a client of its own (--introspect-client)".to_owned());
         }
         scene
+    }
+
+    /// Whether one iteration is like the other, and not one of several.
+    pub fn is_always_alike(&self) -> bool {
+        errand::errands(self.plan.workload).is_empty()
     }
 
     /// Who comes to an endpoint behind the browser's back.
@@ -265,6 +272,8 @@ pub struct Visitor {
     unrenewed: Option<Setback>,
     rng: fastrand::Rng,
     lap: Lap,
+    /// Responses and connections when the iteration began.
+    before: (u64, u64),
 }
 
 impl Visitor {
@@ -280,6 +289,7 @@ impl Visitor {
             unrenewed: None,
             rng: fastrand::Rng::new(),
             lap: Lap::default(),
+            before: (0, 0),
         }
     }
 
@@ -289,7 +299,7 @@ impl Visitor {
     /// [`Setback`], at the first step that does not come out as it should. [`Visitor::lap`] holds what was done until then.
     pub async fn iterate(&mut self) -> Result<(), Setback> {
         self.lap.steps.clear();
-        let before = (self.wire.answered(), self.wire.opened());
+        self.before = (self.wire.answered(), self.wire.opened());
         let outcome = match self.unrenewed.take() {
             Some(setback) => Err(setback),
             None => self.play().await,
@@ -297,9 +307,14 @@ impl Visitor {
         if let Err(setback) = &outcome {
             self.lose(setback);
         }
-        self.lap.requests = self.wire.answered() - before.0;
-        self.lap.connections = self.wire.opened() - before.1;
+        self.settle();
         outcome
+    }
+
+    /// Counts what the iteration has come to so far, also where it is given up.
+    pub fn settle(&mut self) {
+        self.lap.requests = self.wire.answered() - self.before.0;
+        self.lap.connections = self.wire.opened() - self.before.1;
     }
 
     /// All that an iteration may be, once: as an iteration, but nothing is left to chance.
@@ -307,7 +322,7 @@ impl Visitor {
     /// # Errors
     /// As [`Visitor::iterate`].
     pub async fn rehearse(&mut self) -> Result<(), Setback> {
-        if errand::errands(self.scene.plan.workload).is_empty() { self.play().await } else { self.every_errand().await }
+        if self.scene.is_always_alike() { self.play().await } else { self.every_errand().await }
     }
 
     /// What the last iteration took.

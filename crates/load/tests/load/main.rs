@@ -11,6 +11,7 @@ mod renewal;
 mod shares;
 mod strange;
 mod trust;
+mod window;
 
 use load::interrupt::Interrupt;
 use load::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, User, Workload};
