@@ -366,7 +366,10 @@ mod tests {
         let mut all = Record::default();
         all.merge(&record);
         let counted = all.clone().with_cut_if_empty();
-        assert_eq!((counted.requests, counted.steps[&Step::Authorize].count(), counted.steps[&Step::Login].count()), (6, 1, 2));
+        assert_eq!(
+            (counted.requests, counted.steps[&Step::Authorize].count(), counted.steps[&Step::Login].count()),
+            (6, 1, 2)
+        );
         let place = Place { counts: Some(0), ended: Some(0) };
         all.take(&Lap::default(), place, second, &Ok(()));
         let counted = all.with_cut_if_empty();

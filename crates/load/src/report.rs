@@ -299,10 +299,10 @@ impl Report {
 
 /// What to do where the window was over before anything was.
 fn none_ended(scene: &Scene, spent: &Spent) -> String {
-    let window = spent.cut.unwrap_or(scene.plan.duration).as_secs_f64();
+    let window = spent.cut.map_or(scene.plan.duration, |cut| Duration::from_millis(cut.as_millis() as u64));
     let first = scene.first.map(|took| format!(" (the first, alone, took {:.2} s)", took.as_secs_f64()));
     format!(
-        "no iteration ended in the window of {window:.1} s: requests and steps are of those under way; an iteration takes longer{}: \
+        "no iteration ended in the window of {window:?}: requests and steps are of those under way; an iteration takes longer{}: \
          raise --duration, or lower --vus",
         first.unwrap_or_default()
     )

@@ -227,7 +227,12 @@ mod tests {
     fn nothing_of_the_text_is_markup() {
         assert_eq!(escaped(r#"<a href="x">'&'"#), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
         let svg = chart(vec![(0.0, 1.0), (1.0, 2.0)], Scale::Linear).svg();
-        assert!(svg.contains("a&lt;b&gt;: 2 ms &amp; more at 1 s<") && svg.contains("ms &amp; more") && !svg.contains("a<b>"), "{svg}");
+        assert!(
+            svg.contains("a&lt;b&gt;: 2 ms &amp; more at 1 s<")
+                && svg.contains("ms &amp; more")
+                && !svg.contains("a<b>"),
+            "{svg}"
+        );
         assert!(svg.contains(r#"aria-label="&quot;x&quot;""#));
     }
 

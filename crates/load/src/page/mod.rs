@@ -275,7 +275,10 @@ mod tests {
     fn a_page_stands_alone_and_shows_light_and_dark() {
         let page = page(&Series::of(vec![report("jwks", 100, 100.0)]));
         assert!(page.contains("prefers-color-scheme: dark") && page.matches("<svg").count() == 3, "{page}");
-        assert!(page.contains("100 iterations/s") && page.contains("<title>jwks: load of http://localhost:1</title>"), "{page}");
+        assert!(
+            page.contains("100 iterations/s") && page.contains("<title>jwks: load of http://localhost:1</title>"),
+            "{page}"
+        );
     }
 
     /// Red where `latencies` leaves empty slices out.

@@ -12,6 +12,9 @@ use std::time::Instant;
 /// Where nobody was to be asked anything: the session is over.
 pub const DESPITE: &str = "a page despite a session";
 
+/// What an authorization response is that is an error.
+const SENT_BACK: &str = "redirected with error ";
+
 /// The most redirects that are followed at once, as in browsers.
 const MAX_REDIRECTS: usize = 20;
 /// The most pages between password and code.
@@ -88,7 +91,7 @@ impl Visitor {
         let user = scene.user(&mut self.rng);
         let seen = self.introduce(seen, &user.login, &errand).await?;
         let filled = seen.page.sign_in().map(|form| form.sign_in(&user.login, &user.password));
-        let mut last = asked(&seen.page);
+        let (mut last, mut did) = (asked(&seen.page), String::new());
         let mut landing = self.submit(&seen, filled.unwrap_or_default(), &errand).await?;
         for _ in 0..MAX_PAGES {
             let seen = match landing {
@@ -99,9 +102,12 @@ impl Visitor {
                 Landing::Page(seen) => seen,
             };
             last = asked(&seen.page);
-            landing = self.submit(&seen, consent(&seen.page, &user.login)?, &errand).await?;
+            let filled = consent(&seen.page, &user.login)?;
+            did.clone_from(&filled.did);
+            landing = self.submit(&seen, filled, &errand).await.map_err(|setback| after(setback, &did))?;
         }
-        Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes")))
+        let done = if did.is_empty() { did } else { format!("; each time {did}") };
+        Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes{done}")))
     }
 
     /// Says who comes, where that is asked on a page of its own; then there is a form for the password.
@@ -237,7 +243,7 @@ impl super::Scene {
 
     /// Where a form that is sent goes; to our redirect URI, it is the response itself (OAuth 2.0 Form Post Response Mode §2).
     fn sent(&self, step: Step, seen: &Seen, filled: Filled) -> Result<Next, Setback> {
-        let Filled { action, get, is_secret, body } = filled;
+        let Filled { action, get, is_secret, body, did: _ } = filled;
         if self.arrives(&format!("{}?", action.trim())).is_some() {
             return Ok(Next::Arrived(body));
         }
@@ -286,10 +292,20 @@ impl super::Scene {
             (Some(code), None) => Ok(code),
             (_, Some(error)) => {
                 let about = value("error_description").map(|about| format!(": {about}")).unwrap_or_default();
-                Err(step.wrong(format!("redirected with error {error}{about}")))
+                Err(step.wrong(format!("{SENT_BACK}{error}{about}")))
             }
             (None, None) => Err(step.wrong("redirected without a code")),
         }
+    }
+}
+
+/// What was done before somebody was sent back: it may have been the wrong thing.
+fn after(setback: Setback, did: &str) -> Setback {
+    match setback.cause {
+        Cause::Wrong(why) if why.starts_with(SENT_BACK) && !did.is_empty() => {
+            setback.step.wrong(format!("{why}, after {did}"))
+        }
+        _ => setback,
     }
 }
 
@@ -390,6 +406,19 @@ mod tests {
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
     }
 
+    /// Red without `did`: whether it was the server's doing, or a wrong button, was not to be seen.
+    #[test]
+    fn who_is_sent_back_says_what_was_pressed() {
+        let sent_back = || Step::Login.wrong(format!("{SENT_BACK}access_denied: user said no"));
+        let page = "<form method=post><input type=radio name=d value=1 id=a><label for=a>Ei tea</label><button>Jah</button></form>";
+        let filled = consent(&Page::of(page), "ann").unwrap();
+        let told = after(sent_back(), &filled.did).to_string();
+        let expected = "login: redirected with error access_denied: user said no, after \"Ei tea\" was chosen and \"Jah\" was pressed";
+        assert_eq!(told, expected);
+        assert_eq!(after(sent_back(), ""), sent_back());
+        assert_eq!(after(Step::Login.wrong("500"), &filled.did), Step::Login.wrong("500"));
+    }
+
     /// Red without `is_code`: the page was answered with nothing until there were too many of them.
     #[test]
     fn a_second_factor_is_called_one() {
@@ -405,13 +434,16 @@ mod tests {
             let page = Page::of(&format!("<title>T</title><form method=post>{field}<button>Verify</button></form>"));
             assert_eq!(consent(&page, "ann").unwrap_err().to_string(), expected, "{field}");
         }
-        for field in ["<input type=hidden name=code value=1>", "<input name=footprint>", "<input type=checkbox name=pin>"] {
+        for field in
+            ["<input type=hidden name=code value=1>", "<input name=footprint>", "<input type=checkbox name=pin>"]
+        {
             assert!(consent(&Page::of(&format!("<form method=post>{field}</form>")), "ann").is_ok(), "{field}");
         }
         let page = "<title>T</title><form method=post><input name=phone><input name=h hidden></form>";
         assert_eq!(asked(&Page::of(page)), "T, which asks for \"phone\"");
         // Beside a password it is no second password, which would be a new one.
-        let page = Page::of("<form method=post><input name=u><input type=password name=p><input type=password name=otp>");
+        let page =
+            Page::of("<form method=post><input name=u><input type=password name=p><input type=password name=otp>");
         assert_eq!(page.sign_in().map(|form| form.sign_in("ann", "pw").body).as_deref(), Some("u=ann&p=pw&otp="));
     }
 }

@@ -1,6 +1,7 @@
 //! The forms of a page, filled in as a person would, without knowing whose page it is.
 
 use super::html::Attributes;
+use super::words::consent;
 
 /// What an input is to somebody who fills in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +32,65 @@ pub(super) struct Field {
     required: bool,
     /// It asks a code that is good for once, as of a second factor.
     is_code: bool,
+    /// What a person reads beside it, where that makes a difference.
+    label: String,
+    /// Of a list: what may be chosen in its place.
+    options: Vec<Choosable>,
+}
+
+/// One of several things that may be chosen.
+#[derive(Clone, Debug)]
+pub(super) struct Choosable {
+    pub value: String,
+    pub label: String,
+}
+
+impl Choosable {
+    fn consent(&self) -> u8 {
+        consent(&format!("{} {}", self.label, self.value), &self.label, &self.value)
+    }
 }
 
 impl Field {
     /// One that is sent as it stands.
     pub(super) fn of(kind: Kind, name: String, value: String) -> Field {
-        Field { kind, name, value, ticked: false, rank: 0, is_new: false, required: false, is_code: false }
+        Field {
+            kind,
+            name,
+            value,
+            ticked: false,
+            rank: 0,
+            is_new: false,
+            required: false,
+            is_code: false,
+            label: String::new(),
+            options: vec![],
+        }
+    }
+
+    /// The list of which it is the choice.
+    pub(super) fn of_list(self, options: Vec<Choosable>) -> Field {
+        Field { options, ..self }
+    }
+
+    /// True for one of several of a name.
+    pub(super) fn is_choice(&self) -> bool {
+        self.kind == Kind::Radio
+    }
+
+    /// The same where something is read beside it: for the time being the key of what.
+    pub(super) fn labelled(self, key: String) -> Field {
+        Field { label: key, ..self }
+    }
+
+    /// Of a list the entry that looks most like a yes; of several alike the one that is chosen already, or the first.
+    fn choice(&self) -> Option<&Choosable> {
+        self.options.iter().rev().max_by_key(|option| (option.consent(), option.value == self.value))
+    }
+
+    /// Of choices with one name: how much this one looks like a yes.
+    fn consent(&self) -> u8 {
+        consent(&format!("{} {}", self.label, self.value), &self.label, &self.value)
     }
 
     /// The same where it has to be filled in, if it has to.
@@ -59,7 +113,7 @@ pub(super) struct Button {
     action: Option<String>,
     /// Its own method, in place of the form's.
     get: Option<bool>,
-    /// What a person reads on it, in lower case.
+    /// What a person reads on it.
     label: String,
 }
 
@@ -84,6 +138,8 @@ pub struct Filled {
     pub is_secret: bool,
     /// The fields, `application/x-www-form-urlencoded`.
     pub body: String,
+    /// What was done to say yes, in words that follow "after".
+    pub did: String,
 }
 
 impl Form {
@@ -216,12 +272,19 @@ impl Form {
     /// Says yes: ticks every box, chooses what approves, and presses the button that does.
     pub fn approve(&self) -> Filled {
         let mut body = form_urlencoded::Serializer::new(String::new());
+        let mut did = Vec::new();
         for (at, field) in self.fields.iter().enumerate() {
+            let choice = field.choice();
             if field.kind != Kind::Radio || self.chosen(&field.name) == Some(at) {
-                body.append_pair(&field.name, &field.value);
+                body.append_pair(&field.name, choice.map_or(&field.value, |choice| &choice.value));
+                let label = choice.map_or(&field.label, |choice| &choice.label);
+                did.extend((!label.is_empty()).then(|| format!("\"{label}\" was chosen")));
             }
         }
-        self.send(body, self.approving())
+        let button = self.approving();
+        let label = button.map(|button| button.label.as_str()).filter(|label| !label.is_empty());
+        did.extend(label.map(|label| format!("\"{label}\" was pressed")));
+        Filled { did: did.join(" and "), ..self.send(body, button) }
     }
 
     /// Of the choices of that name the one that looks most like a yes; of several alike the one that is made already, or the
@@ -229,9 +292,7 @@ impl Form {
     fn chosen(&self, name: &str) -> Option<usize> {
         let choices = self.fields.iter().enumerate().rev();
         let choices = choices.filter(|(_, field)| field.kind == Kind::Radio && field.name == name);
-        choices
-            .max_by_key(|(_, field)| (consent(&field.value.to_lowercase(), &field.value), field.ticked))
-            .map(|(at, _)| at)
+        choices.max_by_key(|(_, field)| (field.consent(), field.ticked)).map(|(at, _)| at)
     }
 
     /// How much sending it looks like a yes: 2 a yes, 1 unclear, 0 a no.
@@ -255,7 +316,7 @@ impl Form {
         }
         let action = button.and_then(|button| button.action.as_ref()).unwrap_or(&self.action);
         let get = button.and_then(|button| button.get).unwrap_or(self.get);
-        Filled { action: action.clone(), get, is_secret: false, body: body.finish() }
+        Filled { action: action.clone(), get, is_secret: false, body: body.finish(), did: String::new() }
     }
 
     /// A form of which only its tag was read.
@@ -270,6 +331,11 @@ impl Form {
         if !field.name.is_empty() {
             self.fields.push(field);
         }
+    }
+
+    /// Puts what is read beside each choice in the place of its key.
+    pub(super) fn read_labels(&mut self, text: impl Fn(&str) -> String) {
+        self.fields.iter_mut().filter(|field| field.is_choice()).for_each(|field| field.label = text(&field.label));
     }
 
     /// Adds a button.
@@ -304,7 +370,7 @@ impl Form {
         let rank = if is_code { rank.min(1) } else { rank };
         let (name, value) = (text("name", ""), text("value", default));
         let (ticked, required) = (tag.has("checked"), tag.has("required"));
-        Some(Ok(Field { kind, name, value, ticked, rank, is_new, required, is_code }))
+        Some(Ok(Field { ticked, rank, is_new, required, is_code, ..Field::of(kind, name, value) }))
     }
 
     /// A `button`, when it is one that sends.
@@ -387,17 +453,17 @@ impl Button {
     }
 
     pub(super) fn labelled(self, label: &str) -> Button {
-        Button { label: label.to_lowercase(), ..self }
+        Button { label: label.to_owned(), ..self }
     }
 
     /// All that it says, in lower case.
     fn said(&self) -> String {
-        format!("{} {} {}", self.label, self.value.to_lowercase(), self.name.to_lowercase())
+        format!("{} {} {}", self.label, self.value, self.name).to_lowercase()
     }
 
     /// How much pressing it looks like a yes: 2 a yes, 1 unclear, 0 a no.
     fn consent(&self) -> u8 {
-        if self.label.trim() == "no" { 0 } else { consent(&self.said(), &self.value) }
+        consent(&self.said(), &self.label, &self.value)
     }
 
     /// How much pressing it looks like signing in with a password: 3 it says so, 2 it does, 1 unclear, 0 another way, or none.
@@ -417,7 +483,7 @@ impl Button {
         const IN: [&str; 10] =
             ["sign in", "signin", "log in", "login", "continue", "next", "submit", "anmelden", "accedi", "entra"];
         let said = self.said();
-        let names_it = self.label.contains("password") || self.value.to_lowercase().contains("password");
+        let names_it = self.label.to_lowercase().contains("password") || self.value.to_lowercase().contains("password");
         match () {
             () if self.consent() == 0 || NONE.iter().any(|word| said.contains(word)) => 0,
             () if names_it => 3,
@@ -426,44 +492,6 @@ impl Button {
             () => 1,
         }
     }
-}
-
-/// How much what is said, in lower case, and sent looks like a yes: 2 a yes, 1 unclear, 0 a no.
-fn consent(said: &str, sent: &str) -> u8 {
-    const NO: [&str; 14] = [
-        "deny",
-        "cancel",
-        "reject",
-        "decline",
-        "refuse",
-        "disallow",
-        "don't",
-        "not ",
-        "no thanks",
-        "sign out",
-        "abbrechen",
-        "ablehnen",
-        "annulla",
-        "rifiuta",
-    ];
-    const YES: [&str; 12] = [
-        "allow",
-        "accept",
-        "approve",
-        "agree",
-        "grant",
-        "authori",
-        "continue",
-        "yes",
-        "erlauben",
-        "zustimmen",
-        "consenti",
-        "accetta",
-    ];
-    if sent == "no" || NO.iter().any(|word| said.contains(word)) {
-        return 0;
-    }
-    if YES.iter().any(|word| said.contains(word)) { 2 } else { 1 }
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ pub mod form;
 mod grant;
 pub mod html;
 mod id_token;
+mod label;
 pub mod page;
 mod patience;
 mod provider;
 mod tokens;
+mod words;
 mod zipf;
 
 pub use account::AccountApi;
@@ -177,7 +179,8 @@ impl Scene {
         let authorization = [&plan.client, introspector].map(Client::authorization);
         let turn = AtomicUsize::new(0);
         let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::from_iter(plan.scarcity()));
-        let mut scene = Scene { account: None, first: None, schedule, notes, authorization, plan, provider, turn, activity };
+        let mut scene =
+            Scene { account: None, first: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {
             let why = match scene.plan.without_introspection {
                 true => "as it was asked for",

@@ -3,8 +3,9 @@
 //! What is not understood: scripts. Of a page that sends its form by one it is seen that it does.
 
 use super::fieldset::Fieldsets;
-use super::form::{Button, Field, Form, Kind};
+use super::form::{Button, Choosable, Field, Form, Kind};
 use super::html::{Attributes, Piece, Pieces, decode};
+use super::label::Labels;
 
 /// The longest that a page may wait before it leads on by itself: longer is a session that ends, not a way.
 const SOON: f64 = 10.0;
@@ -40,7 +41,10 @@ impl Page {
                 Piece::Open(name, tag) => reader.open(&name, &tag),
                 Piece::Close(name) => reader.close(&name),
                 Piece::Text(text) if reader.element.is_some() => reader.words.push_str(text),
-                Piece::Text(text) => reader.read(text),
+                Piece::Text(text) => {
+                    reader.labels.read(text);
+                    reader.read(text);
+                }
             }
         }
         reader.finish()
@@ -153,8 +157,8 @@ struct Choice {
     owner: Option<String>,
     required: bool,
     name: String,
-    first: Option<String>,
     chosen: Option<String>,
+    options: Vec<Choosable>,
 }
 
 /// An element whose text says something, and the form that it names.
@@ -177,6 +181,7 @@ struct Reader {
     /// Parts of forms that they name by `form="…"`.
     strays: Vec<(String, Part)>,
     select: Option<Choice>,
+    labels: Labels,
     element: Option<Open>,
     /// The text since `element` began.
     words: String,
@@ -202,6 +207,7 @@ impl Reader {
         let text = |name| tag.value(name).unwrap_or_default().to_owned();
         let owner = tag.value("form").map(str::to_owned);
         self.groups.open(name, tag);
+        self.labels.open(name, tag);
         match name {
             "input" | "button" | "textarea" | "select" if self.groups.are_disabled() => {}
             "form" => {
@@ -213,6 +219,10 @@ impl Reader {
             }
             "title" => self.begin(Open::Title),
             "input" => match Form::input(tag) {
+                Some(Ok(field)) if field.is_choice() => {
+                    let label = self.labels.beside(tag);
+                    self.part(owner, Part::Field(field.labelled(label)));
+                }
                 Some(Ok(field)) if self.groups.are_hidden() => self.part(owner, Part::Field(field.unseen())),
                 Some(Ok(field)) => self.part(owner, Part::Field(field)),
                 Some(Err(button)) => self.part(owner, Part::Button(button)),
@@ -228,7 +238,7 @@ impl Reader {
             }
             "select" if !tag.has("disabled") => {
                 let required = tag.has("required");
-                self.select = Some(Choice { owner, required, name: text("name"), first: None, chosen: None });
+                self.select = Some(Choice { owner, required, name: text("name"), chosen: None, options: vec![] });
             }
             "option" => {
                 let value = tag.value("value").map(str::to_owned);
@@ -240,6 +250,7 @@ impl Reader {
 
     fn close(&mut self, name: &str) {
         self.groups.close(name);
+        self.labels.close(name);
         match name {
             "form" => {
                 self.end();
@@ -247,10 +258,11 @@ impl Reader {
             }
             "select" => {
                 self.end();
-                if let Some(Choice { owner, required, name, first, chosen }) = self.select.take()
-                    && let Some(value) = chosen.or(first)
+                if let Some(Choice { owner, required, name, chosen, options }) = self.select.take()
+                    && let Some(value) = chosen.or_else(|| options.first().map(|option| option.value.clone()))
                 {
-                    self.part(owner, Part::Field(Field::of(Kind::Other, name, value).required(required)));
+                    let field = Field::of(Kind::Other, name, value).required(required).of_list(options);
+                    self.part(owner, Part::Field(field));
                 }
             }
             "title" | "button" | "textarea" | "option" => self.end(),
@@ -277,11 +289,11 @@ impl Reader {
             }
             Some(Open::Option(value, selected, possible)) => {
                 if let Some(select) = self.select.as_mut().filter(|_| possible) {
-                    let value = value.unwrap_or(words);
+                    let value = value.unwrap_or_else(|| words.clone());
                     if selected {
                         select.chosen = Some(value.clone());
                     }
-                    select.first.get_or_insert(value);
+                    select.options.push(Choosable { value, label: words });
                 }
             }
             _ => {}
@@ -304,6 +316,7 @@ impl Reader {
                 add(form, part);
             }
         }
+        self.page.forms.iter_mut().for_each(|form| form.read_labels(|key| self.labels.text(key)));
         self.page
     }
 }

@@ -256,6 +256,9 @@ impl State {
     }
 
     fn answer(&self, asked: &Asked) -> Told {
+        if self.manner == Manner::Slow && matches!(asked.path.as_str(), "/jwks" | "/token") {
+            thread::sleep(std::time::Duration::from_millis(20));
+        }
         match asked.path.as_str() {
             "/.well-known/openid-configuration" => json(self.metadata()),
             "/authorize" => self.authorize(asked),
@@ -314,9 +317,6 @@ impl State {
     }
 
     fn keys(&self) -> Told {
-        if self.manner == Manner::Slow {
-            thread::sleep(std::time::Duration::from_millis(20));
-        }
         let is_deaf = match self.manner {
             Manner::Stuck => self.next() >= 2,
             Manner::Digesting => self.next() < 2,
