@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -154,7 +154,9 @@ impl Wire {
     /// Sends `request` and waits for the whole response.
     ///
     /// # Errors
-    /// [`Fault`]; the connection is then gone, and the next request makes a new one. Nothing is sent twice.
+    /// [`Fault`]; the connection is then gone, and the next request makes a new one. A request is sent again, once and as browsers do,
+    /// over a connection of its own, where one that had been idle was closed without a single byte of an answer: a server may close such
+    /// a one while the request is on its way (RFC 9112 §9.3.1 and §9.6).
     pub async fn send(&mut self, request: &Request<'_>) -> Result<Reply<'_>, Fault> {
         let at = self.connection(request.url)?;
         request.write(&mut self.out);
@@ -196,6 +198,7 @@ impl Wire {
             tls,
             stream: None,
             opened: 0,
+            answered: None,
             inbox: Inbox::default(),
         });
         Ok(self.connections.len() - 1)
@@ -218,8 +221,14 @@ struct Connection {
     stream: Option<Stream>,
     /// How often it was made.
     opened: u64,
+    /// When the last answer had come.
+    answered: Option<Instant>,
     inbox: Inbox,
 }
+
+/// The time without any answer after which a server may have closed a connection for being idle: the shortest that is usual is two
+/// seconds.
+const IDLE: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
 
 enum Stream {
     Plain(TcpStream),
@@ -228,13 +237,35 @@ enum Stream {
 
 impl Connection {
     async fn exchange(&mut self, request: &[u8]) -> Result<(), Fault> {
-        let mut stream = self.stream().await?;
+        let opened = self.opened;
+        let stream = self.stream().await?;
+        let is_used = self.opened == opened;
+        match self.over(stream, request).await {
+            // Nobody has answered: the server had closed it while it was idle.
+            Err(Fault::Closed) if is_used && self.has_rested() && self.inbox.is_untouched() => {
+                let stream = self.stream().await?;
+                self.over(stream, request).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Asks over `stream`, which is kept where that goes well.
+    async fn over(&mut self, mut stream: Stream, request: &[u8]) -> Result<(), Fault> {
+        self.inbox.reset();
         match &mut stream {
             Stream::Plain(stream) => converse(stream, request, &mut self.inbox).await?,
             Stream::Secure(stream) => converse(stream.as_mut(), request, &mut self.inbox).await?,
         }
         self.stream = Some(stream);
+        self.answered = Some(Instant::now());
         Ok(())
+    }
+
+    /// True where nothing was answered for so long that a server may have closed it for that. One that hangs up on who has just been
+    /// answered does so for another reason, which is its failure.
+    fn has_rested(&self) -> bool {
+        self.answered.is_some_and(|answered| answered.elapsed() >= IDLE)
     }
 
     fn leads_to(&self, url: &Url) -> bool {
@@ -267,7 +298,6 @@ where
     stream.write_all(request).await.map_err(broken)?;
     // What TLS holds back is sent here; plain text has nothing to flush.
     stream.flush().await.map_err(broken)?;
-    inbox.reset();
     loop {
         let count = stream.read_buf(inbox.space()).await.map_err(broken)?;
         if count == 0 {
@@ -419,5 +449,47 @@ mod tests {
              content-type: application/x-www-form-urlencoded\r\ncontent-length: 3\r\n\r\nx=y"
         );
         assert_eq!(written(&request), expected);
+    }
+
+    /// A server that on each connection answers as many requests as said, reads one more, and closes.
+    fn closing_after(answers: &'static [usize]) -> String {
+        use std::io::Read as _;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for answers in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                for _ in 0..*answers {
+                    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+                }
+                let _ = stream.read(&mut [0; 4096]);
+            }
+        });
+        url
+    }
+
+    /// Red without the second `over`: what a browser does not notice was told as a failure of the server. Red without `has_rested`: so
+    /// was a server that hangs up on whom it has just answered told as sound.
+    #[test]
+    fn what_was_closed_for_being_idle_is_asked_again_once() {
+        let asked = |answers, pause: Duration| {
+            let url = Url::parse(&closing_after(answers)).unwrap();
+            let mut wire = Wire::new(Duration::from_secs(30), Arc::default());
+            let request = Request { url: &url, body: Body::Form("a=b"), headers: &[], cookies: None };
+            crate::run::runtime().unwrap().block_on(async {
+                let first = wire.send(&request).await.map(|reply| reply.status());
+                tokio::time::sleep(pause).await;
+                let second = wire.send(&request).await.map(|reply| reply.status());
+                ([first, second], wire.opened())
+            })
+        };
+        let (soon, later) = (Duration::ZERO, IDLE);
+        assert_eq!(asked(&[1, 1], later), ([Ok(200), Ok(200)], 2));
+        assert_eq!(asked(&[1, 0], later), ([Ok(200), Err(Fault::Closed)], 2), "once");
+        assert_eq!(asked(&[0, 0], later), ([Err(Fault::Closed), Err(Fault::Closed)], 2), "never on a new one");
+        // A machine that stands still makes a pause of its own.
+        let hung_up = (0..5).any(|_| asked(&[1, 1], soon) == ([Ok(200), Err(Fault::Closed)], 1));
+        assert!(hung_up, "it was not idle");
     }
 }

@@ -87,6 +87,11 @@ impl Inbox {
         self.begin();
     }
 
+    /// True where not one byte has come since it was made ready.
+    pub fn is_untouched(&self) -> bool {
+        self.stage == Stage::Head && self.bytes.is_empty()
+    }
+
     /// Where received bytes are appended, with room for a good many.
     pub fn space(&mut self) -> &mut Vec<u8> {
         self.bytes.reserve(4 * 1024);
