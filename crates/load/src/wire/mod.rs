@@ -3,6 +3,7 @@
 mod jar;
 mod reach;
 mod reply;
+mod trust;
 mod url;
 
 pub use jar::Jar;
@@ -350,7 +351,7 @@ fn objection(error: &rustls::Error) -> &'static str {
             "nobody who is trusted signed the certificate (--ca FILE)"
         }
         Error::InvalidCertificate(Certificate::NotValidForName | Certificate::NotValidForNameContext { .. }) => {
-            "the certificate is for another name"
+            "the certificate is for another name (subjectAltName)"
         }
         Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
             "the certificate has run out"
@@ -358,7 +359,10 @@ fn objection(error: &rustls::Error) -> &'static str {
         Error::InvalidCertificate(Certificate::NotValidYet | Certificate::NotValidYetContext { .. }) => {
             "the certificate is not good yet"
         }
-        Error::InvalidCertificate(_) => "the certificate is not trusted",
+        error if trust::is_of_an_authority(error) => {
+            "the server shows the certificate of an authority as its own, which is trusted only where --ca FILE names exactly that one"
+        }
+        Error::InvalidCertificate(_) => "the certificate is not trusted (--ca FILE)",
         Error::AlertReceived(Alert::CertificateRequired) => {
             "the server wants a certificate of the client, and none is shown here"
         }

@@ -1,5 +1,6 @@
 //! Where load may go: this machine, and those that somebody says are theirs.
 
+use super::trust::Trust;
 use super::{Url, Wrong};
 use crate::Refusal;
 use rustls::pki_types::CertificateDer;
@@ -28,25 +29,28 @@ impl Reach {
         Ok(())
     }
 
-    /// Speaks TLS with whoever has a certificate of the machine's authorities, or of those in a PEM file.
+    /// Speaks TLS with whoever has a certificate of the machine's authorities, or of those in a PEM file, or one of the certificates in it.
     ///
     /// # Errors
     /// [`Refusal::Use`] when the file holds no certificate, [`Refusal::Failure`] when the machine has none.
     pub fn speak_tls(&mut self, authorities: Option<&Path>) -> Result<(), Refusal> {
         let mut roots = RootCertStore::empty();
-        match authorities {
+        let named = match authorities {
             Some(file) => read(file, &mut roots)?,
             None => {
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                Vec::new()
             }
-        }
+        };
         if roots.is_empty() {
             return Err(Refusal::Failure("this machine trusts no authority; name one with --ca".to_owned()));
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let trust = Trust::of(roots, named, Arc::clone(&provider));
+        let trust = trust.map_err(|error| Refusal::Failure(format!("no TLS: {error}")))?;
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let versions = versions.map_err(|error| Refusal::Failure(format!("no TLS: {error}")))?;
-        let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+        let mut config = versions.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         self.tls = Some(Arc::new(config));
         Ok(())
@@ -71,14 +75,16 @@ impl Reach {
     }
 }
 
-fn read(file: &Path, roots: &mut RootCertStore) -> Result<(), Refusal> {
+fn read(file: &Path, roots: &mut RootCertStore) -> Result<Vec<CertificateDer<'static>>, Refusal> {
     let wrong = |why: String| Refusal::Use(format!("{}: {why}", file.display()));
     let found = CertificateDer::pem_file_iter(file).map_err(|error| wrong(error.to_string()))?;
+    let mut named = Vec::new();
     for certificate in found {
         let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate.clone()).map_err(|error| wrong(error.to_string()))?;
+        named.push(certificate);
     }
-    if roots.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(()) }
+    if roots.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(named) }
 }
 
 #[cfg(test)]
