@@ -263,8 +263,7 @@ mod tests {
     use super::*;
 
     fn fitness(flavor: Flavor, galera: Option<&str>) -> Fitness {
-        let (galera, component, identity) = (galera.map(str::to_owned), String::new(), String::new());
-        Fitness { flavor, galera, component, losses: vec![], identity }
+        Fitness { galera: galera.map(str::to_owned), ..Fitness::plain(flavor, "") }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Whether a server is fit to keep facts: its version, that it can be written, and what it would lose without a word.
 
+mod losses;
+
 use std::collections::BTreeMap;
 
 use crate::dialect::mysql::Flavor;
@@ -68,6 +70,8 @@ pub(super) struct Fitness {
     pub(super) component: String,
     /// Losses that it would have, all of them accepted.
     pub(super) losses: Vec<Loss>,
+    /// Whether one of them is such that nothing tells of it.
+    pub(super) silent: bool,
     /// What tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
 }
@@ -84,12 +88,12 @@ impl Fitness {
     /// Whether it may have forgotten commits that it acknowledged when it comes back: it was set to, or its cluster went
     /// on without it.
     pub(super) fn forgets(&self) -> bool {
-        self.galera.is_some() || !self.losses.is_empty()
+        self.galera.is_some() || self.silent
     }
 
     /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
     pub(super) fn durability(&self, alone: bool) -> Durability {
-        match alone && !self.forgets() {
+        match alone && self.galera.is_none() && self.losses.is_empty() {
             true => Durability::DurableNode,
             false => Durability::Bounded,
         }
@@ -98,6 +102,15 @@ impl Fitness {
     /// Tells it from itself before it was started again.
     pub(super) fn since(&mut self, started: i64) {
         self.identity.push_str(&format!(" since {started}"));
+    }
+}
+
+#[cfg(test)]
+impl Fitness {
+    /// One with nothing to say of it.
+    pub(super) fn plain(flavor: Flavor, identity: &str) -> Self {
+        let (component, identity) = (String::new(), identity.to_owned());
+        Fitness { flavor, galera: None, component, losses: vec![], silent: false, identity }
     }
 }
 
@@ -120,22 +133,17 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     if variables.is_on("log_bin") && variables.text("binlog_format").eq_ignore_ascii_case("STATEMENT") {
         return Err("binlog_format = STATEMENT cannot replicate READ COMMITTED: set ROW or MIXED".to_owned());
     }
-    let mut losses = Vec::new();
-    for (loss, why) in would_lose(variables, status) {
-        if !accepted.contains(&loss) {
-            let what = match loss {
-                Loss::Commits => "acknowledged commits",
-                Loss::Database => "the whole database",
-            };
-            return Err(format!("it could lose {what}: {why}; change that, or accept the loss by name"));
-        }
-        losses.push(loss);
+    let risks = losses::would_lose(variables, status);
+    if let Some(risk) = risks.iter().find(|risk| !accepted.contains(&risk.loss)) {
+        return Err(risk.refusal());
     }
+    let silent = risks.iter().any(|risk| risk.forgets);
+    let losses = risks.into_iter().map(|risk| risk.loss).collect();
     let galera = galera(variables, status)?;
     let identity = identity(variables, status, galera.as_deref());
     let component = ["wsrep_cluster_state_uuid", "wsrep_cluster_conf_id", "wsrep_incoming_addresses"];
     let component = component.map(|name| status.text(name)).join(" ");
-    Ok(Fitness { flavor, galera, component, losses, identity })
+    Ok(Fitness { flavor, galera, component, losses, silent, identity })
 }
 
 /// MySQL has an id for each server. Of MariaDB it is known where it runs and what its operator called it.
@@ -148,39 +156,6 @@ fn identity(variables: &Answers, status: &Answers, galera: Option<&str>) -> Stri
         None => itself,
         Some(conf) => format!("{itself} of Galera {} {conf}", status.text("wsrep_cluster_state_uuid")),
     }
-}
-
-/// Each loss that a server is set to have, and the setting.
-fn would_lose(variables: &Answers, status: &Answers) -> Vec<(Loss, String)> {
-    let mut losses = Vec::new();
-    let mut set = |loss, name: &str| losses.push((loss, format!("{name} = {}", variables.text(name))));
-    if variables.text("innodb_flush_log_at_trx_commit") != "1" {
-        set(Loss::Commits, "innodb_flush_log_at_trx_commit");
-    }
-    if variables.is_on("log_bin") && variables.text("sync_binlog") != "1" {
-        set(Loss::Commits, "sync_binlog");
-    }
-    // MySQL: DETECT_ONLY finds a torn page, and cannot mend it. MariaDB: fast does not sync the pages' own places.
-    if !variables.is_on("innodb_doublewrite") && variables.text("innodb_doublewrite") != "DETECT_AND_RECOVER" {
-        set(Loss::Database, "innodb_doublewrite");
-    }
-    // The first syncs nothing at all, the second its log alone: what a checkpoint counts as written may not be.
-    match variables.text("innodb_flush_method") {
-        method if method.eq_ignore_ascii_case("nosync") => {
-            set(Loss::Commits, "innodb_flush_method");
-            set(Loss::Database, "innodb_flush_method");
-        }
-        method if method.eq_ignore_ascii_case("littlesync") => set(Loss::Database, "innodb_flush_method"),
-        _ => {}
-    }
-    if variables.is_on("debug_no_sync") {
-        set(Loss::Commits, "debug_no_sync");
-        set(Loss::Database, "debug_no_sync");
-    }
-    if !status.text("innodb_redo_log_enabled").is_empty() && !status.is_on("innodb_redo_log_enabled") {
-        losses.push((Loss::Database, "the redo log is disabled".to_owned()));
-    }
-    losses
 }
 
 fn galera(variables: &Answers, status: &Answers) -> Result<Option<String>, String> {
@@ -223,11 +198,11 @@ fn version(text: &str) -> Option<Version> {
 mod tests {
     use super::*;
 
-    fn answers(pairs: &[(&str, &str)]) -> Answers {
+    pub(super) fn answers(pairs: &[(&str, &str)]) -> Answers {
         Answers::of(pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    const MARIADB: &[(&str, &str)] = &[
+    pub(super) const MARIADB: &[(&str, &str)] = &[
         ("version", "10.11.19-MariaDB-0+deb12u1"),
         ("read_only", "OFF"),
         ("innodb_read_only", "OFF"),
@@ -238,7 +213,7 @@ mod tests {
         ("binlog_format", "MIXED"),
         ("wsrep_on", "OFF"),
     ];
-    const MYSQL: &[(&str, &str)] = &[
+    pub(super) const MYSQL: &[(&str, &str)] = &[
         ("version", "8.4.3"),
         ("read_only", "OFF"),
         ("super_read_only", "OFF"),
@@ -249,10 +224,10 @@ mod tests {
         ("sync_binlog", "1"),
         ("binlog_format", "ROW"),
     ];
-    const REDO: &[(&str, &str)] = &[("Innodb_redo_log_enabled", "ON")];
+    pub(super) const REDO: &[(&str, &str)] = &[("Innodb_redo_log_enabled", "ON")];
 
     /// A sound server, but for one setting.
-    fn but(server: &[(&str, &str)], name: &str, value: &str, accepted: &[Loss]) -> Result<Fitness, String> {
+    pub(super) fn but(server: &[(&str, &str)], name: &str, value: &str, accepted: &[Loss]) -> Result<Fitness, String> {
         let mut variables = answers(server);
         variables.0.insert(name.to_owned(), value.to_owned());
         judge(&variables, &answers(REDO), accepted)
@@ -260,8 +235,7 @@ mod tests {
 
     #[test]
     fn a_sound_server_is_fit() {
-        let blank = || "  ".to_owned();
-        let fit = |flavor| Ok(Fitness { flavor, galera: None, component: blank(), losses: vec![], identity: blank() });
+        let fit = |flavor| Ok(Fitness { component: "  ".to_owned(), ..Fitness::plain(flavor, "  ") });
         assert_eq!(judge(&answers(MARIADB), &answers(&[]), &[]), fit(Flavor::MariaDb));
         assert_eq!(judge(&answers(MYSQL), &answers(REDO), &[]), fit(Flavor::MySql));
         assert_eq!(but(MYSQL, "innodb_doublewrite", "DETECT_AND_RECOVER", &[]), fit(Flavor::MySql));
@@ -295,43 +269,6 @@ mod tests {
         ] {
             assert!(but(server, name, value, &[]).unwrap_err().contains("only reads"), "{name} = {value}");
         }
-    }
-
-    #[test]
-    fn a_server_that_would_lose_something_is_refused_unless_that_was_accepted_by_name() {
-        for (server, name, value, loss) in [
-            (MARIADB, "innodb_flush_log_at_trx_commit", "2", Loss::Commits),
-            (MARIADB, "innodb_flush_log_at_trx_commit", "0", Loss::Commits),
-            (MYSQL, "sync_binlog", "0", Loss::Commits),
-            (MYSQL, "sync_binlog", "1000", Loss::Commits),
-            (MARIADB, "innodb_doublewrite", "OFF", Loss::Database),
-            (MARIADB, "innodb_doublewrite", "fast", Loss::Database),
-            (MYSQL, "innodb_doublewrite", "DETECT_ONLY", Loss::Database),
-            (MARIADB, "innodb_flush_method", "littlesync", Loss::Database),
-        ] {
-            let other = if loss == Loss::Commits { Loss::Database } else { Loss::Commits };
-            for accepted in [&[][..], &[other]] {
-                let why = but(server, name, value, accepted).unwrap_err();
-                assert!(why.contains(&format!("{name} = {value}")), "{why}");
-            }
-            assert_eq!(but(server, name, value, &[other, loss]).unwrap().losses, [loss]);
-        }
-        for (server, name, value) in [
-            (MARIADB, "innodb_flush_method", "nosync"),
-            (MYSQL, "innodb_flush_method", "NOSYNC"),
-            (MARIADB, "debug_no_sync", "ON"),
-        ] {
-            for accepted in [&[][..], &[Loss::Commits], &[Loss::Database]] {
-                let why = but(server, name, value, accepted).unwrap_err();
-                assert!(why.contains(&format!("{name} = {value}")), "{why}");
-            }
-            assert!(but(server, name, value, &[Loss::Commits, Loss::Database]).is_ok());
-        }
-        for method in ["fsync", "O_DSYNC", "O_DIRECT", "O_DIRECT_NO_FSYNC"] {
-            assert!(but(MARIADB, "innodb_flush_method", method, &[]).is_ok(), "{method}");
-        }
-        let disabled = answers(&[("Innodb_redo_log_enabled", "OFF")]);
-        assert!(judge(&answers(MYSQL), &disabled, &[Loss::Commits]).unwrap_err().contains("redo log"));
     }
 
     #[test]

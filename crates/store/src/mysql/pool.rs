@@ -441,8 +441,7 @@ mod tests {
     use crate::dialect::mysql::Flavor;
 
     fn server(identity: &str) -> Fitness {
-        let (galera, component, identity) = (None, String::new(), identity.to_owned());
-        Fitness { flavor: Flavor::MariaDb, galera, component, losses: vec![], identity }
+        Fitness::plain(Flavor::MariaDb, identity)
     }
 
     fn pool() -> Pool {

@@ -178,17 +178,28 @@ impl Facts {
                 "the server only reads: it is a standby, or its default_transaction_read_only is on".to_owned(),
             );
         }
-        for (setting, on) in [("fsync", self.fsync), ("full_page_writes", self.full_page_writes)] {
+        for (setting, on, right) in [
+            ("fsync", self.fsync, ""),
+            (
+                "full_page_writes",
+                self.full_page_writes,
+                ", which is right where the storage writes pages whole (ZFS); have data checksums on then",
+            ),
+        ] {
             if !on && !accepted.contains(&Loss::Database) {
-                return refused(format!("{setting} is off on the server: power loss may cost the whole database"));
+                return refused(format!(
+                    "{setting} is off on the server: power loss may cost the whole database; change that, or accept the loss by \
+                     name: store.accept_loss = [\"database\"]{right}"
+                ));
             }
         }
         Ok(())
     }
 
-    /// Whether it may forget commits that it acknowledged when it dies, or its machine does, and comes back.
+    /// Whether it may forget commits that it acknowledged when it dies, or its machine does, and comes back. A page that was written
+    /// in half is found by its checksum, and keeps the server from starting; without checksums the half of before is taken as it is.
     pub(super) fn forgets(&self) -> bool {
-        !self.fsync || !self.full_page_writes || self.commit == Level::Off
+        !self.fsync || !(self.full_page_writes || self.checksums) || self.commit == Level::Off
     }
 
     /// Whether a standby confirms our commits at present.
@@ -199,7 +210,8 @@ impl Facts {
     /// What an acknowledgement is worth, by what the server shows and what was `said` of its replication. `alone`: no other
     /// server may take its place, as far as the URL says.
     pub(super) fn durability(&self, said: Replication, alone: bool) -> Durability {
-        if self.forgets() || said == Replication::Bounded {
+        // Whoever accepted a loss is told so, also where it would not go unseen.
+        if self.forgets() || !self.full_page_writes || said == Replication::Bounded {
             return Durability::Bounded;
         }
         // Neither is enough by itself: who confirms now may be gone in a moment, and what was said may not be so.
@@ -262,6 +274,9 @@ mod tests {
         ] {
             let Err(OpenError::Unfit(why)) = facts.fit(&[Loss::Commits]) else { panic!("{facts:?}") };
             assert!(why.contains(word), "{why}");
+            let loses = !facts.fsync || !facts.full_page_writes;
+            assert_eq!(why.contains(r#"store.accept_loss = ["database"]"#), loses, "{why}");
+            assert_eq!(why.contains("writes pages whole"), !facts.full_page_writes, "{why}");
         }
     }
 
@@ -332,9 +347,14 @@ mod tests {
             (Facts { followers: 1, ..sound() }, false),
             (Facts { commit: Level::Off, ..sound() }, true),
             (Facts { fsync: false, ..sound() }, true),
-            (Facts { full_page_writes: false, ..sound() }, true),
+            // Red with it by itself: each start of a server on ZFS would be a failover.
+            (Facts { full_page_writes: false, ..sound() }, false),
+            (Facts { full_page_writes: false, checksums: false, ..sound() }, true),
+            (Facts { checksums: false, ..sound() }, false),
         ] {
             assert_eq!(facts.forgets(), forgets, "{facts:?}");
+            let bounded = forgets || !facts.full_page_writes || facts.followers > 0;
+            assert_eq!(facts.durability(SEEN, true) == Durability::Bounded, bounded, "{facts:?}");
         }
         assert_ne!(identity(true).sql, identity(false).sql);
         let row = |values: &[&str]| vec![values.iter().map(|&value| Value::Text(value.to_owned())).collect()];

@@ -236,6 +236,22 @@ async fn a_server_that_stops_syncing_is_left() {
     until("a server that syncs", async || next().await.is_ok()).await;
 }
 
+/// Where the storage writes pages whole nobody has to log them, and the server forgets nothing by that.
+#[tokio::test]
+async fn a_server_that_logs_no_whole_pages_is_the_same_one_after_a_start() {
+    // red with `full_page_writes` by itself in postgres/server.rs, forgets.
+    let Some(database) = database().await else { return };
+    says(&database.admin().await, "full_page_writes", "off").await;
+    database.set("search_path = public, pg_catalog").await;
+    let OpenError::Unfit(why) = refused(database.settings()).await else { panic!() };
+    assert!(why.contains("full_page_writes is off") && why.contains(r#"store.accept_loss = ["database"]"#), "{why}");
+    let engine = database.ready(|settings| settings.accepted = vec![Loss::Database]).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let answering = engine.answering().unwrap();
+    assert!(!answering.identity.contains(" since "), "{answering:?}");
+    assert_eq!(engine.health().await.unwrap().durability, Durability::Bounded);
+}
+
 #[tokio::test]
 async fn what_is_wrong_with_a_way_in_is_said_without_the_password() {
     let Some(database) = database().await else { return };

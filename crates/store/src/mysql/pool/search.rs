@@ -244,9 +244,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(1);
 
     fn pool() -> Arc<Pool> {
-        let (galera, component, identity) = (None, String::new(), "a".to_owned());
-        let fitness = Fitness { flavor: Flavor::MariaDb, galera, component, losses: vec![], identity };
-        Arc::new(Pool::new(vec![], 2, PATIENCE, State::new(0, vec![], fitness)))
+        Arc::new(Pool::new(vec![], 2, PATIENCE, State::new(0, vec![], Fitness::plain(Flavor::MariaDb, "a"))))
     }
 
     /// A request that is never answered, which holds a place for as long as it waits.
