@@ -16,6 +16,10 @@ use crate::schema::{self, Migration, State, Step};
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
 
+/// Error numbers: members of clusters that give no such lock, since it would be theirs alone. MariaDB 10.6.13 and 10.11.3 of Galera;
+/// Percona XtraDB Cluster in its strict mode.
+const NO_LOCKS: [u16; 2] = [1235, 1105];
+
 /// A large table may be rebuilt for long. Others that use it are not waited for so long that all wait behind: it is tried
 /// again.
 fn limits(flavor: Flavor) -> String {
@@ -44,10 +48,17 @@ pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [M
     ran
 }
 
-/// Waits until no other program brings this database to its schema.
+/// Waits until no other program brings this database to its schema, where that can be waited for: otherwise whoever comes second
+/// finds at each step that its work is done, as it does on another member of a cluster.
 async fn lock(conn: &mut Conn) -> Result<(), String> {
     loop {
-        let locked: Option<Option<i64>> = conn.query_first(LOCK).await.map_err(|error| sentence(&error))?;
+        let locked: Option<Option<i64>> = match conn.query_first(LOCK).await {
+            Err(Error::Server(server)) if NO_LOCKS.contains(&server.code) => {
+                tracing::debug!(why = server.message, "the server gives no lock for changing the schema");
+                return Ok(());
+            }
+            locked => locked.map_err(|error| sentence(&error))?,
+        };
         match locked.flatten() {
             Some(1) => return Ok(()),
             Some(_) => tracing::info!("another program is bringing this database to its schema: waiting for it"),
@@ -182,11 +193,19 @@ async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, E
             let sql = "SELECT column_name FROM information_schema.columns \
                        WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
             let found: Vec<String> = conn.exec(sql, (created.table,)).await?;
-            Ok(created.columns().eq(found.iter().map(String::as_str)))
+            // Another program may have made it, and have changed it by now: not before it said that it was made.
+            Ok(created.columns().eq(found.iter().map(String::as_str)) || is_marked(conn, step).await?)
         }
         Some(_) => Ok(false),
         None => Ok(DONE.contains(&server.code)),
     }
+}
+
+/// Whether a step was done.
+async fn is_marked(conn: &mut Conn, step: &Step) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM schema_steps WHERE version = ? AND step = ?";
+    let found: Option<i64> = conn.exec_first(sql, (step.version, step.step)).await?;
+    Ok(found.is_some())
 }
 
 #[cfg(test)]

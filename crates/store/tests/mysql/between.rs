@@ -39,6 +39,7 @@ pub struct Between {
     passed: Arc<AtomicUsize>,
     /// How many it is to hang up on before the server is asked.
     unwanted: Arc<AtomicUsize>,
+    instead: Instead,
     deaf: Arc<Notify>,
     frozen: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -57,6 +58,8 @@ impl Between {
         let (tricks, count, hush) = (Arc::clone(&trick), Arc::clone(&passed), Arc::clone(&deaf));
         let unwanted = Arc::new(AtomicUsize::new(0));
         let refused = Arc::clone(&unwanted);
+        let instead = Instead::default();
+        let others = Arc::clone(&instead);
         let (frozen, cold) = watch::channel(false);
         let task = tokio::spawn(async move {
             // Dropped with the task, and every connection with it.
@@ -70,18 +73,19 @@ impl Between {
                 }
                 count.fetch_add(1, Relaxed);
                 let (server, trick, cold) = (server.clone(), Arc::clone(&tricks), cold.clone());
+                let others = Arc::clone(&others);
                 open.spawn(async move {
                     let server = TcpStream::connect(server).await.unwrap();
                     client.set_nodelay(true).unwrap();
                     server.set_nodelay(true).unwrap();
                     let (client, server) = (client.into_split(), server.into_split());
-                    while_warm(cold, carry(client, server, trick)).await;
+                    while_warm(cold, carry(client, server, (trick, others))).await;
                 });
             }
             drop(listener);
             while open.join_next().await.is_some() {}
         });
-        Between { host, trick, passed, unwanted, deaf, frozen, task }
+        Between { host, trick, passed, unwanted, instead, deaf, frozen, task }
     }
 
     /// Connections that were made through it.
@@ -92,6 +96,11 @@ impl Between {
     /// As a server that ends connections while they are made: the next ones, so many.
     pub fn hang_up_on(&self, many: usize) {
         self.unwanted.store(many, Relaxed);
+    }
+
+    /// The server is asked `say` in place of what begins with `of`, from now on.
+    pub fn ask_instead(&self, of: &'static str, say: &str) {
+        *self.instead.lock().unwrap() = Some((of, say.to_owned()));
     }
 
     /// As a server that takes no new connections, and keeps those that it has.
@@ -146,21 +155,22 @@ async fn while_warm(mut frozen: watch::Receiver<bool>, work: impl Future<Output 
 
 type Halves = (OwnedReadHalf, OwnedWriteHalf);
 
-async fn carry(mut client: Halves, mut server: Halves, tricks: Arc<Mutex<Option<Trick>>>) {
+/// How a statement begins, and what is asked in its place.
+type Instead = Arc<Mutex<Option<(&'static str, String)>>>;
+
+async fn carry(mut client: Halves, mut server: Halves, (tricks, instead): (Arc<Mutex<Option<Trick>>>, Instead)) {
     loop {
         tokio::select! {
             packet = packet(&mut client.0) => {
                 let Some(packet) = packet else { return };
+                let packet = replaced(packet, &instead);
                 // COM_QUERY
                 let trick = if &packet[4..] == b"\x03COMMIT" { next(&tricks) } else { None };
                 match trick {
                     Some(Trick::Hold) => {
                         // What takes until somebody ends it, and what no limit of the session ends.
                         for sql in ["SET SESSION max_statement_time = 0", "DO SLEEP(600)"] {
-                            let mut packet = (sql.len() as u32 + 1).to_le_bytes().to_vec();
-                            packet.push(3);
-                            packet.extend_from_slice(sql.as_bytes());
-                            server.1.write_all(&packet).await.unwrap();
+                            server.1.write_all(&query(sql)).await.unwrap();
                             if sql.starts_with("SET") {
                                 self::packet(&mut server.0).await;
                             }
@@ -202,7 +212,7 @@ async fn play(trick: Trick, commit: &[u8], server: &mut Halves) -> Option<Vec<u8
             None
         }
         Trick::Refuse(code) => {
-            server.1.write_all(b"\x09\0\0\0\x03ROLLBACK").await.unwrap();
+            server.1.write_all(&query("ROLLBACK")).await.unwrap();
             packet(&mut server.0).await;
             Some(error(code))
         }
@@ -212,6 +222,22 @@ async fn play(trick: Trick, commit: &[u8], server: &mut Halves) -> Option<Vec<u8
             Some(error(code))
         }
     }
+}
+
+fn replaced(packet: Vec<u8>, instead: &Instead) -> Vec<u8> {
+    match &*instead.lock().unwrap() {
+        // COM_QUERY
+        Some((of, say)) if packet[4..].starts_with(&[b"\x03", of.as_bytes()].concat()) => query(say),
+        _ => packet,
+    }
+}
+
+/// COM_QUERY
+fn query(sql: &str) -> Vec<u8> {
+    let mut packet = (sql.len() as u32 + 1).to_le_bytes().to_vec();
+    packet.push(3);
+    packet.extend_from_slice(sql.as_bytes());
+    packet
 }
 
 /// An ERR packet.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use mysql_async::prelude::Queryable;
 use rules::id::RealmId;
 use rules::time::Time;
@@ -17,6 +18,7 @@ use store::schema::Migration;
 use store::tables::sweep::{self, Bounds};
 use store::tables::{realms, restore, secrets};
 
+use super::between::Between;
 use super::place::{Place, found};
 
 const MARKERS: &str = "SELECT version, step FROM schema_steps ORDER BY version, step";
@@ -55,6 +57,47 @@ async fn many_programs_at_once_make_the_schema_once() {
     }
     let done: Vec<(i64, i64)> = place.conn().await.query(MARKERS).await.unwrap();
     assert_eq!(done, all_steps(store::migrations::MIGRATIONS));
+    place.remove().await;
+}
+
+/// Some clusters give no lock by name: Galera of MariaDB 10.6.13 and 10.11.3 (1235), Percona XtraDB Cluster in strict mode (1105).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_no_lock_is_given_many_programs_make_the_schema_once() {
+    // red without NO_LOCKS in mysql/migrate.rs.
+    let Some(place) = Place::new().await else { return };
+    let between = Between::new(&place).await;
+    let settings = place.at(&between.host);
+    let open = async || Mysql::open(settings.clone(), store::migrations::MIGRATIONS).await.unwrap();
+    let engines = [open().await, open().await, open().await];
+    for (code, fits) in [(1142, false), (1235, true), (1105, true)] {
+        let refuse = format!("SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'no lock'");
+        between.ask_instead("SELECT GET_LOCK", &refuse);
+        for answer in join_all(engines.iter().map(|engine| engine.migrate())).await {
+            assert_eq!(answer.is_ok(), fits, "{code}: {answer:?}");
+        }
+    }
+    let done: Vec<(i64, i64)> = place.conn().await.query(MARKERS).await.unwrap();
+    assert_eq!(done, all_steps(store::migrations::MIGRATIONS));
+    place.remove().await;
+}
+
+/// Whoever waits for nobody may come to a table that another program has made, and has changed since.
+#[tokio::test]
+async fn a_table_that_another_program_has_changed_meanwhile_is_done() {
+    // red without is_marked in mysql/migrate.rs.
+    let Some(place) = Place::new().await else { return };
+    place.ready().await;
+    place.conn().await.query_drop("ALTER TABLE label ADD COLUMN colour text").await.unwrap();
+    let between = Between::new(&place).await;
+    // It looked before the other one had begun.
+    between.ask_instead(
+        "SELECT version, step FROM schema_steps",
+        "SELECT version, step FROM schema_steps WHERE version = 0",
+    );
+    let engine = place.ready_with(place.at(&between.host)).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let done: Vec<(i64, i64)> = place.conn().await.query(MARKERS).await.unwrap();
+    assert_eq!(done, all_steps(MIGRATIONS));
     place.remove().await;
 }
 
