@@ -7,7 +7,7 @@ use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, State
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
-use super::fault::{hung_up, is_crowded, sentence};
+use super::fault::{hung_up, is_crowded, is_unfit, sentence};
 use super::fitness::{self, Answers, Fitness};
 use super::say::Phrase;
 use crate::caught::caught;
@@ -184,6 +184,7 @@ impl Node {
         match error {
             error if is_crowded(error) => Refused::Crowded(why),
             error if hung_up(error) => Refused::HungUp(why),
+            error if is_unfit(error) => Refused::Unfit(why),
             _ => Refused::Unreachable(why),
         }
     }

@@ -34,8 +34,9 @@ const RIVAL: [u16; 5] = [1213, 1205, 1020, 1615, 3572];
 /// leads elsewhere by now; a proxy lost its server (the numbers are those of clients). Or more statements are prepared, by all,
 /// than it allows (1461): those of a connection go with it.
 const LOST: [u16; 14] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1243, 1461, 1927, 2006, 2013, 4031];
-/// It only reads, it is not part of its cluster.
-const UNFIT: [u16; 4] = [1047, 1290, 1792, 1836];
+/// It only reads, it is not part of its cluster; it is offline, as a member of MySQL's Group Replication that left its group: MySQL 9 says
+/// why (6400), or who wanted it so (6401, in some of them).
+const UNFIT: [u16; 7] = [1047, 1290, 1792, 1836, 3032, 6400, 6401];
 /// No connection is free over there.
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
 
@@ -77,6 +78,11 @@ pub(super) fn not_committed(error: &Error) -> bool {
 /// Whether a server that turned us away is well, but has no room.
 pub(super) fn is_crowded(error: &Error) -> bool {
     matches!(error, Error::Server(server) if CROWDED.contains(&server.code))
+}
+
+/// Whether a server that turned us away takes nobody's writes.
+pub(super) fn is_unfit(error: &Error) -> bool {
+    matches!(error, Error::Server(server) if UNFIT.contains(&server.code))
 }
 
 /// Whether a server that was there hung up.
@@ -137,7 +143,7 @@ mod tests {
         for code in [1053, 1243, 1461, 1927, 2006, 2013, 4031] {
             assert!(matches!(of(code), Fault::Lost(_)), "{code}");
         }
-        for code in [1290, 1836, 1047] {
+        for code in [1290, 1836, 1047, 3032, 6400, 6401] {
             assert!(matches!(of(code), Fault::Unfit(_)), "{code}");
         }
         for code in [1064, 1146, 1366, 1406, 1114, 1969] {
@@ -168,5 +174,12 @@ mod tests {
     fn a_server_without_room_is_not_left() {
         assert!(is_crowded(&error(1040)));
         assert!(!is_crowded(&error(1045)) && !is_crowded(&error(1053)));
+    }
+
+    #[test]
+    fn a_server_that_is_offline_is_left() {
+        // red without 3032 in UNFIT: it would be asked once more before another one is.
+        assert!([3032, 6400, 6401].iter().all(|&code| is_unfit(&error(code))));
+        assert!(!is_unfit(&error(1045)) && !is_unfit(&error(1040)));
     }
 }

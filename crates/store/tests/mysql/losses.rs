@@ -134,6 +134,32 @@ async fn a_server_that_only_reads_is_refused_and_taken_back() {
     place.remove().await;
 }
 
+/// What a member of MySQL's Group Replication goes into that left its group, unless it was told otherwise.
+#[tokio::test]
+async fn a_server_that_is_offline_is_refused_and_taken_back() {
+    // red without 3032 in mysql/fault.rs.
+    let Some(mut place) = Place::alone().await else { return };
+    if place.is_mariadb().await {
+        println!("skipped: MariaDB has no offline mode");
+        return place.remove().await;
+    }
+    let settings = place.account("writer", "NONE").await;
+    let engine = place.ready_with(settings.clone()).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    place.run("SET GLOBAL offline_mode = 1").await;
+    let opened = Mysql::open(settings, MIGRATIONS).await;
+    let answer = engine.commit(three_rows(2)).await;
+    let health = engine.health().await.unwrap();
+    place.run("SET GLOBAL offline_mode = 0").await;
+    let Err(OpenError::Unfit(why)) = opened else { panic!("it was taken") };
+    assert!(why.contains("error 3032"), "{why}");
+    assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("offline")), "{answer:?}");
+    assert!(health.writable.is_err_and(|why| why.contains("offline")));
+    until("a server that may be written", async || engine.commit(three_rows(3)).await.is_ok()).await;
+    assert_eq!((found(&engine, 1).await, found(&engine, 2).await, found(&engine, 3).await), (3, 0, 3));
+    place.remove().await;
+}
+
 #[tokio::test]
 async fn a_wrong_password_and_a_missing_database_are_named() {
     let Some(mut place) = Place::new().await else { return };

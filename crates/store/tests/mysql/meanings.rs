@@ -44,11 +44,15 @@ const MEANINGS: &[(u16, Means)] = &[
     (2006, Means::Lost),
     (2013, Means::Lost),
     (4031, Means::Lost),
-    // Not part of its cluster; `--read-only` and `--super-read-only`; a transaction that only reads; read-only mode.
+    // Not part of its cluster; `--read-only` and `--super-read-only`; a transaction that only reads; read-only mode; offline mode
+    // (MySQL), which is what a member that left its group is in.
     (1047, Means::Unfit),
     (1290, Means::Unfit),
     (1792, Means::Unfit),
     (1836, Means::Unfit),
+    (3032, Means::Unfit),
+    (6400, Means::Unfit),
+    (6401, Means::Unfit),
     (1062, Means::Conflict(Broken::Unique)),
     (1586, Means::Conflict(Broken::Unique)),
     (1452, Means::Conflict(Broken::Foreign)),

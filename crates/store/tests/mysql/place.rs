@@ -25,6 +25,8 @@ async fn restore(server: &str) {
     for sql in ["SET GLOBAL read_only = 0", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"] {
         admin.query_drop(sql).await.unwrap();
     }
+    // MariaDB has none.
+    drop(admin.query_drop("SET GLOBAL offline_mode = 0").await);
 }
 
 #[allow(dead_code, reason = "held, not looked at")]
