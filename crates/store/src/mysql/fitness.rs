@@ -37,6 +37,8 @@ pub(super) fn started(flavor: Flavor) -> &'static str {
 /// The oldest that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
 const OLDEST_MARIADB: Version = (10, 6, 0);
 const OLDEST_MYSQL: Version = (8, 0, 28);
+/// One that was withdrawn: rows of tables that had columns added may be read wrongly after it recovered from a crash.
+const WITHDRAWN_MYSQL: Version = (8, 0, 29);
 
 type Version = (u32, u32, u32);
 
@@ -178,6 +180,11 @@ fn recent(flavor: Flavor, text: &str) -> Result<(), String> {
         Flavor::MySql => ("MySQL", OLDEST_MYSQL),
     };
     let (a, b, c) = oldest;
+    if flavor == Flavor::MySql && version(text) == Some(WITHDRAWN_MYSQL) {
+        return Err(format!(
+            "its version is {text:?}, which was withdrawn since it may garble tables that had columns added: MySQL 8.0.30 or newer is needed"
+        ));
+    }
     if version(text).is_some_and(|version| version >= oldest) {
         return Ok(());
     }
@@ -252,7 +259,17 @@ mod tests {
         // Cut off by `sql_select_limit`, for one.
         let why = but(MYSQL, "version", "", &[]).unwrap_err();
         assert!(why.contains("did not say its version"), "{why}");
-        for (server, version) in [(MARIADB, "10.6.0-MariaDB"), (MARIADB, "12.1.2-MariaDB"), (MYSQL, "8.0.28")] {
+        for version in ["8.0.29", "8.0.29-0ubuntu0.22.04.2", "8.0.29-21"] {
+            let why = but(MYSQL, "version", version, &[]).unwrap_err();
+            assert!(why.contains("withdrawn") && why.contains("MySQL 8.0.30 or newer"), "{why}");
+        }
+        for (server, version) in [
+            (MARIADB, "10.6.0-MariaDB"),
+            (MARIADB, "12.1.2-MariaDB"),
+            (MYSQL, "8.0.28"),
+            (MYSQL, "8.0.30"),
+            (MYSQL, "8.1.29"),
+        ] {
             assert!(but(server, "version", version, &[]).is_ok(), "{version}");
         }
     }
