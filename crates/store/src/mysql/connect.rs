@@ -193,9 +193,8 @@ impl Node {
     pub(super) async fn examine(&self, conn: &mut Conn) -> Result<Fitness, Refused> {
         let lost = |error: Error| self.refused(&error);
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
-        let status =
-            if fitness::flavor(&variables).1 { conn.query(fitness::STATUS).await.map_err(lost)? } else { vec![] };
-        let mut fitness = fitness::judge(&variables, &Answers::of(status), &self.accepted)
+        let status = Answers::of(conn.query(fitness::STATUS).await.map_err(lost)?);
+        let mut fitness = fitness::judge(&variables, &status, &self.accepted)
             .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))?;
         if fitness.forgets() {
             let started: Option<i64> = conn.query_first(fitness::started(fitness.flavor)).await.map_err(lost)?;

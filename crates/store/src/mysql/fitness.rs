@@ -14,10 +14,12 @@ pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN
      'innodb_flush_method', 'debug_no_sync', 'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on', \
      'server_uuid', 'server_id', 'hostname', 'port')";
 
-/// What a server says of itself at this moment; only asked where it can say something.
+/// What a server says of itself at this moment, to everybody. Who follows it MySQL tells only where they confirm its commits, and
+/// whom it follows only administrators.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
-     'wsrep_ready', 'wsrep_incoming_addresses')";
+     'wsrep_ready', 'wsrep_incoming_addresses', 'Slaves_connected', 'Rpl_semi_sync_master_clients', \
+     'Rpl_semi_sync_source_clients', 'Slave_running', 'Slaves_running')";
 
 /// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
 /// the same however late it is asked, and wherever the clock was set meanwhile.
@@ -42,6 +44,10 @@ const WITHDRAWN_MYSQL: Version = (8, 0, 29);
 
 type Version = (u32, u32, u32);
 
+/// A server that may be written, and should not be.
+const REPLICA: &str = "the database server that is written to follows another one, and nobody follows it: what is written here reaches \
+     no other server. Give a replica read_only = ON until it is promoted";
+
 /// Names and values that a server answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers(BTreeMap<String, String>);
@@ -55,6 +61,9 @@ impl Answers {
     }
     fn is_on(&self, name: &str) -> bool {
         ["ON", "1", "YES", "TRUE"].iter().any(|on| self.text(name).eq_ignore_ascii_case(on))
+    }
+    fn count(&self, name: &str) -> u64 {
+        self.text(name).parse().unwrap_or(0)
     }
     fn is_off(&self, name: &str) -> bool {
         ["", "OFF", "0", "NO", "FALSE"].iter().any(|off| self.text(name).eq_ignore_ascii_case(off))
@@ -74,6 +83,10 @@ pub(super) struct Fitness {
     pub(super) losses: Vec<Loss>,
     /// Whether one of them is such that nothing tells of it.
     pub(super) silent: bool,
+    /// Whether others follow it, so that one of them may take its place.
+    pub(super) is_followed: bool,
+    /// Whether it follows another, and nobody follows it.
+    pub(super) is_replica: bool,
     /// What tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
 }
@@ -95,10 +108,15 @@ impl Fitness {
 
     /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
     pub(super) fn durability(&self, alone: bool) -> Durability {
-        match alone && self.galera.is_none() && self.losses.is_empty() {
+        match alone && self.galera.is_none() && self.losses.is_empty() && !self.is_followed {
             true => Durability::DurableNode,
             false => Durability::Bounded,
         }
+    }
+
+    /// What an operator should know of it, and may want so.
+    pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
+        self.is_replica.then_some(REPLICA).into_iter()
     }
 
     /// Tells it from itself before it was started again.
@@ -112,20 +130,20 @@ impl Fitness {
     /// One with nothing to say of it.
     pub(super) fn plain(flavor: Flavor, identity: &str) -> Self {
         let (component, identity) = (String::new(), identity.to_owned());
-        Fitness { flavor, galera: None, component, losses: vec![], silent: false, identity }
+        let [silent, is_followed, is_replica] = [false; 3];
+        Fitness { flavor, galera: None, component, losses: vec![], silent, is_followed, is_replica, identity }
     }
 }
 
-/// What [`VARIABLES`] say before [`STATUS`] is known: which server it is, and whether that has to be asked.
-pub(super) fn flavor(variables: &Answers) -> (Flavor, bool) {
+/// Which of the two it is.
+fn flavor(variables: &Answers) -> Flavor {
     let mariadb = variables.text("version").to_ascii_lowercase().contains("mariadb");
-    let flavor = if mariadb { Flavor::MariaDb } else { Flavor::MySql };
-    (flavor, flavor == Flavor::MySql || variables.is_on("wsrep_on"))
+    if mariadb { Flavor::MariaDb } else { Flavor::MySql }
 }
 
 /// Judges a server; otherwise says in a sentence what is wrong with it.
 pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
-    let (flavor, _) = flavor(variables);
+    let flavor = flavor(variables);
     recent(flavor, variables.text("version"))?;
     for name in ["read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"] {
         if !variables.is_off(name) {
@@ -145,7 +163,18 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     let identity = identity(variables, status, galera.as_deref());
     let component = ["wsrep_cluster_state_uuid", "wsrep_cluster_conf_id", "wsrep_incoming_addresses"];
     let component = component.map(|name| status.text(name)).join(" ");
-    Ok(Fitness { flavor, galera, component, losses, silent, identity })
+    let (is_followed, follows) = replication(status);
+    // A member of a cluster has what is written there, whomever it follows besides.
+    let is_replica = follows && !is_followed && galera.is_none();
+    Ok(Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, identity })
+}
+
+/// Whether others follow it, and whether it follows another.
+fn replication(status: &Answers) -> (bool, bool) {
+    let followers = ["slaves_connected", "rpl_semi_sync_master_clients", "rpl_semi_sync_source_clients"];
+    let is_followed = followers.iter().any(|name| status.count(name) > 0);
+    // The first is of the connection without a name, the second counts all of them.
+    (is_followed, status.is_on("slave_running") || status.count("slaves_running") > 0)
 }
 
 /// MySQL has an id for each server. Of MariaDB it is known where it runs and what its operator called it.
@@ -298,7 +327,6 @@ mod tests {
     fn a_galera_node_is_fit_while_it_is_synced_in_the_primary_component() {
         let mut variables = answers(MARIADB);
         variables.0.insert("wsrep_on".to_owned(), "ON".to_owned());
-        assert!(flavor(&variables).1, "its status is asked");
         let synced = [
             ("wsrep_cluster_conf_id", "7"),
             ("wsrep_cluster_status", "Primary"),
@@ -347,6 +375,41 @@ mod tests {
         assert_eq!(of(1), of(1));
         assert_ne!(of(1), of(2));
         assert_ne!(started(Flavor::MariaDb), started(Flavor::MySql));
+    }
+
+    #[test]
+    fn a_server_that_others_follow_may_lose_what_they_did_not_get() {
+        // red without is_followed in durability, or one of the names in `replication`.
+        let of = |status: &[(&str, &str)]| judge(&answers(MARIADB), &answers(status), &[]).unwrap();
+        let alone = [("Slaves_connected", "0"), ("Rpl_semi_sync_master_clients", "0"), ("Slave_running", "OFF")];
+        assert_eq!(of(&alone).durability(true), Durability::DurableNode);
+        for name in ["Slaves_connected", "Rpl_semi_sync_master_clients", "Rpl_semi_sync_source_clients"] {
+            let followed = of(&[&alone[..], &[(name, "1")]].concat());
+            assert_eq!((followed.durability(true), followed.is_replica), (Durability::Bounded, false), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_only_follows_another_is_told_of() {
+        let of = |status: &[(&str, &str)]| judge(&answers(MARIADB), &answers(status), &[]).unwrap();
+        for follows in [("Slave_running", "ON"), ("Slaves_running", "1")] {
+            let replica = of(&[("Slaves_connected", "0"), follows]);
+            assert!(replica.is_replica && replica.advice().any(|advice| advice.contains("read_only = ON")));
+            assert_eq!(replica.durability(true), Durability::DurableNode, "its disk is its own");
+            // Two that follow each other: what is written at one comes to the other.
+            assert!(!of(&[("Slaves_connected", "1"), follows]).is_replica);
+        }
+        let sound = of(&[("Slave_running", "OFF"), ("Slaves_running", "0")]);
+        assert!(!sound.is_replica && sound.advice().next().is_none());
+        let mut variables = answers(MARIADB);
+        variables.0.insert("wsrep_on".to_owned(), "ON".to_owned());
+        let member = [
+            ("wsrep_cluster_status", "Primary"),
+            ("wsrep_local_state_comment", "Synced"),
+            ("wsrep_ready", "ON"),
+            ("Slave_running", "ON"),
+        ];
+        assert!(!judge(&variables, &answers(&member), &[]).unwrap().is_replica, "of a cluster");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! connection to it is waited for or closed before the first one to the next is used; and it is left only for that, or for one
 //! before it in the URL that is a member of the same cluster again.
 
+mod choice;
 mod crowd;
 mod home;
 mod search;
@@ -85,13 +86,15 @@ struct State {
     home: Home,
     /// The server before this one, where it was left for a member of the same cluster, with nothing under way.
     came_from: Option<String>,
+    /// What was said of a server.
+    advised: Vec<&'static str>,
 }
 
 impl State {
     fn new(active: usize, links: Vec<Link>, fitness: Fitness) -> Self {
         let idle = Idle { era: 0, links };
         let heard = Instant::now();
-        State {
+        let mut state = State {
             active,
             idle,
             fitness,
@@ -104,7 +107,10 @@ impl State {
             search: None,
             home: Home::default(),
             came_from: None,
-        }
+            advised: Vec::new(),
+        };
+        state.advise();
+        state
     }
 
     /// What everybody is told for a moment after no server was fit.
@@ -226,19 +232,11 @@ pub(super) fn identity(host: &str, fitness: &Fitness) -> String {
 }
 
 impl Pool {
-    /// Connects to the first of the servers that is fit.
+    /// Connects to one of the servers.
     pub(super) async fn open(nodes: Vec<Node>, size: u32) -> Result<Pool, Refused> {
-        let mut refusals = Vec::new();
-        for (active, node) in nodes.iter().enumerate() {
-            match node.connect(0).await {
-                Ok((link, fitness)) => {
-                    let patience = node.patience();
-                    return Ok(Pool::new(nodes, size, patience, State::new(active, vec![link], fitness)));
-                }
-                Err(refused) => refusals.push(refused),
-            }
-        }
-        Err(together(refusals))
+        let (active, (link, fitness)) = choice::first_fit(&nodes, 0..nodes.len(), 0).await?;
+        let patience = nodes[active].patience();
+        Ok(Pool::new(nodes, size, patience, State::new(active, vec![link], fitness)))
     }
 
     fn new(nodes: Vec<Node>, size: u32, patience: Duration, state: State) -> Pool {
@@ -420,6 +418,7 @@ impl Pool {
             state.came_from = None;
         }
         (state.fitness, state.refused) = (fitness, None);
+        state.advise();
         Some(state.idle.era)
     }
 

@@ -16,6 +16,9 @@ use tokio::task::JoinHandle;
 use super::place::{Place, found};
 use super::until::until;
 
+/// How a server is asked what it is doing.
+pub const STATUS: &str = "SHOW GLOBAL STATUS";
+
 /// What happens to the next COMMIT.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
@@ -101,6 +104,11 @@ impl Between {
     /// The server is asked `say` in place of what begins with `of`, from now on.
     pub fn ask_instead(&self, of: &'static str, say: &str) {
         *self.instead.lock().unwrap() = Some((of, say.to_owned()));
+    }
+
+    /// The server is asked what it is asked.
+    pub fn ask_the_same(&self) {
+        *self.instead.lock().unwrap() = None;
     }
 
     /// As a server that takes no new connections, and keeps those that it has.

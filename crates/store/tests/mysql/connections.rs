@@ -10,7 +10,7 @@ use store::mysql::Mysql;
 use store::remote::{OpenError, Settings, Tls};
 use tokio::task::JoinSet;
 
-use super::between::Between;
+use super::between::{Between, STATUS};
 use super::place::{Place, found, patient};
 use super::until::until;
 
@@ -130,6 +130,30 @@ async fn the_next_server_is_used_when_the_first_is_not_there() {
     let nowhere = Mysql::open(place.at("127.0.0.1:1,127.0.0.1:2"), MIGRATIONS).await;
     let Err(OpenError::Unreachable(why)) = nowhere else { panic!("there is no server") };
     assert!(why.contains("127.0.0.1:1") && why.contains("127.0.0.1:2"), "{why}");
+    place.remove().await;
+}
+
+/// A replica may be written to, unless it is told to be read only, and what is written there reaches nobody.
+#[tokio::test]
+async fn of_several_servers_one_that_only_follows_another_is_used_last() {
+    // red without is_replica in mysql/pool/choice.rs.
+    let Some(place) = Place::new().await else { return };
+    let [first, second, third] = [Between::new(&place).await, Between::new(&place).await, Between::new(&place).await];
+    for replica in [&first, &second] {
+        replica.ask_instead(STATUS, "SELECT 'Slave_running', 'ON' UNION ALL SELECT 'Slaves_connected', '0'");
+    }
+    let hosts = [&first, &second, &third].map(|between| between.host.clone());
+    let engine = place.ready_with(place.at(&hosts.join(","))).await;
+    assert_eq!((engine.server().host, engine.server().moves), (hosts[2].clone(), 0));
+    // It is promoted.
+    second.ask_the_same();
+    third.die().await;
+    until("one that follows nobody", async || engine.health().await.unwrap().writable.is_ok()).await;
+    assert_eq!((engine.server().host, engine.server().moves), (hosts[1].clone(), 1));
+    second.die().await;
+    until("one that is there", async || engine.health().await.unwrap().writable.is_ok()).await;
+    assert_eq!((engine.server().host, engine.server().moves), (hosts[0].clone(), 2));
+    engine.commit(three_rows(1)).await.unwrap();
     place.remove().await;
 }
 

@@ -11,9 +11,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout_at};
 
+use super::choice::first_fit;
 use super::crowd::Crowd;
 use super::home::Home;
-use super::{CLOSED, LATE, Place, Pool, State, together};
+use super::{CLOSED, LATE, Place, Pool, State};
 use crate::caught::caught;
 use crate::mysql::connect::{Link, Refused};
 use crate::mysql::fitness::Fitness;
@@ -155,14 +156,10 @@ impl Pool {
             (state.idle.era + 1, std::mem::take(&mut state.idle.links))
         };
         drop(ended);
-        let mut refusals = Vec::new();
-        for at in self.in_turn(&refused) {
-            match self.nodes[at].connect(era).await {
-                Ok(found) => return self.enter(at, found, None),
-                Err(refused) => refusals.push(refused),
-            }
+        match first_fit(&self.nodes, self.in_turn(&refused), era).await {
+            Ok((at, found)) => self.enter(at, found, None),
+            Err(refused) => Err(self.note_refusal(refused.why())),
         }
-        Err(self.note_refusal(together(refusals).why()))
     }
 
     /// Every place, once nobody has one. While the server answers somebody, everybody has the time that they have; when
@@ -227,6 +224,7 @@ impl Pool {
             state.crowd = Crowd::default();
         }
         (state.active, state.fitness, state.refused) = (at, fitness, None);
+        state.advise();
         (state.home, state.came_from) = (Home::default(), came_from);
         state.idle = super::Idle { era: link.era, links: vec![link] };
         Ok(())
