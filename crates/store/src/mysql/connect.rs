@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 use super::address::{Address, Encryption, Host};
 use super::fault::{hung_up, is_crowded, is_unfit, sentence};
 use super::fitness::{self, Answers, Fitness};
+use super::group;
 use super::say::Phrase;
 use crate::caught::caught;
 use crate::dialect::mysql::Flavor;
@@ -194,8 +195,14 @@ impl Node {
         let lost = |error: Error| self.refused(&error);
         let variables = Answers::of(conn.query(fitness::VARIABLES).await.map_err(lost)?);
         let status = Answers::of(conn.query(fitness::STATUS).await.map_err(lost)?);
-        let mut fitness = fitness::judge(&variables, &status, &self.accepted)
-            .map_err(|why| Refused::Unfit(format!("{}: {why}", self.host)))?;
+        let unfit = |why: String| Refused::Unfit(format!("{}: {why}", self.host));
+        let mut fitness = fitness::judge(&variables, &status, &self.accepted).map_err(unfit)?;
+        if let Some(member) = &fitness.member {
+            match group::members(conn).await.map_err(lost)? {
+                Some(members) => group::judge(member, &members).map_err(unfit)?,
+                None => fitness.is_blind = true,
+            }
+        }
         if fitness.forgets() {
             let started: Option<i64> = conn.query_first(fitness::started(fitness.flavor)).await.map_err(lost)?;
             if let Some(started) = started {

@@ -28,8 +28,8 @@ const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
 const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
 /// A deadlock, or a certification that failed (Galera); a lock that was waited for too long; a row that changed since it
 /// was read (MariaDB 11.6.2 and later); a statement that has to be prepared again because its table has changed; a lock
-/// that is not to be waited for (MySQL 8).
-const RIVAL: [u16; 5] = [1213, 1205, 1020, 1615, 3572];
+/// that is not to be waited for (MySQL 8); a certification that failed (Group Replication).
+const RIVAL: [u16; 6] = [1213, 1205, 1020, 1615, 3572, 3101];
 /// The server is stopping, or has ended this connection; a statement that was prepared over it is not known, so that it
 /// leads elsewhere by now; a proxy lost its server (the numbers are those of clients). Or more statements are prepared, by all,
 /// than it allows (1461): those of a connection go with it.
@@ -43,8 +43,9 @@ const CROWDED: [u16; 3] = [1040, 1203, 1226];
 /// It has ended this connection because somebody asked it to.
 const KILLED: u16 = 1927;
 
-/// Error number of a deadlock: of all errors at COMMIT the one that says that nothing was committed.
-const DEADLOCK: u16 = 1213;
+/// Error numbers of a deadlock, which is what Galera calls a certification that failed, and of one that failed in Group Replication:
+/// of all errors at COMMIT those that say that nothing was committed.
+const UNDONE: [u16; 2] = [1213, 3101];
 
 impl Fault {
     /// What an error before COMMIT means.
@@ -72,7 +73,7 @@ impl Fault {
 
 /// Whether an error at COMMIT says that nothing was committed. After any other nobody knows.
 pub(super) fn not_committed(error: &Error) -> bool {
-    matches!(error, Error::Server(server) if server.code == DEADLOCK)
+    matches!(error, Error::Server(server) if UNDONE.contains(&server.code))
 }
 
 /// Whether a server that turned us away is well, but has no room.
@@ -137,7 +138,7 @@ mod tests {
         for code in [1451, 1452, 1216, 1217] {
             assert_eq!(of(code), Fault::Key(Broken::Foreign), "{code}");
         }
-        for code in [1213, 1205, 1020, 3572] {
+        for code in [1213, 1205, 1020, 3572, 3101] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
         }
         for code in [1053, 1243, 1461, 1927, 2006, 2013, 4031] {
@@ -154,9 +155,9 @@ mod tests {
     }
 
     #[test]
-    fn only_a_deadlock_at_commit_says_that_nothing_was_committed() {
-        assert!(not_committed(&error(1213)));
-        for code in [1205, 1020, 3572, 1180, 1047, 1290, 1836, 1053, 1317, 1927, 1969, 2006, 2013] {
+    fn only_a_transaction_that_lost_says_at_commit_that_nothing_was_committed() {
+        assert!(not_committed(&error(1213)) && not_committed(&error(3101)));
+        for code in [3100, 1205, 1020, 3572, 1180, 1047, 1290, 1836, 1053, 1317, 1927, 1969, 2006, 2013] {
             assert!(!not_committed(&error(code)), "{code}");
         }
         assert!(!not_committed(&DriverError::ConnectionClosed.into()));

@@ -4,6 +4,7 @@ mod losses;
 
 use std::collections::BTreeMap;
 
+use super::group;
 use crate::dialect::mysql::Flavor;
 use crate::engine::Durability;
 use crate::remote::Loss;
@@ -12,7 +13,7 @@ use crate::remote::Loss;
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
      'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', \
      'innodb_flush_method', 'debug_no_sync', 'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on', \
-     'server_uuid', 'server_id', 'hostname', 'port')";
+     'server_uuid', 'server_id', 'hostname', 'port', 'group_replication_group_name')";
 
 /// What a server says of itself at this moment, to everybody. Who follows it MySQL tells only where they confirm its commits, and
 /// whom it follows only administrators.
@@ -87,6 +88,10 @@ pub(super) struct Fitness {
     pub(super) is_followed: bool,
     /// Whether it follows another, and nobody follows it.
     pub(super) is_replica: bool,
+    /// Its id in the group that it is set to belong to (MySQL's Group Replication).
+    pub(super) member: Option<String>,
+    /// Whether who else belongs to that is hidden.
+    pub(super) is_blind: bool,
     /// What tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
 }
@@ -116,7 +121,9 @@ impl Fitness {
 
     /// What an operator should know of it, and may want so.
     pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
-        self.is_replica.then_some(REPLICA).into_iter()
+        [(self.is_replica, REPLICA), (self.is_blind, group::HIDDEN)]
+            .into_iter()
+            .filter_map(|(so, advice)| so.then_some(advice))
     }
 
     /// Tells it from itself before it was started again.
@@ -130,8 +137,9 @@ impl Fitness {
     /// One with nothing to say of it.
     pub(super) fn plain(flavor: Flavor, identity: &str) -> Self {
         let (component, identity) = (String::new(), identity.to_owned());
-        let [silent, is_followed, is_replica] = [false; 3];
-        Fitness { flavor, galera: None, component, losses: vec![], silent, is_followed, is_replica, identity }
+        let [silent, is_followed, is_replica, is_blind] = [false; 4];
+        let (galera, losses, member) = (None, vec![], None);
+        Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, member, is_blind, identity }
     }
 }
 
@@ -141,7 +149,7 @@ fn flavor(variables: &Answers) -> Flavor {
     if mariadb { Flavor::MariaDb } else { Flavor::MySql }
 }
 
-/// Judges a server; otherwise says in a sentence what is wrong with it.
+/// Judges a server by itself, and not the group that it may belong to; otherwise says in a sentence what is wrong with it.
 pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
     let flavor = flavor(variables);
     recent(flavor, variables.text("version"))?;
@@ -166,7 +174,9 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     let (is_followed, follows) = replication(status);
     // A member of a cluster has what is written there, whomever it follows besides.
     let is_replica = follows && !is_followed && galera.is_none();
-    Ok(Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, identity })
+    let has_group = !variables.text("group_replication_group_name").is_empty();
+    let (member, is_blind) = (has_group.then(|| variables.text("server_uuid").to_owned()), false);
+    Ok(Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, member, is_blind, identity })
 }
 
 /// Whether others follow it, and whether it follows another.
@@ -410,6 +420,20 @@ mod tests {
             ("Slave_running", "ON"),
         ];
         assert!(!judge(&variables, &answers(&member), &[]).unwrap().is_replica, "of a cluster");
+    }
+
+    #[test]
+    fn a_server_that_is_set_to_belong_to_a_group_has_its_id_there() {
+        assert_eq!(judge(&answers(MYSQL), &answers(REDO), &[]).unwrap().member, None);
+        let mut variables = answers(MYSQL);
+        variables.0.insert("server_uuid".to_owned(), "u".to_owned());
+        for (name, member) in [("", None), ("g", Some("u".to_owned()))] {
+            variables.0.insert("group_replication_group_name".to_owned(), name.to_owned());
+            let fitness = judge(&variables, &answers(REDO), &[]).unwrap();
+            assert_eq!((fitness.member.clone(), fitness.advice().next()), (member, None));
+            let blind = Fitness { is_blind: true, ..fitness };
+            assert!(blind.advice().any(|advice| advice.contains("GRANT SELECT")));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod connect;
 mod fault;
 mod fetch;
 mod fitness;
+mod group;
 mod migrate;
 mod pool;
 mod say;

@@ -26,12 +26,13 @@ enum Means {
 
 const MEANINGS: &[(u16, Means)] = &[
     // A deadlock, or a certification that failed; a lock waited for too long; a row that changed (MariaDB 11.6.2);
-    // to be prepared again; a lock that is not to be waited for (MySQL 8).
+    // to be prepared again; a lock that is not to be waited for (MySQL 8); a certification that failed (Group Replication).
     (1213, Means::Rival),
     (1205, Means::Rival),
     (1020, Means::Rival),
     (1615, Means::Rival),
     (3572, Means::Rival),
+    (3101, Means::Rival),
     // Shutdown; lost on the way, also where a proxy says so; killed; idle for too long (MySQL 8).
     (1053, Means::Lost),
     (1077, Means::Lost),
