@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from . import galera, patroni, single
+from . import galera, group, patroni, single
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,8 @@ SCENARIOS = {
     "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),
     # Two nodes that each found another member fit, as after one of them was started anew.
     "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
+    "mysql-group-kill": Scenario("C", group.Group, (group.kill_active,)),
+    "mysql-group-pause": Scenario("C", group.Group, (group.pause,)),
     "postgres-restart": Scenario("B", postgres, (single.restart,)),
     "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
     "mysql-restart": Scenario("B", mysql, (single.restart,)),
