@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from .browser import Browser, Crowd
 from .ledger import Account, Device, Family, Ledger, Session
 from .nodes import GRACE_S
-from .visitor import Portal, tokens
+from .portal import Portal, tokens
 from .wire import Answer
 
 WORKERS = 6

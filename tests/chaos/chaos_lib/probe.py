@@ -4,7 +4,7 @@ import threading
 import time
 
 from .browser import Browser, Crowd, form
-from .visitor import PASSWORD, Portal
+from .portal import PASSWORD, Portal
 
 PAUSE_S = 0.2
 # Sign-ins that nobody knows the end of count as attempts at the account: each has another.

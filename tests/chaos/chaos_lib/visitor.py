@@ -5,16 +5,11 @@ import random
 import secrets
 import threading
 import time
-from urllib.parse import urlencode
 
 from .browser import Browser, Crowd, form
 from .ledger import Account, Device, Family, Ledger, Session
+from .portal import PASSWORD, Portal, tokens
 from .wire import Answer
-
-# RFC 7636 appendix B.
-VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-PASSWORD = "gorse violet anvil 41"
 
 # What a visitor does next, and how often.
 STEPS = {
@@ -23,51 +18,6 @@ STEPS = {
 
 # The share of all that nobody touches again until the oracle asks for it.
 ALONE = 0.3
-
-
-class Portal:
-    """The protocol, without memory: each call says what was answered."""
-
-    def __init__(self, crowd: Crowd, client):
-        self.crowd, self.client = crowd, client
-
-    def authorize(self, browser: Browser, offline: bool = False, **more: str) -> Answer:
-        fields = {
-            "client_id": self.client.id, "redirect_uri": self.client.redirect, "response_type": "code", "state": "s",
-            "scope": "openid offline_access" if offline else "openid", "code_challenge": CHALLENGE,
-            "code_challenge_method": "S256", "nonce": "n",
-        }
-        return browser.open(self.crowd, "/oauth2/authorize?" + urlencode(fields | more))
-
-    def log_in(self, browser: Browser, page: Answer, name: str, password: str) -> Answer:
-        """Sends the sign-in form of a page; where there is none, the page is the answer."""
-        found = form(page, "/login")
-        return page if found is None else browser.submit(self.crowd, found, login=name, password=password)
-
-    def redeem(self, code: str) -> Answer:
-        return self._post("/oauth2/token", grant_type="authorization_code", code=code, redirect_uri=self.client.redirect,
-                          code_verifier=VERIFIER)
-
-    def refresh(self, token: str) -> Answer:
-        return self._post("/oauth2/token", grant_type="refresh_token", refresh_token=token)
-
-    def ask_device(self) -> Answer:
-        return self._post("/oauth2/device", scope="openid")
-
-    def poll(self, device_code: str) -> Answer:
-        return self._post("/oauth2/token", grant_type="urn:ietf:params:oauth:grant-type:device_code", device_code=device_code)
-
-    def revoke(self, token: str) -> Answer:
-        return self._post("/oauth2/revoke", token=token)
-
-    def introspect(self, token: str) -> Answer:
-        return self._post("/oauth2/introspect", token=token)
-
-    def userinfo(self, token: str) -> Answer:
-        return self.crowd.next().get("/oauth2/userinfo", {"Authorization": f"Bearer {token}"})
-
-    def _post(self, path: str, **fields: str) -> Answer:
-        return self.crowd.next().post(path, fields, {"Authorization": self.client.basic})
 
 
 class Visitor(threading.Thread):
@@ -284,9 +234,3 @@ class Visitor(threading.Thread):
         if sentence and not answer.unknown and answer.status != 429:
             self.ledger.note("lost", f"{sentence}: {answer.status}")
         return False
-
-
-def tokens(answer: Answer) -> tuple[str, str]:
-    """Refresh and access token of a token response."""
-    body = json.loads(answer.text)
-    return body["refresh_token"], body["access_token"]
