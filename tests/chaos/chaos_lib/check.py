@@ -8,10 +8,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from .browser import Browser, Crowd
-from .ledger import Account, Device, Family, Ledger, Session
+from .applications import Applications
+from .browser import Browser, Crowd, form
+from .ledger import Account, Application, Consent, Device, Family, Ledger, Session
 from .nodes import GRACE_S
-from .portal import Portal, tokens
+from .portal import Portal, active, tokens
 from .wire import Answer
 
 WORKERS = 6
@@ -23,6 +24,8 @@ PASSWORDS = 15
 # Codes that are presented at once: what they gave is not asked for afterwards.
 REPLAYED = 6
 TRIES = 20
+# RFC 8628 §3.5: what a device is told that may still be answered.
+WAITING = ("authorization_pending", "slow_down")
 
 
 @dataclass
@@ -34,39 +37,58 @@ class Verdict:
     lost: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
     unwell: list[str] = field(default_factory=list)
+    # How many of each kind were asked for.
+    asked: dict[str, int] = field(default_factory=dict)
 
 
 class Check:
     """Asks; each question at each node."""
 
-    def __init__(self, nodes: list, issuer: str, client, tally, event: float, seed: int, whole: bool = False):
+    def __init__(self, nodes: list, issuer: str, applications: Applications, tally, event: float, seed: int, whole: bool = False):
         self.whole = whole
-        self.nodes, self.issuer, self.client, self.tally, self.event = nodes, issuer, client, tally, event
+        self.nodes, self.issuer, self.applications, self.tally, self.event = nodes, issuer, applications, tally, event
         self.chance = random.Random(seed)
         self.verdict = Verdict()
 
     def run(self, ledger: Ledger) -> Verdict:
-        living = [one for one in ledger.accounts if one.known and one.disabled is None]
-        self._all(self._account, self._some(living, lambda one: one.made, PASSWORDS))
-        self._all(self._session, self._some([one for one in ledger.sessions if one.lives], lambda one: one.made))
-        families = [one for one in ledger.families if one.lives]
-        self._all(self._family, self._some(families, lambda one: one.rotated[-1][1] if one.rotated else one.made))
-        self._all(self._device, self._some([one for one in ledger.devices if one.waits], lambda one: one.made))
-
-        over = [one for one in ledger.sessions if one.ended is not None]
-        self._all(self._ended_session, self._some(over, lambda one: one.ended))
-        disabled = [one for one in ledger.accounts if one.disabled is not None]
-        self._all(self._disabled, self._some(disabled, lambda one: one.disabled, PASSWORDS))
-        old = [(one, *changed) for one in living for changed in one.old]
-        self._all(self._old_password, self._some(old, lambda one: one[2], PASSWORDS))
-        dead = [one for one in ledger.families if one.ended is not None]
-        self._all(self._dead_family, self._some(dead, lambda one: one.ended))
+        for question, some in [*self._given(ledger), *self._taken(ledger)]:
+            self._count(question, some)
         # These two are attacks, and end the families that they belong to.
-        rotated = [pair for one in ledger.families for pair in one.rotated]
         time.sleep(GRACE_S)
-        self._all(self._rotated, self._some(rotated, lambda one: one[1]))
-        self._all(self._used_code, self._some(ledger.codes, lambda one: one[1]))
+        rotated = [(*pair, one.application) for one in ledger.families for pair in one.rotated]
+        self._count(self._rotated, self._some(rotated, lambda one: one[1]))
+        self._count(self._used_code, self._some(ledger.codes, lambda one: one[2]))
         return self.verdict
+
+    def _given(self, ledger: Ledger) -> list[tuple]:
+        """What has to be there still."""
+        applications = self._some([one for one in ledger.applications if one.lives], made)
+        living = [one for one in ledger.accounts if one.lives]
+        families = [one for one in ledger.families if one.lives]
+        return [
+            (self._application, [self.applications.signing, *applications]),
+            (self._account, self._some(living, made, PASSWORDS)),
+            (self._changed_password, self._some([one for one in living if one.old], lambda one: one.old[-1][1], PASSWORDS)),
+            (self._consent, self._some([one for one in ledger.consents if one.stands], made, PASSWORDS)),
+            (self._session, self._some([one for one in ledger.sessions if one.lives], made)),
+            (self._family, self._some(families, lambda one: one.rotated[-1][1] if one.rotated else one.made)),
+            (self._device, self._some([one for one in ledger.devices if one.waits], made)),
+        ]
+
+    def _taken(self, ledger: Ledger) -> list[tuple]:
+        """What has to have ended, as it was when that began to be asked."""
+        old = [(one, *changed) for one in ledger.accounts if one.lives for changed in one.old]
+        taken = [one for one in ledger.consents if one.ended is not None and one.account.lives]
+        return [
+            (self._ended_session, self._some(over(ledger.sessions), ended)),
+            (self._disabled, self._some(disabled(ledger.accounts), lambda one: one.disabled, PASSWORDS)),
+            (self._disabled_application, self._some(disabled(ledger.applications), lambda one: one.disabled)),
+            (self._old_password, self._some(old, lambda one: one[2], PASSWORDS)),
+            (self._taken_consent, self._some(taken, ended, PASSWORDS)),
+            (self._over_device, self._some(over(ledger.devices), ended)),
+            (self._used_assertion, self._some(ledger.assertions, lambda one: one[1])),
+            (self._dead_family, self._some(over(ledger.families), ended)),
+        ]
 
     def held(self, ledger: Ledger) -> None:
         """While a node is gone that may remember what has ended, nothing that was issued before the event is believed."""
@@ -75,7 +97,7 @@ class Check:
 
         def question(portals: list[Portal], one: Family) -> None:
             for portal in portals:
-                if active(self._ask(lambda: portal.introspect(one.access))):
+                if active(self._ask(lambda: self._of(portal, one).introspect(one.access))):
                     believed.append(one)
 
         self._all(question, self._some(before, lambda one: one.made, PASSWORDS))
@@ -85,7 +107,7 @@ class Check:
     def replayed(self, ledger: Ledger) -> None:
         """While the cluster is what the event left of it, nobody is given anything for a code that was redeemed."""
         with ledger.lock:
-            untouched = [one for one in ledger.families if one.alone and one.lives]
+            untouched = [one for one in ledger.families if one.alone and one.lives and one.code]
         chosen = self._some(untouched, lambda one: one.made, REPLAYED)
         for one in chosen:
             # A code that comes twice ends what the first time gave: from now on nobody knows what it is worth.
@@ -93,15 +115,31 @@ class Check:
 
         def question(portals: list[Portal], one: Family) -> None:
             for portal in portals:
-                if self._ask(lambda: portal.redeem(one.code)).status == 200:
+                if self._ask(lambda: self._of(portal, one).redeem(one.code)).status == 200:
                     ledger.note("undone", f"a code that was redeemed ({self._when(one.made)}) is redeemed again at once")
 
         self._all(question, chosen)
+
+    def _application(self, portals: list[Portal], one: Application) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: portal.of(one.client).own())
+            self._must_be(answer, answer.status == 200, f"an application ({self._when(one.made)}) is given no token: {answer.status}")
 
     def _account(self, portals: list[Portal], one: Account) -> None:
         for portal in portals:
             answer = self._sign_in(portal, one.name, one.password)
             self._must_be(answer, answer.status == 303, f"an account ({self._when(one.made)}) cannot sign in: {answer.status}")
+
+    def _changed_password(self, portals: list[Portal], one: Account) -> None:
+        when = self._when(one.old[-1][1])
+        for portal in portals:
+            answer = self._sign_in(portal, one.name, one.password)
+            self._must_be(answer, answer.status == 303, f"a new password ({when}) does not sign in: {answer.status}")
+
+    def _consent(self, portals: list[Portal], one: Consent) -> None:
+        for portal in portals:
+            answer = self._sign_in(portal.of(one.application.client), one.account.name, one.account.password)
+            self._must_be(answer, answer.parameter("code") is not None, f"a consent ({self._when(one.made)}) is not remembered")
 
     def _session(self, portals: list[Portal], one: Session) -> None:
         for portal in portals:
@@ -110,6 +148,7 @@ class Check:
 
     def _family(self, portals: list[Portal], one: Family) -> None:
         last = one.rotated[-1][1] if one.rotated else one.made
+        portals = [self._of(portal, one) for portal in portals]
         for portal in portals:
             answer = self._ask(lambda: portal.introspect(one.refresh))
             if not self._must_be(answer, active(answer), f"a refresh token ({self._when(last)}) is not active"):
@@ -128,6 +167,14 @@ class Check:
             answer = self._ask(lambda: portal.poll(one.code))
             self._must_not(answer, answer.status == 200, f"a device that has its tokens ({self._when(one.made)}) is given them again")
 
+    def _over_device(self, portals: list[Portal], one: Device) -> None:
+        why = "was denied" if one.denied else "has its tokens" if one.polled else "lost its yes"
+        what = f"a device that {why} ({self._when(one.ended)})"
+        for portal in portals:
+            answer = self._ask(lambda: portal.poll(one.code))
+            self._must_not(answer, answer.status == 200, f"{what} is given tokens")
+            self._must_not(answer, any(word in answer.text for word in WAITING), f"{what} may be answered once more")
+
     def _ended_session(self, portals: list[Portal], one: Session) -> None:
         for portal in portals:
             answer = self._ask(lambda: Browser(one.jar).get(portal.crowd, "/account"))
@@ -141,14 +188,33 @@ class Check:
             answer = self._sign_in(portal, one.name, one.password)
             self._must_not(answer, answer.status == 303, f"an account that was disabled ({self._when(one.disabled)}) signs in")
 
+    def _disabled_application(self, portals: list[Portal], one: Application) -> None:
+        what = f"an application that was disabled ({self._when(one.disabled)})"
+        for portal in [portal.of(one.client) for portal in portals]:
+            answer = self._ask(portal.own)
+            self._must_not(answer, answer.status == 200, f"{what} is given a token")
+            answer = self._ask(lambda: portal.authorize(Browser()))
+            self._must_not(answer, form(answer, "/login") is not None, f"{what} signs people in")
+
     def _old_password(self, portals: list[Portal], one: tuple[Account, str, float]) -> None:
         account, password, when = one
         for portal in portals:
             answer = self._sign_in(portal, account.name, password)
             self._must_not(answer, answer.status == 303, f"a password that was changed ({self._when(when)}) signs in")
 
+    def _taken_consent(self, portals: list[Portal], one: Consent) -> None:
+        for portal in portals:
+            answer = self._sign_in(portal.of(one.application.client), one.account.name, one.account.password)
+            self._must_not(answer, answer.parameter("code") is not None, f"a consent that was taken back ({self._when(one.ended)}) stands")
+
+    def _used_assertion(self, portals: list[Portal], one: tuple[str, float]) -> None:
+        for portal in portals:
+            answer = self._ask(lambda: portal.present(one[0]))
+            self._must_not(answer, answer.status == 200, f"an assertion that was used ({self._when(one[1])}) is taken again")
+
     def _dead_family(self, portals: list[Portal], one: Family) -> None:
         when = self._when(one.ended)
+        portals = [self._of(portal, one) for portal in portals]
         for portal in portals:
             for token in (one.refresh, one.access):
                 answer = self._ask(lambda: portal.introspect(token))
@@ -159,15 +225,18 @@ class Check:
             answer = self._ask(lambda: portal.refresh(one.refresh))
             self._must_not(answer, answer.status == 200, f"a refresh token that was revoked ({when}) is taken")
 
-    def _rotated(self, portals: list[Portal], one: tuple[str, float]) -> None:
+    def _rotated(self, portals: list[Portal], one: tuple[str, float, Application]) -> None:
         for portal in portals:
-            answer = self._ask(lambda: portal.refresh(one[0]))
+            answer = self._ask(lambda: portal.of(one[2].client).refresh(one[0]))
             self._must_not(answer, answer.status == 200, f"a refresh token that was used ({self._when(one[1])}) is taken again")
 
-    def _used_code(self, portals: list[Portal], one: tuple[str, float]) -> None:
+    def _used_code(self, portals: list[Portal], one: tuple[str, Application, float]) -> None:
         for portal in portals:
-            answer = self._ask(lambda: portal.redeem(one[0]))
-            self._must_not(answer, answer.status == 200, f"a code that was redeemed ({self._when(one[1])}) is redeemed again")
+            answer = self._ask(lambda: portal.of(one[1].client).redeem(one[0]))
+            self._must_not(answer, answer.status == 200, f"a code that was redeemed ({self._when(one[2])}) is redeemed again")
+
+    def _of(self, portal: Portal, one: Family) -> Portal:
+        return portal.of(one.application.client)
 
     def _sign_in(self, portal: Portal, name: str, password: str) -> Answer:
         def attempt() -> Answer:
@@ -201,6 +270,10 @@ class Check:
             wrong.append(sentence)
         return well
 
+    def _count(self, question, of: list) -> None:
+        self.verdict.asked[question.__name__.strip("_")] = len(of)
+        self._all(question, of)
+
     def _all(self, question, of: list) -> None:
         """Asks about each, several at a time."""
         if not of:
@@ -209,7 +282,7 @@ class Check:
 
         def work(share: list) -> None:
             crowds = [Crowd([node], self.issuer, self.tally) for node in self.nodes]
-            portals = [Portal(crowd, self.client) for crowd in crowds]
+            portals = [Portal(crowd, self.applications.trusted.client) for crowd in crowds]
             for one in share:
                 self.chance.shuffle(portals)
                 question(portals, one)
@@ -230,5 +303,17 @@ class Check:
         return f"acknowledged {at - self.event:+.2f} s"
 
 
-def active(answer: Answer) -> bool:
-    return answer.status == 200 and '"active":true' in answer.text
+def made(one) -> float:
+    return one.made
+
+
+def ended(one) -> float:
+    return one.ended
+
+
+def over(of: list) -> list:
+    return [one for one in of if one.ended is not None]
+
+
+def disabled(of: list) -> list:
+    return [one for one in of if one.disabled is not None]

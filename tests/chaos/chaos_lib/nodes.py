@@ -97,23 +97,6 @@ class Node:
         return (self.place.folder / f"{self.name}.log").read_text(errors="replace")
 
 
-class Client:
-    """An application that signs people in without asking for their consent."""
-
-    def __init__(self, node: Node):
-        self.id, self.redirect = "chaos", "https://chaos.test/cb"
-        self.secret = secrets.token_urlsafe(32)
-        grants = [word for grant in ("authorization_code", "refresh_token", "device_code") for word in ("--grant", grant)]
-        made = node.command("client", "add", "--id", self.id, "--redirect-uri", self.redirect, "--trusted", *grants, "--secret-stdin",
-                            given=self.secret)
-        if made is None:
-            raise Trouble(f"no client: {node.log()[-2000:]}")
-
-    @property
-    def basic(self) -> str:
-        return "Basic " + base64.b64encode(f"{self.id}:{self.secret}".encode()).decode()
-
-
 def start(place: Place, urls: list[str], public_url: str | None = None, more: dict | None = None) -> list[Node]:
     """A node for each URL of the one database, all with one master key, ready."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()

@@ -9,6 +9,8 @@ from .wire import Answer
 # RFC 7636 appendix B.
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+# RFC 7523 §2.2.
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 PASSWORD = "gorse violet anvil 41"
 
 
@@ -17,6 +19,10 @@ class Portal:
 
     def __init__(self, crowd: Crowd, client):
         self.crowd, self.client = crowd, client
+
+    def of(self, client) -> "Portal":
+        """The same, of another application."""
+        return Portal(self.crowd, client)
 
     def authorize(self, browser: Browser, offline: bool = False, **more: str) -> Answer:
         fields = {
@@ -38,6 +44,14 @@ class Portal:
     def refresh(self, token: str) -> Answer:
         return self._post("/oauth2/token", grant_type="refresh_token", refresh_token=token)
 
+    def own(self) -> Answer:
+        """A token for the application itself."""
+        return self._post("/oauth2/token", grant_type="client_credentials")
+
+    def present(self, assertion: str) -> Answer:
+        """The same, proved by this very assertion."""
+        return self.crowd.next().post("/oauth2/token", {"grant_type": "client_credentials"} | asserted(assertion))
+
     def ask_device(self) -> Answer:
         return self._post("/oauth2/device", scope="openid")
 
@@ -54,10 +68,21 @@ class Portal:
         return self.crowd.next().get("/oauth2/userinfo", {"Authorization": f"Bearer {token}"})
 
     def _post(self, path: str, **fields: str) -> Answer:
-        return self.crowd.next().post(path, fields, {"Authorization": self.client.basic})
+        proof, headers = self.client.proof()
+        return self.crowd.next().post(path, fields | proof, headers)
+
+
+def asserted(assertion: str) -> dict[str, str]:
+    """The fields that carry an assertion."""
+    return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
 
 
 def tokens(answer: Answer) -> tuple[str, str]:
     """Refresh and access token of a token response."""
     body = json.loads(answer.text)
     return body["refresh_token"], body["access_token"]
+
+
+def active(answer: Answer) -> bool:
+    """Whether introspection says that a token is good."""
+    return answer.status == 200 and '"active":true' in answer.text

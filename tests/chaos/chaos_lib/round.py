@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 
 from . import operator, probe
+from .applications import Applications
 from .browser import Crowd
 from .check import Check, Verdict
 from .ledger import Ledger
@@ -27,7 +28,7 @@ class Stage:
     scenario: Scenario
     cluster: object
     nodes: list
-    client: object
+    applications: Applications
     issuer: str
     names: list[str]
     # Seconds after the fault until everybody has to be able to sign in again.
@@ -71,9 +72,9 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
     tally, ledger = Tally(), Ledger()
     # Each from an address of its own: one address may not sign up hundreds of people.
     homes = [f"127.0.1.{(number * VISITORS + at) % 250 + 1}" for at in range(VISITORS)]
-    visitors = [Visitor(Crowd(stage.nodes, stage.issuer, tally, home), stage.client, stage.nodes, ledger, chance.random())
+    visitors = [Visitor(Crowd(stage.nodes, stage.issuer, tally, home), stage.applications, stage.nodes, ledger, chance.random())
                 for home in homes]
-    probes = [probe.Probe(Crowd([node], stage.issuer, tally), stage.client, stage.names[at::len(stage.nodes)])
+    probes = [probe.Probe(Crowd([node], stage.issuer, tally), stage.applications.trusted.client, stage.names[at::len(stage.nodes)])
               for at, node in enumerate(stage.nodes)]
     for thread in [*visitors, *probes]:
         thread.start()
@@ -90,7 +91,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
             raise visitor.failure
     for node in stage.nodes:
         node.wait_until_settled()
-    verdict = Check(stage.nodes, stage.issuer, stage.client, tally, strike.at, seed, stage.whole).run(ledger)
+    verdict = Check(stage.nodes, stage.issuer, stage.applications, tally, strike.at, seed, stage.whole).run(ledger)
     failures = sorted({why for one in probes for why in one.failures(strike.at)})
     outcome = Outcome(strike.what, ledger, tally, verdict, felt, back, [])
     hanging = [thread for thread in [*visitors, *probes] if thread.is_alive()]
@@ -109,10 +110,10 @@ def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledg
     wait_until(f"{strike.what}: somebody takes over", GIVEN_UP_AFTER_S, strike.felt)
     felt = time.monotonic() - strike.at
     left = stage.nodes[: len(stage.nodes) - len(gone)]
-    Check(left, stage.issuer, stage.client, None, strike.at, number).replayed(ledger)
+    Check(left, stage.issuer, stage.applications, None, strike.at, number).replayed(ledger)
     back = [until_back(probes[: len(probes) - len(gone)], strike.at)]
     if gone:
-        Check(left, stage.issuer, stage.client, None, strike.at, number).held(ledger)
+        Check(left, stage.issuer, stage.applications, None, strike.at, number).held(ledger)
         if stage.scenario.gives_up:
             operator.give_up(left, len(gone))
             strike.what += ", which was given up"
