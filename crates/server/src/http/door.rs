@@ -226,6 +226,11 @@ pub fn bearer<A>(pace: Pace, act: A) -> Told<A, Refusal> {
     told(pace, |door, _, refusal: Refusal| refusal.to_bearer(&door.site, &door.visit), act)
 }
 
+/// What a handler does, whichever it is: what is around it is in the program once, not once for each. Boxed, because it is
+/// large: who waits for a place does without.
+type Act<E> = Box<dyn FnOnce(Door, Body) -> Doing<E> + Send>;
+type Doing<E> = Pin<Box<dyn Future<Output = Result<Response, E>> + Send>>;
+
 impl<A, F, E> Handler<(), Site> for Told<A, E>
 where
     A: FnOnce(Door, Body) -> F + Clone + Send + Sync + 'static,
@@ -235,48 +240,51 @@ where
     type Future = Pin<Box<dyn Future<Output = Response> + Send>>;
 
     fn call(self, request: Request, site: Site) -> Self::Future {
+        let Told { act, pace, reads, refuse, again } = self;
+        let act: Act<E> = Box::new(move |door, body| Box::pin(act(door, body)));
+        Box::pin(Told { act, pace, reads, refuse, again }.answer(request, site))
+    }
+}
+
+impl<E> Told<Act<E>, E>
+where
+    E: From<Fault> + From<BodyError> + Send + 'static,
+{
+    async fn answer(self, request: Request, site: Site) -> Response {
+        let came = Instant::now();
         let (parts, body) = request.into_parts();
-        Box::pin(async move {
-            let came = Instant::now();
-            let Some(visit) = parts.extensions.get::<Visit>().cloned() else {
-                return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
-            };
-            let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
-            let Told { act, pace, reads, refuse, again } = self;
-            let body = if reads.waits(&door.headers) { body } else { Body::empty() };
-            let (debt, answer) = match door.owe(pace) {
-                Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
-                Err(over) => {
-                    // A form is read even then: nothing that was typed is lost.
-                    if again.is_some() {
-                        drop(door.take(body, true).await);
-                    }
-                    (None, Err(over.into()))
+        let Some(visit) = parts.extensions.get::<Visit>().cloned() else {
+            return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
+        };
+        let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
+        let Told { act, pace, reads, refuse, again } = self;
+        let body = if reads.waits(&door.headers) { body } else { Body::empty() };
+        let (debt, answer) = match door.owe(pace) {
+            Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
+            Err(over) => {
+                // A form is read even then: nothing that was typed is lost.
+                if again.is_some() {
+                    drop(door.take(body, true).await);
                 }
-            };
-            let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
-            let response = settled(&door, debt, response);
-            if is_put_off(&response) {
-                let (site, client) = (door.site.clone(), door.visit.client.clone());
-                // What came with it is not kept meanwhile.
-                drop(door);
-                site.admission.tell(&client, came, &site.app.hasher).await;
+                (None, Err(over.into()))
             }
-            response
-        })
+        };
+        let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
+        let response = settled(&door, debt, response);
+        if is_put_off(&response) {
+            let (site, client) = (door.site.clone(), door.visit.client.clone());
+            // What came with it is not kept meanwhile.
+            drop(door);
+            site.admission.tell(&client, came, &site.app.hasher).await;
+        }
+        response
     }
 }
 
 /// Does what is behind a door, in a place for its kind of work: it is taken once all of the request is there, so that who
 /// sends slowly holds none, and until all is done, whether or not the answer is waited for.
-async fn let_in<F, E>(
-    door: &Door,
-    (pace, is_form): (Pace, bool),
-    act: impl FnOnce(Door, Body) -> F,
-    body: Body,
-) -> Result<Response, E>
+async fn let_in<E>(door: &Door, (pace, is_form): (Pace, bool), act: Act<E>, body: Body) -> Result<Response, E>
 where
-    F: Future<Output = Result<Response, E>>,
     E: From<Fault> + From<BodyError>,
 {
     let bytes = door.take(body, is_form).await?;
@@ -286,8 +294,7 @@ where
         pace => door.site.admission.enter(pace, &door.visit.client).await?,
     };
     let answered = async {
-        // Boxed, because it is large: who waits for a place does without.
-        let response = Box::pin(act(door.clone(), bytes.into())).await?;
+        let response = act(door.clone(), bytes.into()).await?;
         Ok(door.without_dead_session(response).await)
     };
     holding(place, answered).await
