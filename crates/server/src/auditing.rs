@@ -34,6 +34,7 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
         retention: audit.retention,
         max_lines: most(audit.max_lines),
         ceiling: most(audit.ceiling),
+        reads: audit.reads,
         shelf: Some(Arc::new(MarkFile(config.server.data.join("audit.mark")))),
     });
     Ok(())

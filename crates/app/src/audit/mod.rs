@@ -63,13 +63,22 @@ pub struct Terms {
     pub max_lines: Option<i64>,
     /// The most lines that are kept whatever else holds: beyond that, lines go that were not sealed or not delivered.
     pub ceiling: Option<i64>,
+    /// Whether a command that reads lines leaves one of its own.
+    pub reads: bool,
     /// Where this node keeps its mark.
     pub shelf: Option<Kept>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Terms { keys: Keys::default(), retention: Span::days(90), max_lines: None, ceiling: None, shelf: None }
+        Terms {
+            keys: Keys::default(),
+            retention: Span::days(90),
+            max_lines: None,
+            ceiling: None,
+            reads: false,
+            shelf: None,
+        }
     }
 }
 

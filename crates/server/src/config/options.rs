@@ -423,6 +423,9 @@ options! {
         key: Option<Secret> = None => "not set", Start, if_set(master_key);
         /// Files of keys from before: what they sealed can be proved, and the log goes on under the new one.
         old_keys: Vec<SecretFile> = Vec::new(), Start;
+        /// Whether a command that reads lines (`portiere audit list`, `export`, `tail`) leaves one of its own, `audit.read`, for who
+        /// has to prove who read the log. It grows by being read then.
+        reads: bool = false, Start;
     }
 
     /// Delivery of the audit log to a syslog server (RFC 5424).

@@ -15,8 +15,7 @@ async fn adds(operator: &mut Operator<'_>, line: &str) -> Outcome {
 
 /// How much the audit log tells.
 async fn told(operator: &mut Operator<'_>) -> usize {
-    let lines = operator.does("audit list --limit 500").await.json;
-    lines.as_array().unwrap().iter().filter(|line| line["event"] != "audit.read").count()
+    operator.does("audit list").await.json.as_array().unwrap().len()
 }
 
 /// What a line comes to before anything was read for it.

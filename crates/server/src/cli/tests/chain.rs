@@ -108,8 +108,9 @@ async fn set(operator: &mut Operator<'_>, server: &Instance) {
 async fn what_is_filed_block_by_block_is_whole_in_order_and_never_twice() {
     // red without CHAINED pages that go on behind their last line, or without `reached` in cli/audit/list.rs.
     let folder = tempfile::tempdir().unwrap();
-    let config = config(folder.path());
-    let server = instance(folder.path()).await;
+    let mut config = config(folder.path());
+    config.audit.reads = true;
+    let server = Instance::open(&config, Some(&config.public_url(8080))).await.unwrap();
     let control = control::listen(folder.path(), &server).unwrap();
     tokio::select! {
         () = control.run(std::future::pending()) => panic!("the control socket ended"),

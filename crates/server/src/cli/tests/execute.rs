@@ -300,7 +300,7 @@ async fn events(operator: &mut Operator<'_>) {
         let told = operator.does(line).await;
         assert!(told.notes.len() == 1 && told.notes[0].contains(note), "{line}: {told:?}");
     }
-    let newest = operator.does("events list --limit 1 --kind group.changed").await;
+    let newest = operator.does("events list --limit 1").await;
     assert_eq!((newest.json.as_array().unwrap().len(), newest.next), (1, None));
     let before = newest.json[0]["id"].as_str().unwrap().to_owned();
     let rest = operator.does(&format!("events list --before {before}")).await;

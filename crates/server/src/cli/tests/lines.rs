@@ -164,7 +164,12 @@ async fn what_is_not_there_has_gone_already() {
 #[tokio::test]
 async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
     // red without begins_to_read in cli/audit/mod.rs, for each of the three, or tell_of_copy in cli/request.rs.
-    let (folder, config) = folder().await;
+    let (folder, mut config) = folder().await;
+    for line in ["audit list", "audit export", "audit tail"] {
+        Operator::new(&config).does(line).await;
+    }
+    assert!(details(&mut Operator::new(&config), "audit.read").await.is_empty(), "nobody asked for them");
+    config.audit.reads = true;
     let mut operator = Operator::new(&config);
     operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
     for looks in ["audit status", "audit verify", "audit head", "audit strangers", "user list", "keys list"] {
@@ -193,8 +198,9 @@ async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
 #[tokio::test]
 async fn a_database_that_takes_no_writes_is_read_and_copied_all_the_same() {
     // red where a line that cannot be written is a failure, or is not told.
-    let (folder, config) = folder().await;
-    let server = instance(folder.path()).await;
+    let (folder, mut config) = folder().await;
+    config.audit.reads = true;
+    let server = Instance::open(&config, Some(&config.public_url(8080))).await.unwrap();
     fence::raise(&*server.app.engine, "move-1", "there").await.unwrap();
     let control = control::listen(folder.path(), &server).unwrap();
     let scenario = async {
