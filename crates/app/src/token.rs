@@ -22,6 +22,7 @@ use rules::{Fresh, Time};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
+use store::engine::CommitError;
 use store::tables::fences::Holds;
 use store::tables::realms::{AtEpoch, Epoch};
 use store::tables::{codes, devices, families, groups};
@@ -119,7 +120,12 @@ impl App {
         let (used, now) = (proved.used.clone(), self.clock.now());
         match self.commit(used, now, &crate::entropy::fresh()?).await {
             Ok(()) => Ok(Ok(())),
-            Err(store::engine::CommitError::Conflict { .. }) => {
+            // Whoever comes back with a new one is let in.
+            Err(CommitError::Conflict { at: 0, .. }) => {
+                let why = "an assertion from before a failover may have been used: not every node has said what it acknowledged";
+                Err(Fault::Unavailable(why.to_owned()))
+            }
+            Err(CommitError::Conflict { .. }) => {
                 let why = "the assertion was used before";
                 tracing::debug!(client = proved.client.id.as_str(), why, "a client was refused");
                 Ok(Err(self.not_proved(Some(&proved.client), FAILED).await))

@@ -144,8 +144,9 @@ pub enum Change {
     DropOpaque(Handle),
     /// A single signed access token is refused from now until it expires.
     RevokeToken { jti: String, expires: Time },
-    /// A client assertion was used; fails when it was before (RFC 7523 §3, `jti`).
-    UseAssertion { client: ClientId, jti: Handle, expires: Time },
+    /// A client assertion was used; fails when it was before (RFC 7523 §3, `jti`), and where it may have been: a fence is up, and it
+    /// is older.
+    UseAssertion { client: ClientId, jti: Handle, issued: Time, expires: Time },
     /// Somebody lets an application in; fails when the consent that was seen before is another one by now.
     GrantConsent { consent: Box<Consent>, seen: Option<Scope> },
     /// Somebody no longer lets an application in.

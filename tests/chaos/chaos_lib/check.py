@@ -103,6 +103,19 @@ class Check:
         self._all(question, self._some(before, lambda one: one.made, PASSWORDS))
         for one in believed:
             ledger.note("undone", f"a token from before ({self._when(one.made)}) is believed while a node is missing")
+        self._taken_once(ledger)
+
+    def _taken_once(self, ledger: Ledger) -> None:
+        """Nor is an assertion from before the event, which the missing node may have taken."""
+        with ledger.lock:
+            before = [one for one in ledger.assertions if one[1] < self.event]
+
+        def question(portals: list[Portal], one: tuple[str, float]) -> None:
+            for portal in portals:
+                if portal.present(one[0]).status == 200:
+                    ledger.note("undone", f"an assertion that was used ({self._when(one[1])}) is taken again while a node is missing")
+
+        self._all(question, self._some(before, lambda one: one[1], PASSWORDS))
 
     def replayed(self, ledger: Ledger) -> None:
         """While the cluster is what the event left of it, nobody is given anything for a code that was redeemed."""

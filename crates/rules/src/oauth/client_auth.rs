@@ -176,8 +176,9 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
+    let issued = claims.issued().unwrap_or(expires - longest);
     let expires = realm.settings.remembered(expires + realm.settings.skew);
-    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), expires })
+    Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), issued, expires })
 }
 
 #[cfg(test)]
@@ -271,5 +272,33 @@ mod tests {
         for (client, longest) in [(&client, Span::minutes(5)), (&older, Span::hours(1))] {
             assert!(issued(client, longest) && !issued(client, longest + Span(1)), "{longest:?}");
         }
+    }
+
+    #[test]
+    fn an_assertion_is_as_old_as_it_says_or_as_it_can_be() {
+        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+        let private = jose::generate(Alg::ES256).expect("a key");
+        let key = SigningKey::from_pkcs8(Alg::ES256, "k".into(), &private).expect("a key");
+        let keys = JwkSet { keys: vec![key.public_jwk()] };
+        let client = Client {
+            auth_methods: vec![AuthMethod::PrivateKeyJwt],
+            jwks: Some(keys),
+            ..confidential("c1", "https://app.test/cb")
+        };
+        let (now, exp) = (1_700_000_000, 1_700_000_060);
+        let issued = |iat: Option<i64>| {
+            let mut claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "exp": exp, "jti": "once" });
+            if let Some(iat) = iat {
+                claims["iat"] = json!(iat);
+            }
+            let assertion = Secret::new(key.sign(Typ::Jwt, &claims).expect("signed"));
+            let proof = Proof { client: client.id.clone(), means: Means::Assertion(assertion) };
+            match prove(&proof, Some(&client), &realm, Time::from_seconds(now)).changes.first() {
+                Some(Change::UseAssertion { issued, .. }) => *issued,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(issued(Some(now - 7)), Time::from_seconds(now - 7));
+        assert_eq!(issued(None), Time::from_seconds(exp) - Span::minutes(5), "for so long at most it may be good");
     }
 }

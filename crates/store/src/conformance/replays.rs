@@ -354,7 +354,7 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
         Change::RevokeFamiliesOf { user: eve.clone(), client: Some(shop.clone()), except: None, at: Time(4_000) };
     let consent = Change::RevokeConsent { user: eve, client: shop.clone(), at };
     world.acts(0, at, vec![consent, families]).await?;
-    let used = Change::UseAssertion { client: shop, jti: Handle::of("assertion"), expires: END + Span(1) };
+    let used = Change::UseAssertion { client: shop, jti: Handle::of("assertion"), issued: END, expires: END + Span(1) };
     world.acts(1, at, vec![used, Change::RevokeToken { jti: "jti".into(), expires: END + Span(1) }]).await?;
     world.acts(0, at, vec![Change::BurnCode { family: FamilyId(ordered("used", Time(9_000))), at }]).await?;
     world.acts(0, at, vec![Change::RevokeKey { kid: "key".into(), at }, Change::BumpEpoch]).await?;

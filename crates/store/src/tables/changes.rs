@@ -72,7 +72,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
         Change::IssueOpaque(token) => vec![tokens::issue(r, token)],
         Change::DropOpaque(token) => vec![tokens::drop_opaque(r, *token)],
         Change::RevokeToken { jti, expires } => vec![tokens::revoke(r, jti, *expires)],
-        Change::UseAssertion { client, jti, expires } => vec![tokens::use_assertion(r, client, *jti, *expires)],
+        Change::UseAssertion { client, jti, issued, expires } => tokens::use_assertion(r, (client, *jti), *issued, *expires).into(),
         Change::GrantConsent { consent, seen } => vec![consents::grant(r, consent, seen.as_ref())],
         Change::RevokeConsent { user, client, at: _ } => vec![consents::revoke(r, user, client)],
         Change::DropConsents { client, upto } => vec![consents::drop_some(r, client, upto)],

@@ -4,6 +4,7 @@ use super::row::{json, one, to_json};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::Handle;
+use rules::fresh::first_id;
 use rules::id::{ClientId, RealmId};
 use rules::oauth::token::{AccessClaims, Opaque};
 use rules::time::Time;
@@ -35,8 +36,18 @@ pub(super) fn revoke(realm: &RealmId, jti: &str, expires: Time) -> Write {
     write(sql, values![realm, jti, expires], Must::Any)
 }
 
-/// Uses an assertion up: its key is there from then on.
-pub(super) fn use_assertion(realm: &RealmId, client: &ClientId, jti: Handle, expires: Time) -> Write {
+/// Uses an assertion up: its key is there from then on. One that is older than a [fence](super::fences) which is up may have been
+/// used before that, where nobody who is there knows: the first statement does not hold then.
+pub(super) fn use_assertion(
+    realm: &RealmId,
+    (client, jti): (&ClientId, Handle),
+    issued: Time,
+    expires: Time,
+) -> [Write; 2] {
+    let younger = "SELECT 1 FROM realms WHERE id = ? AND (fenced IS NULL OR fenced <= ?)";
     let sql = "INSERT INTO assertions (realm, client_id, jti, expires) VALUES (?, ?, ?, ?)";
-    write(sql, values![realm, client, jti, expires], Must::Touch(1))
+    [
+        write(younger, values![realm, first_id(issued)], Must::Find(1)),
+        write(sql, values![realm, client, jti, expires], Must::Touch(1)),
+    ]
 }

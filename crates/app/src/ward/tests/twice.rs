@@ -79,6 +79,30 @@ async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_
 }
 
 #[tokio::test]
+async fn an_assertion_from_before_a_fence_is_not_taken_while_that_is_up() {
+    // red without `younger` in store::tables::tokens, use_assertion.
+    let server = Server::start().await;
+    let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
+    let uses = async |jti, issued| {
+        let (now, fresh) = (one.clock.now(), entropy::fresh().unwrap());
+        let (client, expires) = ("shop".into(), now + Span::minutes(5));
+        let used = Change::UseAssertion { client, jti: Handle::of(jti), issued, expires };
+        one.app.commit(vec![used], now, &fresh).await
+    };
+    uses("before", NOW).await.unwrap();
+    let standby = server.standby().await;
+    server.fail_over(standby, "second");
+    one.app.meet().await.unwrap();
+    // The other node may have taken it, and the commit may be among those that were lost.
+    assert!(matches!(uses("the other's", NOW).await, Err(CommitError::Conflict { at: 0, .. })));
+    uses("younger", one.clock.now() + Span::seconds(2)).await.unwrap();
+    one.app.accept_loss("b").await.unwrap().unwrap();
+    uses("the other's", NOW).await.unwrap();
+    assert!(matches!(uses("before", NOW).await, Err(CommitError::Conflict { at: 1, .. })), "that it was used is known");
+}
+
+#[tokio::test]
 async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
     // red where a node that is gone is counted on, or where let_go looks for fences before it holds the node's row.
     let server = Server::start().await;
