@@ -116,6 +116,11 @@ impl App {
         self.tally.misses.one(Cached::Clients);
         let found = self.ask(clients::ById(id)).await?.map(Arc::new);
         if let Some(client) = &found {
+            // Once for each configuration: whoever asks in its name, however often, does not fill the log.
+            if let Some(values) = client.unknown_values() {
+                let why = "it is registered with what only a later version of this program knows: upgrade this node";
+                tracing::warn!(client = id.as_str(), values, why, "an application is refused here");
+            }
             self.cache.clients.insert(id.clone(), (epoch, Arc::clone(client)));
         }
         Ok(found)

@@ -101,7 +101,7 @@ impl Judged {
             email: self.email.as_ref().map(|email| email.as_str().to_owned()),
             email_verified: self.verified,
             password: Some(self.password.clone()),
-            role: self.role,
+            role: self.role.clone(),
             ..User::new(self.id.clone(), self.username.as_str(), now)
         }
     }

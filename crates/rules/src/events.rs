@@ -145,20 +145,23 @@ pub enum Rejection {
     Client(Option<ClientId>),
     /// Too much failed before, or this client asks too often: they have to wait.
     Throttled(Option<ClientId>),
+    /// What only a later version counts, in its word, as there may be while nodes are upgraded.
+    Later(Box<str>, Option<ClientId>),
 }
 
 impl Rejection {
     /// What it is about, in one word.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Rejection::Client(_) => "client",
             Rejection::Throttled(_) => "throttled",
+            Rejection::Later(name, _) => name,
         }
     }
     /// Which application it is about.
     pub fn client(&self) -> Option<&ClientId> {
         match self {
-            Rejection::Client(client) | Rejection::Throttled(client) => client.as_ref(),
+            Rejection::Client(client) | Rejection::Throttled(client) | Rejection::Later(_, client) => client.as_ref(),
         }
     }
     /// The same about no application.
@@ -166,20 +169,21 @@ impl Rejection {
         match self {
             Rejection::Client(_) => Rejection::Client(None),
             Rejection::Throttled(_) => Rejection::Throttled(None),
+            Rejection::Later(name, _) => Rejection::Later(name.clone(), None),
         }
     }
     /// As it is kept.
     pub fn text(&self) -> String {
         format!("{}:{}", self.name(), self.client().map_or("", ClientId::as_str))
     }
-    /// Reads what [`Rejection::text`] wrote.
-    pub fn read(text: &str) -> Option<Self> {
-        let (name, client) = text.split_once(':')?;
+    /// Reads what [`Rejection::text`] wrote, of this version or a later one.
+    pub fn read(text: &str) -> Self {
+        let (name, client) = text.split_once(':').unwrap_or((text, ""));
         let client = Some(client).filter(|client| !client.is_empty()).map(ClientId::from);
         match name {
-            "client" => Some(Rejection::Client(client)),
-            "throttled" => Some(Rejection::Throttled(client)),
-            _ => None,
+            "client" => Rejection::Client(client),
+            "throttled" => Rejection::Throttled(client),
+            later => Rejection::Later(later.into(), client),
         }
     }
 }

@@ -28,6 +28,8 @@ mod strain;
 mod trace;
 mod trial;
 mod verifier;
+#[cfg(test)]
+mod versions;
 
 /// Keeps what thousands of requests hold at once closer together than the C library's (docs/decisions/0027-allocator.md).
 #[global_allocator]

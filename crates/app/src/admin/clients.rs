@@ -128,7 +128,7 @@ impl App {
             let Some(last) = givers.last().filter(|_| client.is_some() && givers.len() as i64 == CONSENTS) else {
                 return Ok(());
             };
-            if client.is_some_and(|client| client.is_enabled()) {
+            if client.is_some_and(|client| !client.is_disabled()) {
                 drop(self.set_client_enabled(id, false).await?);
             }
             let change = Change::DropConsents { client: id.clone(), upto: last.clone() };
@@ -139,7 +139,7 @@ impl App {
     /// Disables or enables an application. What is so already stays as it is.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<Edited, Refused>, Fault> {
         self.change_client(id, |client, (now, fresh)| {
-            if client.is_enabled() == enabled {
+            if client.is_disabled() != enabled {
                 return Ok(None);
             }
             if enabled {
@@ -164,6 +164,7 @@ impl App {
         let handle = secret.handle();
         let reply = self
             .change_client(id, |client, _| {
+                known_whole(client)?;
                 if !by_secret(client) {
                     return Err(Refused::new("the client does not authenticate with a secret"));
                 }
@@ -191,6 +192,7 @@ impl App {
         let fresh = entropy::fresh()?.secret("client");
         let handle = fresh.handle();
         let edited = self.change_client(id, |client, (now, fresh)| {
+            known_whole(client)?;
             let before = client.clone();
             edit(client)?;
             client.secret = by_secret(client).then(|| client.secret.unwrap_or(handle));
@@ -257,6 +259,16 @@ fn what(what: &str) -> Details {
 fn with(what: &str, mut details: Details) -> Details {
     details.insert("what".to_owned(), what.into());
     details
+}
+
+/// Who knows a part of what is registered cannot tell what a change comes to.
+fn known_whole(client: &Client) -> Result<(), Refused> {
+    let Some(values) = client.unknown_values() else { return Ok(()) };
+    let id = &client.id;
+    Err(Refused(format!(
+        "client {id} is registered with what only a later version knows ({values}): change it on a node of that version; \
+         this one can disable, enable and remove it"
+    )))
 }
 
 fn by_secret(client: &Client) -> bool {

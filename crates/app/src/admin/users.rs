@@ -23,7 +23,7 @@ pub const PAGE: i64 = 500;
 impl App {
     /// Makes an account. The address counts as verified: an operator entered it.
     pub async fn add_user(&self, typed: &NewPerson, role: Role) -> Result<Result<User, Refused>, Fault> {
-        match self.new_person(typed, role, &Browser::default()).await? {
+        match self.new_person(typed, role.clone(), &Browser::default()).await? {
             Ok(person) => self.add(person.verified(true), role).await,
             Err(problems) => Ok(Err(refused(problems))),
         }
@@ -47,7 +47,7 @@ impl App {
             Ok(Imported::Stored(stored)) => stored.to_string(),
             Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
         };
-        let person = match Judged::imported(entropy::fresh()?.user(), (username, email), hash.clone(), role) {
+        let person = match Judged::imported(entropy::fresh()?.user(), (username, email), hash.clone(), role.clone()) {
             Ok(person) => person,
             Err(problems) => return Ok(Err(refused(problems))),
         };
@@ -55,10 +55,10 @@ impl App {
     }
 
     async fn add(&self, person: Judged, role: Role) -> Result<Result<User, Refused>, Fault> {
-        let person = &person;
+        let (person, role) = (&person, &role);
         self.settle(|now, _| async move {
             let (owner, name, email) = self.ask((Owner, person.by_name(), person.by_email())).await?;
-            if role == Role::Owner && owner.is_some() {
+            if *role == Role::Owner && owner.is_some() {
                 return Ok(Decision::refuse(Refused::new("there is an owner already")));
             }
             let taken = taken(name.as_ref(), email.as_ref());
@@ -67,10 +67,10 @@ impl App {
             }
             let user = person.user(now);
             let mut event = Event::new(Kind::UserAdded, now).user(&user.id);
-            if role != Role::Member {
+            if *role != Role::Member {
                 event = event.detail("role", role.name());
             }
-            let claim = (role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
+            let claim = (*role == Role::Owner).then(|| Change::ClaimOwner(user.id.clone()));
             Ok(Decision::accept(user.clone())
                 .with(claim)
                 .and(Change::AddUser(Box::new(user)))

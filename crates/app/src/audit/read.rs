@@ -47,8 +47,8 @@ pub struct Failures {
     /// The minute in which it was.
     pub minute: Time,
     /// What it was: the `name` that somebody signed in with is nobody's, a `client` did not prove who it is, or they were
-    /// `throttled`.
-    pub what: &'static str,
+    /// `throttled`; or what only a later version counts, in its word.
+    pub what: String,
     /// Which application it was about, where that is one.
     pub client: Option<String>,
     /// From where.
@@ -88,10 +88,11 @@ impl App {
         // What this node has not written yet is part of it; a database that takes no writes is read all the same.
         self.write_rejections().await.ok();
         let (names, others) = self.ask((Strangers { since, limit }, Rejections { since, limit })).await?;
-        let name = |(minute, address, count)| Failures { minute, what: "name", client: None, address, count };
+        let name =
+            |(minute, address, count)| Failures { minute, what: "name".to_owned(), client: None, address, count };
         let other = |(minute, what, address, count): (Time, Rejection, String, i64)| {
             let client = what.client().map(|client| client.0.clone());
-            Failures { minute, what: what.name(), client, address, count }
+            Failures { minute, what: what.name().to_owned(), client, address, count }
         };
         let mut found: Vec<Failures> = names.into_iter().map(name).chain(others.into_iter().map(other)).collect();
         // Stable: within a minute, each kind stays in its order.

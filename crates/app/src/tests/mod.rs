@@ -7,6 +7,7 @@ mod devices;
 mod edits;
 mod epochs;
 mod known_devices;
+mod later_versions;
 mod leases;
 mod lists;
 mod overtaken;

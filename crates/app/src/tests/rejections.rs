@@ -56,8 +56,10 @@ fn commits(app: &App) -> u64 {
 
 async fn listed(app: &App) -> Vec<(&'static str, Option<String>, String, i64)> {
     let found = app.strangers(NOW - Span::hours(1), 100).await.unwrap();
-    let mut found: Vec<_> =
-        found.into_iter().map(|Failures { what, client, address, count, .. }| (what, client, address, count)).collect();
+    let mut found: Vec<_> = found
+        .into_iter()
+        .map(|Failures { what, client, address, count, .. }| (&*what.leak(), client, address, count))
+        .collect();
     found.sort();
     found
 }

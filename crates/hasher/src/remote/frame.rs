@@ -8,6 +8,10 @@
 //!
 //! Numbers are big-endian. A body is no longer than [`MOST`], and nothing is believed before it has come. A frame that is
 //! not exactly this is an error, and ends the conversation.
+//!
+//! A conversation begins with a greeting, which is the same in every version of this language: a worker says [`Frame::Hello`] or
+//! [`Frame::Enroll`] with the [`Versions`] that it speaks, and hears [`Frame::Refused`], [`Frame::Enrolled`], or a
+//! [`Frame::Welcome`] that begins with the version in which both go on. What else a later version has to say comes after that.
 
 use std::fmt;
 
@@ -17,10 +21,9 @@ use crate::{
     argon2::{Cost, H0, Tag},
     formats::limits,
     policy::Policy,
+    remote::versions::Versions,
 };
 
-/// The version of this language.
-pub const VERSION: u8 = 1;
 /// Longest body, in bytes.
 pub const MOST: usize = 64 << 10;
 /// Bytes before a body.
@@ -94,20 +97,25 @@ pub struct Terms {
 pub enum Frame {
     /// Worker: it is enrolled, and here.
     Hello {
-        /// [`VERSION`].
-        version: u8,
+        /// What it speaks.
+        speaks: Versions,
     },
     /// Worker: it wants to be enrolled.
     Enroll {
-        /// [`VERSION`].
-        version: u8,
+        /// What it speaks.
+        speaks: Versions,
         /// The token that an operator was given.
         token: Zeroizing<[u8; TOKEN]>,
         /// What it wants to be called.
         name: String,
     },
     /// Server: go on.
-    Welcome(Terms),
+    Welcome {
+        /// In this version.
+        version: u8,
+        /// Under these.
+        terms: Terms,
+    },
     /// Server: enrolled, under this name.
     Enrolled(String),
     /// Server: no, and why.
@@ -156,7 +164,7 @@ impl Frame {
         match self {
             Frame::Hello { .. } => 1,
             Frame::Enroll { .. } => 2,
-            Frame::Welcome(_) => 3,
+            Frame::Welcome { .. } => 3,
             Frame::Enrolled(_) => 4,
             Frame::Refused(_) => 5,
             Frame::Ready(_) => 6,
@@ -188,13 +196,14 @@ impl Frame {
 
     fn body(&self, out: &mut Vec<u8>) {
         match self {
-            Frame::Hello { version } => out.push(*version),
-            Frame::Enroll { version, token, name } => {
-                out.push(*version);
+            Frame::Hello { speaks } => versions(out, *speaks),
+            Frame::Enroll { speaks, token, name } => {
+                versions(out, *speaks);
                 out.extend_from_slice(&**token);
                 text(out, name);
             }
-            Frame::Welcome(terms) => {
+            Frame::Welcome { version, terms } => {
+                out.push(*version);
                 cost(out, terms.cost);
                 out.push(terms.tag_bytes);
             }
@@ -243,9 +252,12 @@ impl Frame {
     pub fn decode(kind: u8, body: &[u8]) -> Result<Frame, BadFrame> {
         let mut rest = Rest(body);
         let frame = match kind {
-            1 => Frame::Hello { version: rest.byte()? },
-            2 => Frame::Enroll { version: rest.byte()?, token: Zeroizing::new(rest.array()?), name: rest.text()? },
-            3 => Frame::Welcome(Terms { cost: rest.cost()?, tag_bytes: rest.tag_bytes()? }),
+            1 => Frame::Hello { speaks: rest.versions()? },
+            2 => Frame::Enroll { speaks: rest.versions()?, token: Zeroizing::new(rest.array()?), name: rest.text()? },
+            3 => Frame::Welcome {
+                version: rest.byte()?,
+                terms: Terms { cost: rest.cost()?, tag_bytes: rest.tag_bytes()? },
+            },
             4 => Frame::Enrolled(rest.text()?),
             5 => Frame::Refused(rest.text()?),
             6 => Frame::Ready(Ready {
@@ -263,6 +275,10 @@ impl Frame {
         };
         if rest.0.is_empty() { Ok(frame) } else { Err(BadFrame("a frame is longer than what is in it")) }
     }
+}
+
+fn versions(out: &mut Vec<u8>, versions: Versions) {
+    out.extend([versions.lowest(), versions.highest()]);
 }
 
 fn cost(out: &mut Vec<u8>, cost: Cost) {
@@ -301,6 +317,9 @@ impl<'a> Rest<'a> {
     }
     fn byte(&mut self) -> Result<u8, BadFrame> {
         self.array().map(|[byte]| byte)
+    }
+    fn versions(&mut self) -> Result<Versions, BadFrame> {
+        Versions::between(self.byte()?, self.byte()?).ok_or(BadFrame("versions are from the lowest to the highest"))
     }
     fn number(&mut self) -> Result<u32, BadFrame> {
         self.array().map(u32::from_be_bytes)
@@ -367,9 +386,10 @@ mod tests {
         let ready = Ready { threads: 2, memory: 1 << 20, holds: 16, rate: 363_000 };
         let tag = |byte| Some(Zeroizing::new(vec![byte; 32]));
         vec![
-            Frame::Hello { version: VERSION },
-            Frame::Enroll { version: VERSION, token: Zeroizing::new([7; TOKEN]), name: "büro-1".into() },
-            Frame::Welcome(Terms { cost: Cost::new(19_456, 2, 1).unwrap(), tag_bytes: 32 }),
+            Frame::Hello { speaks: Versions::OURS },
+            Frame::Hello { speaks: Versions::between(2, 5).unwrap() },
+            Frame::Enroll { speaks: Versions::OURS, token: Zeroizing::new([7; TOKEN]), name: "büro-1".into() },
+            Frame::Welcome { version: 1, terms: Terms { cost: Cost::new(19_456, 2, 1).unwrap(), tag_bytes: 32 } },
             Frame::Enrolled("büro-1".into()),
             Frame::Refused("no".into()),
             Frame::Ready(ready),
@@ -410,6 +430,27 @@ mod tests {
         }
         assert!(Frame::header([0, 1, 0, 1, 9]).is_err());
         assert!(Frame::header([255, 255, 255, 255, 9]).is_err());
+    }
+
+    /// Whoever speaks a later version has to be understood that far, and to understand the answer.
+    #[test]
+    fn a_greeting_looks_the_same_in_every_version() {
+        // Red where Hello, Enroll, Enrolled, Refused or the beginning of Welcome is changed.
+        let hello = Frame::Hello { speaks: Versions::between(2, 5).unwrap() };
+        assert_eq!(*hello.encode(), [0, 0, 0, 2, 1, 2, 5]);
+        let token = Zeroizing::new([7; TOKEN]);
+        let enroll = Frame::Enroll { speaks: Versions::between(2, 5).unwrap(), token, name: "ab".into() };
+        assert_eq!(*enroll.encode(), [&[0, 0, 0, 38, 2, 2, 5][..], &[7; TOKEN], &[0, 2, b'a', b'b']].concat());
+        let said = |kind| [0, 0, 0, 4, kind, 0, 2, b'n', b'o'];
+        assert_eq!(*Frame::Enrolled("no".into()).encode(), said(4));
+        assert_eq!(*Frame::Refused("no".into()).encode(), said(5));
+        let terms = Terms { cost: Cost::new(19_456, 2, 1).unwrap(), tag_bytes: 32 };
+        assert_eq!(Frame::Welcome { version: 9, terms }.encode()[..6], [0, 0, 0, 14, 3, 9]);
+        // Versions that there cannot be.
+        for versions in [[0, 0], [0, 1], [2, 1]] {
+            assert!(Frame::decode(1, &versions).is_err(), "{versions:?}");
+            assert!(Frame::decode(2, &[&versions[..], &[7; TOKEN], &[0, 0]].concat()).is_err(), "{versions:?}");
+        }
     }
 
     #[test]

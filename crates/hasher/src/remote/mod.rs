@@ -12,13 +12,14 @@
 //! computed here.
 //!
 //! This module knows nothing of networks: [`Link`] has asks to be sent and takes answers that came, [`frame`] makes bytes
-//! of them. Rooms: `worker` is the books of one worker, `desk` of all, `link` the handle of one, `state` what the outside is told, `canary` draws what is asked to test.
+//! of them. Rooms: `worker` is the books of one worker, `desk` of all, `link` the handle of one, `state` what the outside is told, `canary` draws what is asked to test, `versions` which language both sides speak.
 
 mod canary;
 pub(crate) mod desk;
 pub mod frame;
 mod link;
 mod state;
+pub mod versions;
 pub(crate) mod worker;
 
 pub use link::Link;

@@ -147,7 +147,10 @@ pub fn client_id(params: &Params) -> Result<ClientId, Error> {
 /// Reads a request. `client` is what was found under its `client_id`.
 pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<Request, Fault> {
     let local = |why| Fault::Local(Error::request(why));
-    let client = client.filter(|client| client.is_enabled()).ok_or(local("no such client"))?;
+    let client = client.filter(|client| !client.is_disabled()).ok_or(local("no such client"))?;
+    if let Some(why) = client.refusal() {
+        return Err(Fault::Local(Error::new(Code::UnauthorizedClient, why)));
+    }
     let asked = params.get("redirect_uri").ok_or(local("redirect_uri is missing"))?;
     let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
     let asked_mode = params.get("response_mode").map(Mode::parse);

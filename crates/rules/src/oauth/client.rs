@@ -1,5 +1,7 @@
 //! Applications.
 
+mod stored;
+
 use super::scope::Scope;
 use crate::Fresh;
 use crate::fresh::time_of;
@@ -69,8 +71,14 @@ named! {
     }
 }
 
+/// Why an application may not be used that is disabled.
+const DISABLED: &str = "the client is disabled";
+/// Why one may not be used of which this version knows only a part: what it does not know may be what restricts it.
+const LATER: &str = "the client is registered with what only a later version knows";
+
 /// An application as registered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Client {
     /// Its `client_id`.
     pub id: ClientId,
@@ -148,6 +156,10 @@ pub struct Client {
     /// What a later version keeps and this one knows nothing of, as there is while nodes are upgraded: it stays as it is.
     #[serde(flatten)]
     pub later: Map<String, Value>,
+    /// Fields that hold a value which only a later version knows (a grant, an algorithm), whole and as they are stored: they are
+    /// written back like that. The fields above have what is known of them, and the application [may not be used](Client::refusal).
+    #[serde(skip)]
+    pub unknown: Map<String, Value>,
 }
 
 fn epoch() -> Time {
@@ -187,6 +199,7 @@ impl Client {
             created: Time(0),
             epoch: 0,
             later: Map::new(),
+            unknown: Map::new(),
         }
     }
     /// Whether it may use `grant`.
@@ -232,9 +245,21 @@ impl Client {
             (None, None) => issued >= self.since(),
         }
     }
+    /// Whether somebody disabled it.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled_at.is_some()
+    }
+    /// Why it may not be used at all, where that is so.
+    pub fn refusal(&self) -> Option<&'static str> {
+        match (self.is_disabled(), self.unknown.is_empty()) {
+            (true, _) => Some(DISABLED),
+            (false, false) => Some(LATER),
+            (false, true) => None,
+        }
+    }
     /// Whether it may be used at all.
     pub fn is_enabled(&self) -> bool {
-        self.disabled_at.is_none()
+        self.refusal().is_none()
     }
     /// RFC 8252 §8.6: anybody on the same machine can receive at a loopback address or a private scheme, so consent
     /// without interaction proves nothing.

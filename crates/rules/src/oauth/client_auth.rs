@@ -120,8 +120,8 @@ pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) ->
     let Some(client) = found.filter(|client| client.id == proof.client) else {
         return refused("there is no such client");
     };
-    if !client.is_enabled() {
-        return refused("the client is disabled");
+    if let Some(why) = client.refusal() {
+        return refused(why);
     }
     if !client.auth_methods.contains(&proof.means.method()) {
         return refused("the client is registered for another way to authenticate");

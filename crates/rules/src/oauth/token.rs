@@ -266,8 +266,8 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
 /// What no grant may leave out.
 fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     let client = ask.client;
-    if !client.is_enabled() {
-        return Err(Error::client("the client is disabled"));
+    if let Some(why) = client.refusal() {
+        return Err(Error::client(why));
     }
     match ask.way {
         Way::Grant(grant) => admit_grant(ask, grant, realm)?,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// What somebody is to the realm itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Signs in to applications.
@@ -17,20 +17,29 @@ pub enum Role {
     Admin,
     /// The first account; there is exactly one, which is neither disabled nor removed.
     Owner,
+    /// One that only a later version knows, by its name, as there may be while nodes are upgraded: here it may do no more than a
+    /// member, and stays what it is.
+    #[serde(skip)]
+    Later(Box<str>),
 }
 
 impl Role {
     /// The role's name, as the command line and the database write it.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Role::Member => "member",
             Role::Admin => "admin",
             Role::Owner => "owner",
+            Role::Later(name) => name,
         }
     }
-    /// The role of that name.
+    /// The role of that name, where this version knows one.
     pub fn parse(name: &str) -> Option<Self> {
         [Role::Member, Role::Admin, Role::Owner].into_iter().find(|role| role.name() == name)
+    }
+    /// The role that is stored by that name, by this version or a later one.
+    pub fn stored(name: &str) -> Self {
+        Role::parse(name).unwrap_or_else(|| Role::Later(name.into()))
     }
 }
 

@@ -244,9 +244,8 @@ impl List {
         }
         let mut table = Table::new(["ID", "NAME", "KIND", "GRANTS", "STATE", "CREATED (UTC)"], !self.goes_on);
         for client in &clients {
-            let grants: Vec<_> = client.grants.iter().map(|grant| short(*grant)).collect();
             let (id, name, kind) = (client.id.0.clone(), client.name.clone(), kind(client).to_owned());
-            table.row([id, name, kind, grants.join(" "), state(client).into(), when(client.created)]);
+            table.row([id, name, kind, grants(client), state(client).into(), when(client.created)]);
         }
         let json = clients.iter().map(|client| metadata(client, None)).collect();
         Ok(Outcome::new(table.render(), json).then(next))
@@ -262,17 +261,23 @@ async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
     let edited = app.set_client_enabled(&id.into(), enabled).await??;
     let before = if edited.changed.is_none() { " already" } else { "" };
     let ends = if enabled { "" } else { "; nobody signs in to it, and its tokens are dead" };
-    let text = format!("client {id} is {}{before}{ends}", state(&edited.client));
+    let state = if enabled { "enabled" } else { "disabled" };
+    let refused = edited.client.unknown_values().filter(|_| enabled);
+    let here = refused.map(|values| format!("; this version refuses it all the same: {values}")).unwrap_or_default();
+    let text = format!("client {id} is {state}{before}{ends}{here}");
     Ok(Outcome::new(text, metadata(&edited.client, None)))
 }
 
 fn shown(client: &Client) -> Outcome {
-    let grants: Vec<_> = client.grants.iter().map(|grant| short(*grant)).collect();
-    let methods: Vec<_> = client.auth_methods.iter().map(|method| method.name()).collect();
+    let methods = client.auth_methods.iter().map(|method| method.name().to_owned());
+    let methods: Vec<_> = methods.chain(client.unknown_of("auth_methods")).collect();
     let keys = client.jwks.as_ref().map(|set| set.keys.len().to_string());
     let typ = if client.access_typ_jwt { "JWT" } else { "at+jwt" };
+    let of = |field, known: &str| client.unknown_of(field).pop().unwrap_or_else(|| known.to_owned());
+    let access_alg = of("access_alg", client.access_alg.name());
     let access = match client.access_format {
-        AccessFormat::Jwt => format!("jwt, {}, typ {typ}", client.access_alg),
+        _ if client.unknown.contains_key("access_format") => format!("{}, {access_alg}", of("access_format", "")),
+        AccessFormat::Jwt => format!("jwt, {access_alg}, typ {typ}"),
         AccessFormat::Opaque => "opaque".into(),
     };
     let lines = [
@@ -284,12 +289,13 @@ fn shown(client: &Client) -> Outcome {
         ("disabled", client.disabled_at.map(when).unwrap_or_default()),
         ("redirect URIs", client.redirect_uris.join("\n")),
         ("post-logout URIs", client.post_logout_redirect_uris.join("\n")),
-        ("grants", grants.join(" ")),
+        ("not understood", client.unknown_values().unwrap_or_default()),
+        ("grants", grants(client)),
         ("scope", client.scope.to_string()),
         ("authentication", methods.join(" ")),
         ("keys", keys.unwrap_or_default()),
         ("PKCE", if client.pkce_optional { "optional".into() } else { String::new() }),
-        ("ID token", client.id_token_alg.name().into()),
+        ("ID token", of("id_token_alg", client.id_token_alg.name())),
         ("access token", access),
         ("resources", client.resources.join("\n")),
         ("resource server", yes(client.resource_server)),
@@ -312,7 +318,16 @@ fn kind(client: &Client) -> &'static str {
 }
 
 fn state(client: &Client) -> &'static str {
-    if client.is_enabled() { "enabled" } else { "disabled" }
+    match (client.is_disabled(), client.is_enabled()) {
+        (true, _) => "disabled",
+        (false, true) => "enabled",
+        (false, false) => "refused here",
+    }
+}
+
+fn grants(client: &Client) -> String {
+    let known = client.grants.iter().map(|grant| short(*grant).to_owned());
+    known.chain(client.unknown_of("grants")).collect::<Vec<_>>().join(" ")
 }
 
 /// A grant's name without the prefix of its URN.
@@ -349,7 +364,7 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
         "claims_in_id_token": client.claims_in_id_token,
         "id_token_on_refresh": !client.no_id_token_on_refresh,
         "assertion_aud_endpoint": client.assertion_aud_endpoint,
-        "disabled": !client.is_enabled(),
+        "disabled": client.is_disabled(),
     });
     if let Some(keys) = &client.jwks {
         fields["jwks"] = json!(keys);
@@ -361,5 +376,32 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
         fields["client_secret"] = json!(secret.reveal());
         fields["client_secret_expires_at"] = json!(0);
     }
+    tell_unknown(client, &mut fields);
     fields
+}
+
+/// What fields of an application are called for programs that may hold what only a later version knows.
+const TOLD_AS: [(&str, &str); 6] = [
+    ("grants", "grant_types"),
+    ("auth_methods", "token_endpoint_auth_methods"),
+    ("id_token_alg", "id_token_signed_response_alg"),
+    ("access_format", "access_token_format"),
+    ("access_alg", "access_token_signed_response_alg"),
+    ("jwks", "jwks"),
+];
+
+/// Tells what this version does not know as it is stored, and that it is not understood.
+fn tell_unknown(client: &Client, fields: &mut Value) {
+    let stored = |(field, name): (&str, &'static str)| Some((name, client.unknown.get(field)?));
+    let unknown: Vec<_> = TOLD_AS.into_iter().filter_map(stored).collect();
+    for (name, value) in &unknown {
+        fields[*name] = (*value).clone();
+    }
+    if !unknown.is_empty() {
+        fields["token_endpoint_auth_method"] = match &fields["token_endpoint_auth_methods"] {
+            Value::Array(methods) => methods.first().cloned().unwrap_or_default(),
+            other => other.clone(),
+        };
+        fields["not_understood"] = unknown.into_iter().map(|(name, _)| name).collect();
+    }
 }

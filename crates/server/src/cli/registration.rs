@@ -243,6 +243,7 @@ impl Add {
             disabled_at: None,
             created: Time(0),
             later: Default::default(),
+            unknown: Default::default(),
         };
         (client, secret)
     }

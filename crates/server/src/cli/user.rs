@@ -242,9 +242,9 @@ impl Add {
     async fn made(&self, app: &App) -> Result<Result<Outcome, Refused>, Failure> {
         let (email, secret) = (self.email(), reveal(&self.password));
         let added = if self.password_hash_stdin {
-            app.import_user((&self.name, email), secret, self.role).await?
+            app.import_user((&self.name, email), secret, self.role.clone()).await?
         } else {
-            app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role).await?
+            app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role.clone()).await?
         };
         // Nobody could put them into a group yet.
         let told =

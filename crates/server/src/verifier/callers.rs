@@ -20,6 +20,8 @@ app::labels! {
         Handshake = "handshake",
         /// A token that enrols nobody.
         Token = "token",
+        /// It speaks no version that the server speaks.
+        Version = "version",
         /// A key that is not enrolled, or was revoked.
         Unknown = "unknown",
         /// What was said is not of our language, or broke off.
@@ -35,15 +37,22 @@ pub struct Strangers([AtomicU64; Turned::ALL.len()]);
 impl Strangers {
     /// One more.
     pub fn another(&self, from: SocketAddr, (turned, why): (Turned, &str)) {
-        let so_far = self.0[turned.place()].fetch_add(1, Relaxed) + 1;
+        let so_far = self.count(turned);
         match turned {
             // Somebody waits for their worker, or guesses.
-            Turned::Token if is_told(so_far) => tracing::warn!(%from, why, so_far, "a hash worker was not enrolled"),
+            Turned::Token | Turned::Version if is_told(so_far) => {
+                tracing::warn!(%from, why, so_far, "a hash worker was not enrolled")
+            }
             _ if so_far.is_power_of_two() => {
                 tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker");
             }
             _ => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
         }
+    }
+
+    /// One more of whom is told elsewhere; how many there were.
+    pub fn count(&self, turned: Turned) -> u64 {
+        self.0[turned.place()].fetch_add(1, Relaxed) + 1
     }
 
     /// How many there were, by why.

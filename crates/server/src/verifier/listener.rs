@@ -8,7 +8,8 @@ use crate::boot::BootError;
 use crate::config::Config;
 use crate::net::{Listeners, Pause};
 use app::{App, Fault};
-use hasher::remote::frame::{Frame, Ready, Terms, VERSION};
+use hasher::remote::frame::{Frame, Ready, Terms};
+use hasher::remote::versions::{Apart, Versions};
 use hasher::remote::{Introduction, Lie, Link, Name, Parted};
 use rules::Secret;
 use rules::secret::{Handle, base64url};
@@ -77,6 +78,8 @@ enum Ended {
     Refused(String),
     /// So was who wanted to become one.
     NotEnrolled(String),
+    /// It speaks no version that is spoken here.
+    Apart(Apart),
     /// The connection failed, or the worker did not keep to the language.
     Failed(io::Error),
     /// It is asked nothing more.
@@ -269,9 +272,13 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
     };
     let (strangers, callers, mut known) = (Arc::clone(&threshold.strangers), Arc::clone(&threshold.callers), None);
     let Err(ended) = talk(stream, (key, from), (&app, &mut known), threshold).await else { return };
+    if matches!((&ended, &known), (Ended::Apart(_), Some(_))) {
+        strangers.count(Turned::Version);
+    }
     match (ended, known) {
         // Anybody can bring a key, or a token.
         (Ended::NotEnrolled(why), _) => strangers.another(from, (Turned::Token, &why)),
+        (Ended::Apart(apart), None) => strangers.another(from, (Turned::Version, &apart.to_string())),
         (Ended::Refused(why), None) => strangers.another(from, (Turned::Unknown, &why)),
         (Ended::Failed(error), None) => strangers.another(from, (Turned::Broken, &error.to_string())),
         (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
@@ -288,6 +295,7 @@ impl Ended {
         let (worker, so_far) = (&caller.name, caller.so_far);
         match self {
             Ended::Refused(why) => tracing::warn!(%worker, %from, why, so_far, "a hash worker was turned away"),
+            Ended::Apart(why) => tracing::warn!(%worker, %from, %why, so_far, "a hash worker was turned away"),
             Ended::Failed(error) => {
                 tracing::info!(%worker, %from, why = explained(&error), so_far, "a hash worker has gone");
             }
@@ -306,10 +314,10 @@ async fn talk(
     (app, known): (&App, &mut Option<Caller>),
     threshold: Threshold,
 ) -> Result<(), Ended> {
-    let version = match timeout(PATIENCE, receive(&mut stream)).await?? {
-        Frame::Hello { version } => version,
-        Frame::Enroll { version, token, name } => {
-            understood(&mut stream, version).await?;
+    let speaks = match timeout(PATIENCE, receive(&mut stream)).await?? {
+        Frame::Hello { speaks } => speaks,
+        Frame::Enroll { speaks, token, name } => {
+            understood(&mut stream, speaks).await?;
             let token = Secret::new(base64url(&*token));
             return enrol(&mut stream, app, (token, &name), (key, from)).await;
         }
@@ -320,19 +328,17 @@ async fn talk(
         let so_far = threshold.callers.begins(key);
         Caller { name: worker.name.as_str().into(), since: Instant::now(), so_far }
     });
-    let admitted = let_in(found);
-    if known.is_some() {
-        understood(&mut stream, version).await?;
-    }
-    if let Err(why) = admitted {
+    // Strangers are not told what is spoken here.
+    if let Err(why) = let_in(found) {
         return refuse(&mut stream, why).await;
     }
+    let version = understood(&mut stream, speaks).await?;
     let _seat = match threshold.cross(key) {
         Ok(seat) => seat,
         Err(why) => return refuse(&mut stream, why).await,
     };
     let terms = Terms { cost: app.hasher.policy().cost(), tag_bytes: 32 };
-    send(&mut stream, &Frame::Welcome(terms)).await?;
+    send(&mut stream, &Frame::Welcome { version, terms }).await?;
     let ready = measured(&mut stream).await?;
     if let Err(why) = can_work(ready, terms) {
         return refuse(&mut stream, why).await;
@@ -347,7 +353,8 @@ async fn talk(
         None => Name::from(worker.name.as_str()),
     };
     if known.as_ref().is_none_or(|caller| is_told(caller.so_far)) {
-        tracing::info!(worker = %name, %from, threads = ready.threads, holds = ready.holds, "a hash worker has come");
+        let (threads, holds) = (ready.threads, ready.holds);
+        tracing::info!(worker = %name, %from, threads, holds, version, "a hash worker has come");
     }
     let seed = Zeroizing::new(app::entropy::bytes()?);
     let who = Introduction { key: key.0, name, address: address(from) };
@@ -403,11 +410,13 @@ fn let_in(found: Option<Worker>) -> Result<Worker, String> {
     }
 }
 
-async fn understood(stream: &mut Stream, version: u8) -> Result<(), Ended> {
-    match version == VERSION {
-        true => Ok(()),
-        false => {
-            refuse(stream, format!("this server speaks version {VERSION}, the worker {version}: use one program")).await
+/// The version in which both go on.
+async fn understood(stream: &mut Stream, speaks: Versions) -> Result<u8, Ended> {
+    match Versions::OURS.with(speaks) {
+        Ok(version) => Ok(version),
+        Err(apart) => {
+            send(stream, &Frame::Refused(apart.to_string())).await?;
+            Err(Ended::Apart(apart))
         }
     }
 }

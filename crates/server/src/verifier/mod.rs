@@ -18,5 +18,6 @@ pub use identity::Identity;
 pub use listener::Workers;
 pub use worker::{Work, enroll, serve};
 
-/// What both sides speak, as ALPN (RFC 7301) names it.
+/// What both sides speak, as ALPN (RFC 7301) names it: how they greet each other, which stays. In which version they go on is said in
+/// the greeting ([`hasher::remote::versions`]).
 const PROTOCOL: &[u8] = b"portiere-verifier/1";

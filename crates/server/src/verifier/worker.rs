@@ -5,7 +5,8 @@ use super::identity::{Identity, shown};
 use super::wire::{receive, send};
 use crate::loops::panic_of;
 use hasher::argon2::Cost;
-use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms, VERSION};
+use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms};
+use hasher::remote::versions::Versions;
 use hasher::{FairKey, Hasher, Policy, Settings};
 use rules::secret::{Handle, Secret, from_base64url};
 use rustls::ClientConfig;
@@ -70,7 +71,7 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
             }
         };
         let failed = |error: io::Error| format!("{server}: {}", explained(&error));
-        let asked = Frame::Enroll { version: VERSION, token: secret.clone(), name: name.to_owned() };
+        let asked = Frame::Enroll { speaks: Versions::OURS, token: secret.clone(), name: name.to_owned() };
         send(&mut stream, &asked).await.map_err(failed)?;
         let answer = timeout(PATIENCE, receive(&mut stream)).await.map_err(|_| format!("{server} does not answer"))?;
         return match answer.map_err(failed)? {
@@ -96,6 +97,14 @@ fn explained(error: &io::Error) -> String {
         io::ErrorKind::InvalidData => format!("{error}: is this the port of workers.listen?"),
         _ => error.to_string(),
     }
+}
+
+/// What a server takes that takes no version which was offered to it.
+fn not_asked_for(version: u8) -> String {
+    format!(
+        "the server goes on in version {version} of the language of hash workers, and this worker speaks {}",
+        Versions::OURS
+    )
 }
 
 async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
@@ -162,10 +171,11 @@ impl Bench {
     async fn visit(&self, server: &str, config: &Arc<ClientConfig>, stop: watch::Receiver<bool>) -> Result<(), String> {
         let failed = |error: io::Error| explained(&error);
         let mut stream = dial(server, config).await.map_err(failed)?;
-        send(&mut stream, &Frame::Hello { version: VERSION }).await.map_err(failed)?;
+        send(&mut stream, &Frame::Hello { speaks: Versions::OURS }).await.map_err(failed)?;
         let said = timeout(PATIENCE, receive(&mut stream)).await.map_err(|_| "does not answer".to_owned())?;
-        let terms = match said.map_err(failed)? {
-            Frame::Welcome(terms) => terms,
+        let (version, terms) = match said.map_err(failed)? {
+            Frame::Welcome { version, terms } if Versions::OURS.have(version) => (version, terms),
+            Frame::Welcome { version, .. } => return Err(not_asked_for(version)),
             Frame::Refused(why) => return Err(why),
             _ => return Err("the server does not keep to the protocol".into()),
         };
@@ -175,7 +185,7 @@ impl Bench {
         let (hasher, ready) = self.ready(terms).await?;
         send(&mut stream, &Frame::Ready(ready)).await.map_err(failed)?;
         let rate = ready.rate as f64 / 1e3;
-        tracing::info!(server, threads = ready.threads, rate, holds = ready.holds, "working");
+        tracing::info!(server, threads = ready.threads, rate, holds = ready.holds, version, "working");
         let (reader, writer) = tokio::io::split(stream);
         let (answers, answered) = mpsc::unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
@@ -354,6 +364,48 @@ async fn speak(
 mod tests {
     use super::*;
     use crate::loops::without_time;
+    use crate::private::Key;
+    use hasher::remote::versions::Apart;
+    use tokio_rustls::TlsAcceptor;
+
+    /// What a worker says to a server that answers it with this, and what it makes of that.
+    async fn visit(answer: Frame) -> (Frame, Result<(), String>) {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::at(&root.path().join("worker"));
+        let (identity, server) = (folder.prepare().unwrap(), Identity::of(&Key::new([1; 32])).unwrap());
+        let config = identity.dialling(server.pin).unwrap();
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let door = listener.local_addr().unwrap().to_string();
+        let bench = Bench { folder, work: Work::default(), served: watch::Sender::new(0), pool: Mutex::new(None) };
+        let (_stop, stopping) = watch::channel(false);
+        let greeted = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = TlsAcceptor::from(server.accepting().unwrap()).accept(stream).await.unwrap();
+            let greeting = receive(&mut stream).await.unwrap();
+            send(&mut stream, &answer).await.unwrap();
+            greeting
+        };
+        tokio::join!(Box::pin(greeted), Box::pin(bench.visit(&door, &config, stopping)))
+    }
+
+    #[tokio::test]
+    async fn a_worker_says_what_it_speaks_and_why_it_is_not_let_in() {
+        // Red where it speaks of one version, hides what it is told, or goes on in a version that it did not offer.
+        let later = Versions::between(Versions::OURS.highest() + 1, 255).unwrap();
+        let apart = Apart { server: later, worker: Versions::OURS }.to_string();
+        let terms = Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 };
+        for (answer, told) in [
+            (Frame::Refused(apart.clone()), apart.as_str()),
+            (Frame::Welcome { version: 255, terms }, "goes on in version 255"),
+            (Frame::Welcome { version: 0, terms }, "goes on in version 0"),
+        ] {
+            let (greeting, ended) = visit(answer).await;
+            assert!(matches!(greeting, Frame::Hello { speaks: Versions::OURS }), "{greeting:?}");
+            let why = ended.unwrap_err();
+            assert!(why.contains(told), "{why}");
+        }
+        assert!(apart.ends_with("upgrade the worker"), "{apart}");
+    }
 
     #[test]
     #[should_panic(expected = "timers are disabled")]

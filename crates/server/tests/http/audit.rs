@@ -269,7 +269,7 @@ fn following_needs_a_server() {
 }
 
 /// Does something to the database that no server does. One on a file is stopped for it, and started again.
-fn tamper(server: &Server, statements: &[&str]) {
+pub fn tamper(server: &Server, statements: &[&str]) {
     if on_file() {
         assert_eq!(server.stop(), Some(0));
         let file = server.data().join("portiere.db");

@@ -27,4 +27,5 @@ mod scale;
 mod signals;
 mod support;
 mod turns;
+mod versions;
 mod workers;

@@ -6,11 +6,13 @@ use crate::monitoring::figures::{SERVED, samples};
 use crate::signals::leaves_no_core;
 use crate::support::*;
 use hasher::remote::frame::{Answer, Frame, Ready};
+use hasher::remote::versions::Versions;
 use liar::Liar;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use zeroize::Zeroizing;
 
 /// A pepper and a binding key in a folder, as the configuration names them.
 fn keys(folder: &Path) -> (String, String) {
@@ -40,7 +42,7 @@ fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
 }
 
 /// Where each node listens for workers.
-fn doors(server: &Server) -> Vec<String> {
+pub fn doors(server: &Server) -> Vec<String> {
     let lines = server.log();
     let of = lines.lines().filter_map(|line| line.split_once("hash workers may come").map(|_| line));
     let doors = of.filter_map(|line| {
@@ -69,13 +71,13 @@ fn enroll(server: &Server, folder: &Path, name: &str, token: &str) -> Output {
 }
 
 /// A worker's process, which ends with the test.
-struct Worker {
+pub struct Worker {
     child: Child,
     log: PathBuf,
 }
 
 impl Worker {
-    fn start(folder: &Path, name: &str) -> Worker {
+    pub fn start(folder: &Path, name: &str) -> Worker {
         let log = folder.join(format!("{name}.log"));
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
         let child = Command::new(BINARY)
@@ -121,7 +123,7 @@ impl Drop for Worker {
     }
 }
 
-fn connected(server: &Server) -> usize {
+pub fn connected(server: &Server) -> usize {
     let status = json(server, &["verifier", "status"]);
     let workers = status["workers"].as_array().unwrap();
     workers.iter().map(|worker| worker["connections"].as_array().unwrap().len()).sum()
@@ -357,6 +359,46 @@ fn a_worker_keeps_no_other_out_and_is_sent_away_when_it_says_what_nobody_asked()
         assert!(Liar::babble(&greedy, &door, &frame, times), "{frame:?} {times} times");
     }
     assert!(!Liar::babble(&greedy, &door, &Frame::Holds(0), 64), "its credits change now and then");
+    server.kill();
+}
+
+#[test]
+fn a_worker_of_another_version_works_in_a_common_one_or_is_told_who_has_to_be_upgraded() {
+    // Red without `understood` in verifier/listener.rs, talk, at either place; without `count` in guest.
+    let (server, folder) = server("1", 0);
+    assert_eq!(enroll(server, folder.path(), "one", &token(server)).code, 0);
+    let (door, one) = (doors(server).remove(0), folder.path().join("one"));
+    let begin = |bytes: &[u8]| Liar::begin(&one, &door, bytes);
+    let hello = |lowest: u8, highest: u8| [0, 0, 0, 2, 1, lowest, highest];
+    let (lowest, highest) = (Versions::OURS.lowest(), Versions::OURS.highest());
+    for (theirs, what) in
+        [(hello(lowest, highest), "as ours"), (hello(highest, 255), "newer ones"), (hello(1, 255), "any")]
+    {
+        assert_eq!(begin(&theirs), Some(Ok(highest)), "{what}");
+    }
+    let refused = |server| samples(server)["portiere_workers_refused_total{reason=\"version\"}"];
+    assert_eq!(refused(server), 0.0);
+    let why = begin(&hello(highest + 1, 255)).unwrap().unwrap_err();
+    assert!(why.contains("the server speaks version") && why.ends_with("upgrade the server"), "{why}");
+    until("it is counted", || refused(server) == 1.0);
+    until("it is told", || server.log().lines().any(|line| line.contains("turned away") && line.contains(&why)));
+
+    // Who wants to become one is told the same, and the token is as good as before.
+    let good = token(server);
+    let secret = rules::secret::from_base64url(good.split('.').nth(1).unwrap()).unwrap();
+    let speaks = Versions::between(highest + 1, 255).unwrap();
+    let enrol = Frame::Enroll { speaks, token: Zeroizing::new(secret.try_into().unwrap()), name: "two".into() };
+    assert_eq!(begin(&enrol.encode()), Some(Err(why)));
+    until("it is counted, too", || refused(server) == 2.0);
+    assert_eq!(enroll(server, folder.path(), "two", &good).code, 0);
+
+    // What is no greeting ends the conversation.
+    for garbage in
+        [&hello(0, 1)[..], &hello(2, 1), &[0, 0, 0, 1, 1, 1], &[0, 0, 0, 3, 1, 1, 1, 1], b"GET / HTTP/1.1\r\n\r\n"]
+    {
+        assert_eq!(begin(garbage), None, "{garbage:?}");
+    }
+    assert_eq!(begin(&hello(lowest, highest)), Some(Ok(highest)), "and no other");
     server.kill();
 }
 

@@ -68,7 +68,7 @@ impl Question for Rejections {
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         let row = |row: &mut Columns| {
-            Some((Time(row.int()? * MINUTE), Rejection::read(&row.text()?)?, row.text()?, row.int()?))
+            Some((Time(row.int()? * MINUTE), Rejection::read(&row.text()?), row.text()?, row.int()?))
         };
         every(rows, row)
     }

@@ -35,7 +35,7 @@ impl Fence {
 }
 
 /// Where a node stands with a fence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// It has not said yet what it had acknowledged.
     Waiting,
@@ -43,19 +43,23 @@ pub enum State {
     Replayed,
     /// An operator no longer waits for it.
     Waived,
+    /// What only a later version says of one, in its word, as there may be while nodes are upgraded. It is not waited for.
+    Later(Box<str>),
 }
 
 impl State {
     /// As the database and operators read it.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             State::Waiting => "waiting",
             State::Replayed => "replayed",
             State::Waived => "waived",
+            State::Later(name) => name,
         }
     }
-    fn parse(name: &str) -> Option<Self> {
-        [State::Waiting, State::Replayed, State::Waived].into_iter().find(|state| state.name() == name)
+    fn stored(name: &str) -> Self {
+        let known = [State::Waiting, State::Replayed, State::Waived].into_iter().find(|state| state.name() == name);
+        known.unwrap_or_else(|| State::Later(name.into()))
     }
 }
 
@@ -136,7 +140,7 @@ fn fence(row: &mut Columns) -> Option<Fence> {
 }
 
 fn concerned(row: &mut Columns) -> Option<Concerned> {
-    Some(Concerned { number: row.int()?, node: row.text()?, state: State::parse(&row.text()?)?, at: row.time()? })
+    Some(Concerned { number: row.int()?, node: row.text()?, state: State::stored(&row.text()?), at: row.time()? })
 }
 
 /// The smallest id that is young enough to be used; `None` while nobody is waited for.

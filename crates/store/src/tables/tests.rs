@@ -1,8 +1,10 @@
 //! What holds of every statement that the tables have, as their source says them.
 
 use super::restore::OF_FILES;
+use super::{Question, clients, counters, fences, users, values};
 use crate::dialect::{self, postgres::Verb};
 use crate::postgres::holds;
+use rules::{Handle, Time};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +76,41 @@ fn who_changes_what_everybody_relies_on_says_which_row() {
         }
     }
     assert!(changes >= 4, "{changes}");
+}
+
+/// Rows that a later version wrote, beside those of this one: each is told in its own words, and hides no other.
+#[test]
+fn what_only_a_later_version_knows_hides_no_row() {
+    let none = None::<Time>;
+    let person =
+        |id: &str, role: &str| values![id, id, None::<&str>, false, "{}", None::<&str>, role, none, Time(1), Time(1)];
+    let people = users::Page { after: "", limit: 9 }.fact(vec![person("a", "member"), person("b", "auditor")]);
+    let roles: Vec<_> = people.unwrap().into_iter().map(|user| user.role.name().to_owned()).collect();
+    assert_eq!(roles, ["member", "auditor"]);
+
+    let node = |name: &str, state: &str| values![1_i64, name, state, Time(1)];
+    let nodes = fences::Nodes.fact(vec![node("a", "waiting"), node("b", "resting")]).unwrap();
+    assert_eq!(nodes.iter().map(|node| node.state.name()).collect::<Vec<_>>(), ["waiting", "resting"]);
+
+    let refused = |what: &str| values![1_i64, what, "192.0.2.1", 2_i64];
+    let rows = ["client:shop", "proof:shop", "proof"].map(refused).to_vec();
+    let found = counters::Rejections { since: Time(0), limit: 9 }.fact(rows).unwrap();
+    let told: Vec<_> = found.iter().map(|(_, what, ..)| (what.name(), what.client().map(|id| id.as_str()))).collect();
+    assert_eq!(told, [("client", Some("shop")), ("proof", Some("shop")), ("proof", None)]);
+    assert_eq!(found[1].1.text(), "proof:shop");
+
+    let application = |id: &str, grant: &str| {
+        let stored = format!(
+            r#"{{"id":"{id}","name":"{id}","grants":["{grant}"],"scope":"openid","auth_methods":["none"],
+                "id_token_alg":"RS256","access_format":"jwt","access_alg":"RS256"}}"#
+        );
+        values![stored, None::<Handle>, none, None::<&str>, Time(1), 1_i64]
+    };
+    let rows = vec![application("a", "authorization_code"), application("b", "urn:later:grant")];
+    let found = clients::Page { after: "", limit: 9 }.fact(rows).unwrap();
+    assert_eq!(found.iter().map(|client| client.is_enabled()).collect::<Vec<_>>(), [true, false]);
+    // What is no row of any version is still an error.
+    assert!(clients::Page { after: "", limit: 9 }.fact(vec![values!["{}", none, none, none, none, none]]).is_none());
 }
 
 #[test]

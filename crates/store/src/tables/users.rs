@@ -24,7 +24,7 @@ pub(super) fn user(row: &mut Columns) -> Option<User> {
         email_verified: row.flag()?,
         profile: Profile::stored(row.text()?),
         password: row.maybe_text()?,
-        role: Role::parse(&row.text()?)?,
+        role: Role::stored(&row.text()?),
         disabled_at: row.maybe_time()?,
         created: row.time()?,
         updated: row.time()?,

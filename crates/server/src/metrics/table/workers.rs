@@ -96,8 +96,9 @@ pub static GROUP: Group = Group {
             "portiere_workers_refused_total",
             &["reason"],
             "Connections at workers.listen that were turned away: nothing was said in time (silent), too many stood at the door \
-             (crowd), no TLS as workers speak it (handshake), a token with which nobody can be enrolled (token), a key that is not \
-             enrolled or was revoked (unknown), what was said broke off or is not of the language (broken).",
+             (crowd), no TLS as workers speak it (handshake), a token with which nobody can be enrolled (token), no version of \
+             the language in common, so that one side has to be upgraded (version), a key that is not enrolled or was revoked \
+             (unknown), what was said broke off or is not of the language (broken).",
             |now, out| out.each(now.from.strangers.sums()),
         ),
         gauge(

@@ -103,6 +103,11 @@ impl Server {
         Server::on(empty(), None, settings, &[], facts::nodes())
     }
 
+    /// Starts a server on a folder that somebody prepared.
+    pub fn over(folder: PathBuf, settings: &[(&str, &str)]) -> Server {
+        Server::on(folder, None, settings, &[], 1)
+    }
+
     fn on(folder: PathBuf, port: Option<u16>, settings: &[(&str, &str)], wrapper: &[&str], nodes: usize) -> Server {
         let given = ROOMY.iter().chain(settings).map(|(name, value)| ((*name).into(), (*value).into()));
         let settings: Settings = facts::fresh().into_iter().chain(given).collect();

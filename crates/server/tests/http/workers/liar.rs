@@ -1,7 +1,8 @@
 //! A worker that speaks the language and computes nothing.
 
 use hasher::argon2::Tag;
-use hasher::remote::frame::{Answer, Frame, HEADER, Ready, VERSION};
+use hasher::remote::frame::{Answer, Frame, HEADER, Ready};
+use hasher::remote::versions::Versions;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, ClientConnection};
 use rustls::crypto::aws_lc_rs;
@@ -23,9 +24,9 @@ impl Liar {
     /// With the key of an enrolled worker.
     pub fn start(folder: &Path, door: &str) -> Liar {
         let mut stream = dial(folder, door);
-        say(&mut stream, &Frame::Hello { version: VERSION }).unwrap();
+        say(&mut stream, &Frame::Hello { speaks: Versions::OURS }).unwrap();
         let (welcome, _) = hear(&mut stream).unwrap();
-        assert!(matches!(welcome, Frame::Welcome(_)), "{welcome:?}");
+        assert!(matches!(welcome, Frame::Welcome { .. }), "{welcome:?}");
         let ready = Ready { threads: 8, memory: 1 << 20, holds: 64, rate: u64::MAX };
         say(&mut stream, &Frame::Ready(ready)).unwrap();
         Liar(std::thread::spawn(move || lie(stream)))
@@ -44,10 +45,22 @@ impl Liar {
     /// The same, and the connection, which stays until it is dropped.
     pub fn stay(folder: &Path, door: &str) -> (String, Stream) {
         let mut stream = dial(folder, door);
-        say(&mut stream, &Frame::Hello { version: VERSION }).unwrap();
+        say(&mut stream, &Frame::Hello { speaks: Versions::OURS }).unwrap();
         match hear(&mut stream).unwrap().0 {
-            Frame::Welcome(_) => ("welcome".into(), stream),
+            Frame::Welcome { .. } => ("welcome".into(), stream),
             Frame::Refused(why) => (why, stream),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What the server says to one that begins with these bytes: in which version it goes on, or why it does not. Nothing where it
+    /// hangs up.
+    pub fn begin(folder: &Path, door: &str, bytes: &[u8]) -> Option<Result<u8, String>> {
+        let mut stream = dial(folder, door);
+        stream.write_all(bytes).and_then(|()| stream.flush()).unwrap();
+        match hear(&mut stream).ok()?.0 {
+            Frame::Welcome { version, .. } => Some(Ok(version)),
+            Frame::Refused(why) => Some(Err(why)),
             other => panic!("{other:?}"),
         }
     }
