@@ -18,11 +18,10 @@ impl App {
     /// # Errors
     /// Why the line may not be there.
     pub async fn tell_of_reading(&self, command: &str) -> Result<(), String> {
-        self.leave_line(Event::new(Kind::AuditRead, self.clock.now()).detail("command", command), PATIENCE).await
         if !self.books.terms().reads {
             return Ok(());
         }
-        self.tell(self.said(Kind::AuditRead).detail("command", command), PATIENCE).await
+        self.leave_line(Event::new(Kind::AuditRead, self.clock.now()).detail("command", command), PATIENCE).await
     }
 
     /// Writes down that the database was copied into a file of so many bytes.
