@@ -96,7 +96,8 @@ impl std::fmt::Display for Target {
 /// # Errors
 /// Which file cannot be used.
 pub(crate) fn sealing(whose: &'static str, tls: &Tls) -> Result<Sealing, OpenError> {
-    Renewed::new(whose, tls, |tls| tls.config().map(Arc::new))
+    let files = tls.clone();
+    Renewed::new(whose, tls.files(), move || files.config().map(Arc::new))
 }
 
 /// What [`sealing`] makes.

@@ -130,7 +130,7 @@ impl Database {
             connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
             ..settings(config, url)
         };
-        let other = |error: remote::OpenError| receivers::to_store(config).wrong(&error, "store.url");
+        let other = |error: remote::OpenError| named(config, &error);
         Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => {
                 let options = file_options(config);
@@ -158,7 +158,7 @@ impl Database {
             StoreUrl::Postgres(url) => Postgres::judge(&settings(config, url.reveal())),
             StoreUrl::Mysql(url) => Mysql::judge(&settings(config, url.reveal())),
         };
-        judged.map_err(|error| receivers::to_store(config).wrong(&error, "store.url"))
+        judged.map_err(|error| named(config, &error))
     }
 
     /// What the use cases work on.
@@ -214,6 +214,17 @@ impl Database {
     }
 }
 
+/// Why a server cannot be used, under the option to look at.
+fn named(config: &Config, error: &remote::OpenError) -> BootError {
+    // What stands in the place of the file may be the password itself.
+    if let (Some(file), remote::OpenError::File(wrong, why)) = (&config.store.password_file, error)
+        && **file == **wrong
+    {
+        return BootError::Other(file.wrong("store.password_file", why));
+    }
+    receivers::to_store(config).wrong(error, "store.url")
+}
+
 fn file_options(config: &Config) -> Options {
     let mut options = Options::at(config.database().unwrap_or_default());
     if let Some(readers) = config.store.readers {
@@ -233,6 +244,7 @@ fn settings(config: &Config, url: &str) -> Settings {
         Loss::Database => remote::Loss::Database,
     };
     Settings {
+        password: store.password_file.as_ref().map(|file| file.to_path_buf()),
         connections: NonZeroUsize::new(store.connections).unwrap_or(NonZeroUsize::MIN),
         tls: receivers::to_store(config).tls(),
         timeout: store.timeout,

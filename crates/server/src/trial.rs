@@ -40,11 +40,17 @@ pub fn warnings(config: &Config) -> Vec<String> {
     tls.map(|tls| tls.doubts()).unwrap_or_default().into_iter().chain(bared(config)).collect()
 }
 
-/// Whether every user of the machine may be this node to its database, or to whoever is sent something: a sentence for each key.
+/// Where an engine of containers puts the secrets of one, readable for whoever is in it: nobody else is.
+const MOUNTED: &str = "/run/secrets";
+
+/// By which files every user of the machine may be this node to its database, or to whoever is sent something, a sentence each.
 pub fn bared(config: &Config) -> Vec<String> {
+    let password = config.store.password_file.as_deref().filter(|file| !file.starts_with(MOUNTED));
+    let password = password.and_then(|file| net::bared("password of store.password_file", file));
     let keys = receivers::all(config).into_iter();
-    keys.filter_map(|files| files.key().and_then(|(option, key)| net::bared(&format!("client key of {option}"), key)))
-        .collect()
+    let keys = keys
+        .filter_map(|files| files.key().and_then(|(option, key)| net::bared(&format!("client key of {option}"), key)));
+    keys.chain(password).collect()
 }
 
 /// The certificate and its key.
@@ -132,6 +138,19 @@ mod tests {
             named("trace.certificate", &at),
             named("trace.key", &at),
         ];
+        let (url, password) = ("postgres://u@db.test/d", folder.path().join("password"));
+        fs::write(&password, "word").unwrap();
+        let by_password = vec![
+            named("data", "/nowhere"),
+            named("store.url", url),
+            named("store.password_file", &password.display().to_string()),
+        ];
+        let config = Config::load(Sources { flags: by_password, ..Sources::default() }).unwrap();
+        for (mode, told) in [(0o600, 0), (0o440, 0), (0o444, 1)] {
+            fs::set_permissions(&password, Permissions::from_mode(mode)).unwrap();
+            let of_password = |line: &&String| line.contains("the password of store.password_file in");
+            assert_eq!(warnings(&config).iter().filter(of_password).count(), told, "{mode:o}");
+        }
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         for (mode, told) in [(0o600, 0), (0o640, 0), (0o644, 1), (0o602, 1)] {
             fs::set_permissions(&key, Permissions::from_mode(mode)).unwrap();

@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod dialect;
 pub mod engine;
 pub mod gate;
+mod held;
 pub mod migrations;
 pub mod moving;
 pub mod mysql;

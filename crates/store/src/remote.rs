@@ -16,8 +16,10 @@ pub(crate) const DATABASE: &str = "the database";
 /// How to reach a database server.
 #[derive(Clone)]
 pub struct Settings {
-    /// `postgres://…` or `mysql://…`, with the password in it.
+    /// `postgres://…` or `mysql://…`, with the password in it where no file has it.
     pub url: String,
+    /// A file with the password, in the place of the one in the URL. Read anew for the next connection once it is another.
+    pub password: Option<PathBuf>,
     /// Connections that are kept.
     pub connections: NonZeroUsize,
     /// Who is believed to be the server, and as whom we appear.
@@ -37,6 +39,7 @@ impl Settings {
     pub fn at(url: impl Into<String>) -> Self {
         Settings {
             url: url.into(),
+            password: None,
             connections: NonZeroUsize::MIN.saturating_add(7),
             tls: Tls::default(),
             timeout: Duration::from_secs(10),

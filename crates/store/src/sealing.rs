@@ -1,4 +1,4 @@
-//! TLS to a server, of a database or another one: the files for it, and what is made of them.
+//! Connecting to a server, of a database or another one: the files for TLS and the one with the password, and what is made of them.
 
 use std::fmt;
 use std::fs::File;
@@ -60,16 +60,10 @@ impl Tls {
         Ok(Some((content(chain)?, content(key)?)))
     }
 
-    /// What tells these files from others.
-    fn stamps(&self) -> Vec<Stamp> {
+    /// The files.
+    pub fn files(&self) -> Vec<PathBuf> {
         let pair = self.identity.iter().flat_map(|(chain, key)| [chain, key]);
-        let files = self.authorities.iter().chain(pair);
-        files
-            .map(|file| {
-                let meta = std::fs::metadata(file).ok()?;
-                Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
-            })
-            .collect()
+        self.authorities.iter().chain(pair).cloned().collect()
     }
 
     fn roots(&self) -> Result<RootCertStore, OpenError> {
@@ -109,6 +103,19 @@ fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
     Ok(text)
 }
 
+/// The longest password, in bytes.
+const LONGEST_PASSWORD: usize = 1024;
+
+/// The password that a file holds, without the end of the line that editors add.
+pub(crate) fn password(file: &Path) -> Result<String, OpenError> {
+    let text = String::from_utf8(content(file)?).map_err(|_| unreadable(file, &"it is not UTF-8"))?;
+    let bare = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+    match bare.len() {
+        1..=LONGEST_PASSWORD if !bare.contains('\0') => Ok(bare.to_owned()),
+        _ => Err(unreadable(file, &format_args!("it is empty, longer than {LONGEST_PASSWORD} bytes, or no text"))),
+    }
+}
+
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
     let text = content(file)?;
     let read = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
@@ -139,8 +146,8 @@ fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
     unreadable(chain, &format!("the certificate cannot be used: {why}"))
 }
 
-/// What connections are sealed with, made anew once its files are others: certificates end, and a server that runs for longer
-/// needs the next one when it has to connect again.
+/// What connections are made with, made anew once its files are others: certificates end and passwords are changed, and a server that
+/// runs for longer needs the next one when it has to connect again.
 pub struct Renewed<T> {
     files: Arc<Files<T>>,
     look: Mutex<Option<Look>>,
@@ -148,15 +155,15 @@ pub struct Renewed<T> {
 
 /// The files, and what was made of them.
 struct Files<T> {
-    /// Whose they are, as "the files for TLS to …".
+    /// Who is reached with it, as in "the files for connecting to …".
     whose: &'static str,
-    tls: Tls,
+    named: Vec<PathBuf>,
     make: Box<Maker<T>>,
     kept: Mutex<Kept<T>>,
 }
 
 /// How it is made.
-type Maker<T> = dyn Fn(&Tls) -> Result<T, OpenError> + Send + Sync;
+type Maker<T> = dyn Fn() -> Result<T, OpenError> + Send + Sync;
 /// A certificate chain and its key, as they are written.
 type Pair = (Vec<u8>, Vec<u8>);
 
@@ -169,6 +176,15 @@ struct Kept<T> {
 
 /// What tells one content of a file from the next; nothing where there is no file.
 type Stamp = Option<(u64, i64, i64, u64)>;
+
+/// What tells these files from others.
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    let stamp = |file: &PathBuf| {
+        let meta = std::fs::metadata(file).ok()?;
+        Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.len()))
+    };
+    files.iter().map(stamp).collect()
+}
 
 /// Somebody looks at the files.
 #[derive(Clone)]
@@ -184,28 +200,28 @@ struct Look {
 const WITHIN: Duration = Duration::from_secs(1);
 
 impl<T: Clone + Send + 'static> Renewed<T> {
-    /// Makes it for the first time; `whose` is who is reached with it, as in "the files for TLS to …".
+    /// Makes it for the first time, of these files; `whose` is who is reached with it, as in "the files for connecting to …".
     ///
     /// # Errors
     /// Which file cannot be used.
     pub fn new(
         whose: &'static str,
-        tls: &Tls,
-        make: impl Fn(&Tls) -> Result<T, OpenError> + Send + Sync + 'static,
+        named: Vec<PathBuf>,
+        make: impl Fn() -> Result<T, OpenError> + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
         // The stamps first: what is written meanwhile is seen the next time.
-        let stamps = tls.stamps();
-        let made = make(tls)?;
-        let kept = Mutex::new(Kept { of: stamps, made, failed: None });
-        let files = Files { whose, tls: tls.clone(), make: Box::new(make), kept };
+        let of = stamps(&named);
+        let made = make()?;
+        let kept = Mutex::new(Kept { of, made, failed: None });
+        let files = Files { whose, named, make: Box::new(make), kept };
         Ok(Renewed { files: Arc::new(files), look: Mutex::new(None) })
     }
 
-    /// What the next connection is sealed with. Where the files cannot be used, which is said once, it is what was good before, and
+    /// What the next connection is made with. Where the files cannot be used, which is said once, it is what was good before, and
     /// they are tried again for the next: they may be half replaced, or not be readable yet. The same where their file system does
     /// not answer, which must not stop who serves. Needs a tokio runtime.
     pub async fn get(&self) -> T {
-        if self.files.are_none() {
+        if self.files.named.is_empty() {
             return self.files.kept().made.clone();
         }
         let mut look = self.look();
@@ -238,7 +254,8 @@ impl<T: Clone + Send + 'static> Renewed<T> {
         if let Some(look) = last.as_mut().filter(|look| look.began == began && !look.told) {
             look.told = true;
             tracing::warn!(
-                "the files for TLS to {} are still being read: their file system does not answer; what was read before is used",
+                "the files for connecting to {} are still being read: their file system does not answer; what was read before is \
+                 used",
                 self.files.whose
             );
         }
@@ -250,11 +267,6 @@ impl<T: Clone + Send + 'static> Renewed<T> {
 }
 
 impl<T> Files<T> {
-    /// Whether none is named.
-    fn are_none(&self) -> bool {
-        self.tls.authorities.is_none() && self.tls.identity.is_none()
-    }
-
     /// Held for no longer than it takes to copy something: never while a file is looked at.
     fn kept(&self) -> MutexGuard<'_, Kept<T>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
@@ -262,19 +274,19 @@ impl<T> Files<T> {
 
     /// Makes it anew if the files are others.
     fn renew(&self) {
-        let stamps = self.tls.stamps();
+        let stamps = stamps(&self.named);
         if self.kept().of == stamps {
             return;
         }
-        let made = (self.make)(&self.tls);
+        let made = (self.make)();
         let mut kept = self.kept();
         match made {
             Ok(made) => {
-                tracing::info!("the files for TLS to {} were read anew", self.whose);
+                tracing::info!("the files for connecting to {} were read anew", self.whose);
                 *kept = Kept { of: stamps, made, failed: None };
             }
             Err(error) if kept.failed.as_ref() != Some(&stamps) => {
-                tracing::warn!(%error, "new files for TLS to {} cannot be used, those of before are", self.whose);
+                tracing::warn!(%error, "new files for connecting to {} cannot be used, those of before are", self.whose);
                 kept.failed = Some(stamps);
             }
             Err(_) => {}
@@ -309,6 +321,31 @@ mod tests {
     }
 
     #[test]
+    fn a_password_is_the_text_of_its_file_without_the_end_of_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        let long = "x".repeat(LONGEST_PASSWORD);
+        for (kept, read) in [
+            ("p%w @/:", Some("p%w @/:")),
+            (" word \n", Some(" word ")),
+            ("word\r\n", Some("word")),
+            ("word\n\n", Some("word\n")),
+            (&long, Some(&*long)),
+            ("", None),
+            ("\n", None),
+            ("a\0b", None),
+            (&format!("{long}x"), None),
+        ] {
+            std::fs::write(&file, kept).unwrap();
+            assert_eq!(password(&file).ok().as_deref(), read, "{} bytes", kept.len());
+        }
+        std::fs::write(&file, [0xff]).unwrap();
+        for wrong in [&file, &folder.path().join("none")] {
+            assert!(matches!(password(wrong), Err(OpenError::File(named, _)) if named == *wrong));
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_of_the_file_that_it_is_in() {
         // Red where every error is one of the key's file.
         let files = (PathBuf::from("chain"), PathBuf::from("key"));
@@ -337,17 +374,16 @@ mod tests {
         // Red where what was made first is kept for ever, or where files that cannot be used take away what was good.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
-        let tls = Tls { authorities: Some(file.clone()), identity: None };
         let write = |text: &str| {
             let new = folder.path().join("new");
             std::fs::write(&new, text).unwrap();
             std::fs::rename(new, &file).unwrap();
         };
         write("first");
-        let made = Renewed::new("a test", &tls, |tls| {
-            let file = tls.authorities.as_ref().unwrap();
-            let text = std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
-            if text == "bad" { Err(unreadable(file, &"bad")) } else { Ok(Arc::new(text)) }
+        let named = file.clone();
+        let made = Renewed::new("a test", vec![file.clone()], move || {
+            let text = std::fs::read_to_string(&named).map_err(|error| unreadable(&named, &error))?;
+            if text == "bad" { Err(unreadable(&named, &"bad")) } else { Ok(Arc::new(text)) }
         })
         .unwrap();
         let first = made.get().await;
@@ -367,11 +403,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
         std::fs::write(&file, "first").unwrap();
-        let tls = Tls { authorities: Some(file.clone()), identity: None };
         let (answer, answers) = mpsc::channel();
         let (answers, looks) = (Mutex::new(answers), Arc::new(AtomicUsize::new(0)));
         let looked = Arc::clone(&looks);
-        let made = Renewed::new("a test", &tls, move |_| {
+        let made = Renewed::new("a test", vec![file.clone()], move || {
             if looked.fetch_add(1, Relaxed) == 0 {
                 return Ok("first");
             }

@@ -128,6 +128,8 @@ mod tests {
                 "[store]\nurl = 'postgres://u@127.0.0.1/d'\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'",
                 "store.key: ",
             ),
+            ("[store]\nurl = 'postgres://u@db/d'\npassword_file = 'FOLDER/none'", "store.password_file: "),
+            ("[store]\nurl = 'mysql://u@db/d'\npassword_file = 'FOLDER/none'", "store.password_file: "),
             ("[hash]\npeppers = ['p1:FOLDER/none']", "none"),
             ("[metrics]\nlisten = ['127.0.0.1:9464']\nsecret = 'FOLDER/none'", "metrics.secret"),
             ("[audit.http]\nurl = 'https://siem.test/'\ntoken_file = 'FOLDER/none'", "audit.http.token_file: "),

@@ -91,7 +91,8 @@ Examples:
     Restore(Restore),
     /// Move everything to another database, on whichever engine
     ///
-    /// From now on the source only reads: every write, of every node, is answered with 503 and Retry-After. Then each table is
+    /// First it is looked whether the target can be reached, is empty, and takes every value: nothing is changed, and the source goes on.
+    /// From then on the source only reads: every write, of every node, is answered with 503 and Retry-After. Then each table is
     /// copied, and every row compared. Interrupted at any point, the same command goes on where it was. At the end the source
     /// stays as it is, no server starts on it any more, and one that is started on the target goes on where the others
     /// stopped: who was signed in stays signed in. The data folder stays: the master key and the peppers are not in the
@@ -101,6 +102,7 @@ Examples:
     /// PORTIERE_MOVE_TO: arguments can be read by every process of the machine. The target must be empty.
     #[command(after_long_help = "\
 Examples:
+  portiere move --check --to-file /etc/portiere/new-url
   portiere move --to-file /etc/portiere/new-url
   portiere move --status --to-file /etc/portiere/new-url
   portiere move --abort --to-file /etc/portiere/new-url

@@ -263,13 +263,14 @@ pub fn without_server(config: &Config) -> Vec<Joint> {
     of_a_server(config).into_iter().filter(|rule| !rule.holds).collect()
 }
 
-fn of_a_server(config: &Config) -> [Joint; 6] {
+fn of_a_server(config: &Config) -> [Joint; 7] {
     let store = &config.store;
     let on_file = matches!(store.url, StoreUrl::Sqlite(_));
     let unsaid = |usual: bool, option| {
         rule(usual || !on_file, option, &["store.url"], "is about a database server, and store.url names none")
     };
     [
+        unsaid(store.password_file.is_none(), "store.password_file"),
         unsaid(store.authorities.is_none(), "store.authorities"),
         unsaid(store.certificate.is_none(), "store.certificate"),
         unsaid(store.accept_loss.is_empty(), "store.accept_loss"),
@@ -292,8 +293,14 @@ fn of_addresses(config: &Config) -> [Joint; 3] {
     ]
 }
 
-fn of_the_rest(config: &Config) -> [Joint; 8] {
+fn of_the_rest(config: &Config) -> [Joint; 9] {
     [
+        rule(
+            config.store.password_file.is_none() || !config.store.url.has_password(),
+            "store.password_file",
+            &["store.url"],
+            "is set beside a password in store.url: give one of them",
+        ),
         rule(
             config.refresh.idle <= config.refresh.absolute,
             "refresh.idle",

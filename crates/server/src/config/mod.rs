@@ -146,8 +146,8 @@ impl Config {
     /// That a file which everybody on the machine can read has secrets in it.
     fn secrets_for_all(&self, file: &Path) -> Option<String> {
         let in_file = |option: &&str| self.sources.get(*option) == Some(&Source::File);
-        let has_password = !matches!(&self.store.url, StoreUrl::Sqlite(_));
-        let options = ["keys.master_key", "audit.key"].into_iter().chain(has_password.then_some("store.url"));
+        let options = ["keys.master_key", "audit.key"].into_iter();
+        let options = options.chain(self.store.url.has_password().then_some("store.url"));
         let secrets: Vec<&str> = options.filter(in_file).collect();
         let open = file.metadata().is_ok_and(|found| found.permissions().mode() & 0o007 != 0);
         (open && !secrets.is_empty()).then(|| {

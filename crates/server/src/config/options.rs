@@ -124,8 +124,11 @@ options! {
     "store." store: Store {
         /// The database: `sqlite:FILE`, where a relative file lies in the data folder, or a server that several nodes share:
         /// `postgres://USER:PASSWORD@HOST/DATABASE` or `mysql://USER:PASSWORD@HOST/DATABASE` (also for MariaDB). Give one with
-        /// a password through the environment.
+        /// a password through the environment, or the password alone in a file (`store.password_file`).
         url: StoreUrl = StoreUrl::Sqlite("portiere.db".into()), Start;
+        /// A server: file of the password, where `store.url` has none: as it is, without the end of its line; nothing in it is
+        /// percent-encoded. Each new connection takes what is in it by then.
+        password_file: Option<SecretFile> = None => "the one in `store.url`, if any", Live;
         /// SQLite: connections that read.
         readers: Option<usize> = None => "one a core, at least 2 and at most 4", Start, if_set(between(1, 64));
         /// SQLite: when a write is acknowledged: `full` once it is on the disk; with `normal` a power cut may lose the

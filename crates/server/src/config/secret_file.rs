@@ -144,6 +144,7 @@ mod tests {
     fn beside(option: &str) -> Vec<(&'static str, &'static str)> {
         match option {
             "tls.key" => vec![("PORTIERE_TLS_CERTIFICATE", "FOLDER/c.pem")],
+            "store.password_file" => vec![("PORTIERE_STORE_URL", "postgres://u@127.0.0.1/d")],
             "store.key" => {
                 vec![("PORTIERE_STORE_CERTIFICATE", "FOLDER/c.pem"), ("PORTIERE_STORE_URL", "postgres://u@127.0.0.1/d")]
             }
@@ -196,6 +197,7 @@ mod tests {
         assert_eq!(
             options,
             [
+                "store.password_file",
                 "store.key",
                 "hash.peppers",
                 "hash.binding_keys",

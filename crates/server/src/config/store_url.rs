@@ -15,6 +15,16 @@ pub enum StoreUrl {
     Mysql(Secret),
 }
 
+impl StoreUrl {
+    /// Whether there is a password in it.
+    pub fn has_password(&self) -> bool {
+        match self {
+            StoreUrl::Sqlite(_) => false,
+            StoreUrl::Postgres(url) | StoreUrl::Mysql(url) => without_password(url.reveal()) != url.reveal(),
+        }
+    }
+}
+
 impl Value for StoreUrl {
     fn takes() -> String {
         "\"sqlite:FILE\", \"postgres://USER:PASSWORD@HOST/DATABASE\" or \"mysql://USER:PASSWORD@HOST/DATABASE\""
@@ -93,6 +103,7 @@ mod tests {
             ("postgres:///d?host=/run/postgresql", "\"postgres:///d?host=/run/postgresql\""),
         ] {
             assert_eq!(read(url).unwrap().show().as_deref(), Some(shown), "{url}");
+            assert_eq!(read(url).unwrap().has_password(), shown.contains("(hidden)"), "{url}");
         }
     }
 

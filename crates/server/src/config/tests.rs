@@ -320,6 +320,7 @@ fn what_holds_between_options_is_checked() {
         (&[("PORTIERE_AUDIT_SYSLOG_KEY", "k.pem")], "audit.syslog.certificate"),
         (&[("PORTIERE_AUDIT_HTTP_CERTIFICATE", "c.pem")], "audit.http.key"),
         (&[("PORTIERE_TRACE_CERTIFICATE", "c.pem")], "trace.key"),
+        (&[("PORTIERE_STORE_URL", "mysql://u:p@db/d"), ("PORTIERE_STORE_PASSWORD_FILE", "p")], "store.password_file"),
         (&[("PORTIERE_THROTTLE_BASE_DELAY", "5m"), ("PORTIERE_THROTTLE_MAX_DELAY", "1m")], "throttle.base_delay"),
     ] {
         let wrong = Config::load(env(variables)).unwrap_err();
@@ -353,6 +354,7 @@ fn what_is_said_of_a_database_server_needs_one() {
     // red without of_a_server in checks.rs; a command that a server carries out needs no database, so it is no error to read it.
     let judged = |given: &[(&'static str, &str)]| Config::load(env(given)).unwrap().without_server();
     for (variable, value, option) in [
+        ("PORTIERE_STORE_PASSWORD_FILE", "password", "store.password_file"),
         ("PORTIERE_STORE_AUTHORITIES", "ca.pem", "store.authorities"),
         ("PORTIERE_STORE_ACCEPT_LOSS", "commits", "store.accept_loss"),
         ("PORTIERE_STORE_REPLICATION", "bounded", "store.replication"),
@@ -482,5 +484,6 @@ fn a_file_with_secrets_that_everybody_can_read_is_warned_of() {
     let url = "[store]\nurl = \"postgres://portiere:secret@db/portiere\"\n";
     assert!(warned(&secret, 0o644) && warned(url, 0o604));
     assert!(!warned(&secret, 0o640) && !warned(url, 0o600));
-    assert!(!warned("[store]\nreaders = 4\n", 0o644));
+    let bare = "[store]\nurl = \"postgres://portiere@db/portiere\"\npassword_file = \"password\"\n";
+    assert!(!warned("[store]\nreaders = 4\n", 0o644) && !warned(bare, 0o644));
 }

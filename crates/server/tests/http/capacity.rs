@@ -141,28 +141,11 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
     let again = run(&data, &["capacity", "--from", &json], "");
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.out.starts_with("This machine carries "), "{}", again.out);
-    // Red without `made`: a file says how fast a machine was, and neither when nor with what.
     let ours = told["made"]["version"].as_str().unwrap();
     let line = format!("\nMeasured by Portiere {ours} on ");
     assert!(again.out.contains(&line) && page.contains("<p>Measured by Portiere ") && told["made"]["at"].is_u64());
-    let with = |made: Value| {
-        let before = file("before.json");
-        let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-        saved["made"] = made;
-        std::fs::write(&before, saved.to_string()).unwrap();
-        let words =
-            run(&data, &["capacity", "--from", &before], "").out.split_whitespace().collect::<Vec<_>>().join(" ");
-        std::fs::remove_file(&before).unwrap();
-        words
-    };
-    let other = with(serde_json::json!({ "version": "0.0.1", "at": 784_111_777, "machine": "another machine" }));
-    assert!(other.contains("Measured by Portiere 0.0.1 on another machine, Sun, 06 Nov 1994 08:49:37 GMT."), "{other}");
-    assert!(
-        other.contains(&format!("those of Portiere 0.0.1, and the prediction is that of {ours}, which may")),
-        "{other}"
-    );
-    assert!(with(Value::Null).contains("by which version this was measured is not known"));
     assert!(!again.out.contains("those of Portiere"), "{}", again.out);
+    it_is_said_when_and_by_which_version(folder.path(), &json, ours);
     for part in ["What would help", "[hash.argon2]", "People a month", "batches a second", "One sample says nothing"] {
         assert!(again.out.contains(part), "{part}: {}", again.out);
     }
@@ -246,4 +229,22 @@ fn what_cannot_be_is_one_line() {
         assert!(output.err.contains(said) && output.err.trim_end().lines().count() == 1, "{words:?}: {}", output.err);
     }
     assert_eq!(left(folder.path()), ["other.json"]);
+}
+
+/// Of a file of another program. Red without `made`: it says how fast a machine was, and neither when nor with what.
+fn it_is_said_when_and_by_which_version(folder: &Path, json: &str, ours: &str) {
+    let before = folder.join("before.json");
+    let with = |made: Value| {
+        let mut saved: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+        saved["made"] = made;
+        std::fs::write(&before, saved.to_string()).unwrap();
+        let told = run(&folder.join("data"), &["capacity", "--from", before.to_str().unwrap()], "");
+        std::fs::remove_file(&before).unwrap();
+        told.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let other = with(serde_json::json!({ "version": "0.0.1", "at": 784_111_777, "machine": "another machine" }));
+    assert!(other.contains("Measured by Portiere 0.0.1 on another machine, Sun, 06 Nov 1994 08:49:37 GMT."), "{other}");
+    let apart = format!("those of Portiere 0.0.1, and the prediction is that of {ours}, which may");
+    assert!(other.contains(&apart), "{other}");
+    assert!(with(Value::Null).contains("by which version this was measured is not known"));
 }

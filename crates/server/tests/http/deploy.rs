@@ -1,4 +1,4 @@
-//! Manifests for Kubernetes, as far as they can be tried without one: what they set is what the server reads.
+//! Manifests for Kubernetes and for Compose, as far as they can be tried without one: what they set is what the server reads.
 
 use crate::support::*;
 use serde_json::{Value, json};
@@ -29,15 +29,27 @@ fn pods_are_configured_as_the_server_reads_it() {
     // red where a manifest, or the guide's Secret, names an option that there is not, or a value that it cannot have.
     let image = variables(&read("deploy/Dockerfile"), '=');
     let secret = variables(&read("docs/guide/kubernetes.md"), '=');
-    assert_eq!(secret.len(), 3, "{secret:?}");
+    assert_eq!(secret.len(), 2, "{secret:?}");
+    let folder = tempfile::tempdir().unwrap();
     for (name, several) in [("one", false), ("several", true)] {
-        let manifest = variables(&read(&format!("deploy/kubernetes/{name}.yaml")), ':');
+        let text = read(&format!("deploy/kubernetes/{name}.yaml"));
+        let mut manifest = variables(&text, ':');
         assert!(manifest.len() >= 4, "{name}");
-        let secret = secret.iter().filter(|(name, _)| several || *name != "PORTIERE_STORE_URL");
+        // What a pod finds where the manifest mounts a Secret.
+        let mounted = manifest.get_mut("PORTIERE_STORE_PASSWORD_FILE");
+        assert_eq!(mounted.is_some(), several, "{name}");
+        if let Some(file) = mounted {
+            let at = Path::new(file.as_str());
+            assert!(text.contains(&format!("mountPath: {}\n", at.parent().unwrap().display())), "{file}");
+            let here = folder.path().join(at.file_name().unwrap());
+            std::fs::write(&here, "word").unwrap();
+            std::fs::set_permissions(&here, std::os::unix::fs::PermissionsExt::from_mode(0o440)).unwrap();
+            *file = here.to_str().unwrap().to_owned();
+        }
         let checked = Command::new(BINARY)
             .args(["config", "check", "--json"])
             .env_clear()
-            .envs(image.iter().chain(secret).chain(&manifest))
+            .envs(image.iter().chain(&secret).chain(&manifest))
             .output()
             .unwrap();
         let told: Value = serde_json::from_slice(&checked.stdout).unwrap_or_default();
@@ -70,5 +82,20 @@ fn pods_may_do_no_more_than_they_need() {
         let mount = lines.iter().find_map(|line| line.strip_prefix("mountPath: ")).unwrap();
         let data = &variables(&manifest, ':')["PORTIERE_DATA"];
         assert!(data.starts_with(&format!("{mount}/")), "{name}: {data}");
+    }
+}
+
+/// Red with a password in an environment, which `docker inspect` tells whoever may ask.
+#[test]
+fn compose_files_give_the_database_s_password_as_a_secret() {
+    for (name, of_database) in [("postgres", "POSTGRES_PASSWORD_FILE"), ("galera", "MARIADB_PASSWORD_FILE")] {
+        let text = read(&format!("deploy/compose.{name}.yaml"));
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        for variable in ["PORTIERE_STORE_PASSWORD_FILE", of_database] {
+            assert!(lines.contains(&&*format!("{variable}: /run/secrets/database_password")), "{name}: {variable}");
+        }
+        assert_eq!(lines.iter().filter(|line| **line == "secrets: [database_password]").count(), 2, "{name}");
+        let url = lines.iter().find_map(|line| line.strip_prefix("PORTIERE_STORE_URL: ")).unwrap();
+        assert!(url.contains("//portiere@") && !text.contains("DATABASE_PASSWORD"), "{name}: {url}");
     }
 }

@@ -261,6 +261,33 @@ fn is_constraint(item: &str) -> bool {
     ["PRIMARY KEY", "UNIQUE", "FOREIGN KEY"].iter().any(|word| item.starts_with(word))
 }
 
+/// The keys and indexes that steps make: each with its table and its columns.
+pub(crate) fn keys<'a>(steps: impl IntoIterator<Item = &'a &'a str>) -> Vec<(&'a str, Vec<&'a str>)> {
+    let named = |columns: &'a str| columns.split(',').map(str::trim).collect();
+    let of = |step: &&'a str| match Created::of(step) {
+        Some(created) => created
+            .items()
+            .filter_map(|item| {
+                let bracket = item.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+                let keyed = [" PRIMARY KEY", " UNIQUE", " REFERENCES "].iter().any(|word| item.contains(word));
+                match is_constraint(item) {
+                    true => Some((created.table, named(bracket.map_or("", |(columns, _)| columns)))),
+                    false => keyed.then(|| (created.table, vec![item.split(' ').next().unwrap_or("")])),
+                }
+            })
+            .collect::<Vec<_>>(),
+        // `CREATE [UNIQUE] INDEX name ON table (columns)`
+        None => {
+            let index = step.split_once(" ON ").filter(|(head, _)| head.contains("INDEX"));
+            let key = index.and_then(|(_, rest)| rest.split_once('('));
+            key.map(|(table, columns)| (table.trim(), named(columns.trim_end().trim_end_matches(')'))))
+                .into_iter()
+                .collect()
+        }
+    };
+    steps.into_iter().flat_map(of).collect()
+}
+
 /// Which columns of which tables are in a key, as (table, column).
 ///
 /// Of the steps of one version: a released step says the same for ever, whatever a later version adds.
@@ -270,36 +297,13 @@ pub(crate) struct Keyed(BTreeSet<(String, String)>);
 impl Keyed {
     /// What the steps of one version say.
     pub(crate) fn of(steps: &[&str]) -> Self {
-        let mut keyed = Keyed::default();
-        for step in steps {
-            match Created::of(step) {
-                Some(created) => keyed.created(&created),
-                None => keyed.indexed(step),
-            }
-        }
-        keyed
+        let pairs = |(table, columns): (&str, Vec<&str>)| {
+            columns.into_iter().map(|column| (table.to_owned(), column.to_owned())).collect::<Vec<_>>()
+        };
+        Keyed(keys(steps).into_iter().flat_map(pairs).collect())
     }
     fn has(&self, table: &str, column: &str) -> bool {
         self.0.contains(&(table.to_owned(), column.to_owned()))
-    }
-    fn add(&mut self, table: &str, columns: &str) {
-        self.0.extend(columns.split(',').map(|column| (table.to_owned(), column.trim().to_owned())));
-    }
-    fn created(&mut self, created: &Created<'_>) {
-        for item in created.items() {
-            let bracket = item.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-            if is_constraint(item) {
-                self.add(created.table, bracket.map_or("", |(columns, _)| columns));
-            } else if [" PRIMARY KEY", " UNIQUE", " REFERENCES "].iter().any(|word| item.contains(word)) {
-                self.add(created.table, item.split(' ').next().unwrap_or(""));
-            }
-        }
-    }
-    /// `CREATE [UNIQUE] INDEX name ON table (columns)`
-    fn indexed(&mut self, step: &str) {
-        let Some((head, rest)) = step.split_once(" ON ") else { return };
-        let Some((table, columns)) = rest.split_once('(').filter(|_| head.contains("INDEX")) else { return };
-        self.add(table.trim(), columns.trim_end().trim_end_matches(')'));
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which tables and columns a database has, as it says itself.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Trouble;
+use crate::dialect::mysql::Created;
 use crate::engine::{Engine, Read, Row, Sql, Value};
 use crate::migrations::MIGRATIONS;
 use crate::schema;
@@ -139,6 +140,21 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
         }
     }
     Ok(shared)
+}
+
+/// The tables of a source that are copied, of which there are none but this program's.
+pub(super) async fn ours(from: &dyn Engine) -> Result<Vec<Table>, Trouble> {
+    let known: BTreeSet<&str> = MIGRATIONS.iter().flat_map(|one| one.steps).filter_map(made).collect();
+    let found: Vec<Table> = tables(from).await?.into_values().filter(|table| !is_own(&table.name)).collect();
+    match found.iter().find(|table| !known.contains(table.name.as_str()) || table.key.is_empty()) {
+        Some(table) => Err(Trouble(format!("the source has a table {}, which is not Portiere's", table.name))),
+        None => Ok(found),
+    }
+}
+
+/// The table that a step of the schema makes.
+fn made(step: &&'static str) -> Option<&'static str> {
+    Created::of(step).map(|created| created.table)
 }
 
 /// Whether a table is each database's own.

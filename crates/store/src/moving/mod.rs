@@ -1,6 +1,9 @@
 //! Moving everything from one database to another, whichever engines they have.
 //!
-//! Both ends keep what is known of the move in their table `moves` ([`marks`]). The source is fenced first ([`fence`]):
+//! What can be known before anything is done is looked at first: the target ([`before`]), and every value of the source, which goes on
+//! meanwhile ([`fit`]).
+//!
+//! Both ends keep what is known of the move in their table `moves` ([`marks`]). Then the source is fenced ([`fence`]):
 //! from then on every write to it is refused, by triggers, whoever sends it. Then each table is copied page by page in the
 //! order of its key ([`copy`]); a page and how far the copy is are one commit, so that an interrupted move goes on where it
 //! was. At the end both ends are read again and compared row by row ([`check`]); only then is the target marked as ready.
@@ -8,13 +11,18 @@
 //! Which tables and columns there are is asked of the databases ([`catalogue`]) and written nowhere, so that none can be
 //! forgotten.
 
+pub mod before;
 pub mod catalogue;
 mod check;
 mod copy;
 pub mod fence;
+pub mod fit;
+mod limits;
 pub mod marks;
 mod named;
 mod page;
+mod raw;
+mod rights;
 
 use std::fmt;
 
@@ -61,6 +69,10 @@ impl From<CommitError> for Trouble {
 /// How far a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// The source has so many rows, each of which is looked at before anything is done.
+    Checking(u64),
+    /// So many more were looked at.
+    Checked(u64),
     /// The source has so many rows in all.
     Counted(u64),
     /// So many rows were copied before.
@@ -100,7 +112,7 @@ impl Move<'_> {
         if self.claim(&tables).await? != Arrival::Arriving {
             return Ok(None);
         }
-        let tables = self.counted(tables).await?;
+        let tables = page::counted(self.from, tables).await?;
         (self.tell)(Step::Counted(tables.iter().map(|(_, rows)| rows).sum()));
         let copies = stream::iter(&tables).map(|(table, _)| copy::table(self, table));
         copies.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
@@ -140,17 +152,6 @@ impl Move<'_> {
         }
         marks::arrive(self.to, self.id, self.from_name).await?;
         Ok(Arrival::Arriving)
-    }
-
-    /// Each table with its rows, the largest first: what takes longest is not begun last.
-    async fn counted(&self, tables: Vec<Table>) -> Result<Vec<(Table, u64)>, Trouble> {
-        let mut counted = Vec::with_capacity(tables.len());
-        for table in tables {
-            let rows = page::count(self.from, &table).await?;
-            counted.push((table, rows));
-        }
-        counted.sort_by(|(one, fewer), (other, more)| more.cmp(fewer).then_with(|| one.name.cmp(&other.name)));
-        Ok(counted)
     }
 }
 

@@ -19,6 +19,17 @@ pub(super) async fn count(engine: &dyn Engine, table: &Table) -> Result<u64, Tro
     }
 }
 
+/// Each table with its rows, the largest first: what takes longest is not begun last.
+pub(super) async fn counted(engine: &dyn Engine, tables: Vec<Table>) -> Result<Vec<(Table, u64)>, Trouble> {
+    let mut counted = Vec::with_capacity(tables.len());
+    for table in tables {
+        let rows = count(engine, &table).await?;
+        counted.push((table, rows));
+    }
+    counted.sort_by(|(one, fewer), (other, more)| more.cmp(fewer).then_with(|| one.name.cmp(&other.name)));
+    Ok(counted)
+}
+
 /// A walk through a table.
 pub(super) struct Walk<'a> {
     engine: &'a dyn Engine,
@@ -94,12 +105,15 @@ pub(super) fn next(rows: &[Row], most: usize) -> usize {
 
 /// What a row weighs, in bytes, about.
 pub(super) fn weight(row: &Row) -> usize {
-    row.iter()
-        .map(|value| match value {
-            Value::Null => 1,
-            Value::Int(_) => 8,
-            Value::Text(text) => text.len(),
-            Value::Blob(bytes) => bytes.len(),
-        })
-        .sum()
+    row.iter().map(weight_of).sum()
+}
+
+/// The same of one value.
+pub(super) fn weight_of(value: &Value) -> usize {
+    match value {
+        Value::Null => 1,
+        Value::Int(_) => 8,
+        Value::Text(text) => text.len(),
+        Value::Blob(bytes) => bytes.len(),
+    }
 }

@@ -17,6 +17,7 @@ use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
 use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
 use crate::engine::{Broken, CommitError, Must, Value, Write};
+use crate::held::{self, Wait};
 use crate::remote::REPLACED;
 use crate::turn;
 
@@ -111,7 +112,7 @@ impl Batch {
     /// Runs it until it stands, does not hold, or cannot; on a server of the generation that it is for, if it is.
     pub(super) async fn run(self, shared: &Shared, within: Option<u64>) -> Result<Vec<u64>, CommitError> {
         let deadline = Instant::now() + shared.timeout;
-        let (mut again, mut whole) = (0, self.whole.as_deref());
+        let (mut lost, mut whole) = (Lost::default(), self.whole.as_deref());
         loop {
             let asked = Instant::now();
             let lease = shared.pool.lease_to_write(deadline).await.map_err(CommitError::Unavailable)?;
@@ -122,38 +123,23 @@ impl Batch {
                 return Err(CommitError::Unavailable(REPLACED.to_owned()));
             }
             let (era, used) = (lease.link.era, lease.link.used);
-            let why = match self.attempt(lease, whole, (shared, deadline)).await {
+            let way = shared.held.way(lost.held > 0, Instant::now());
+            let (why, pause) = match self.attempt(lease, (whole, way.wait), (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),
                 Err(Ended::Unclear(why)) => {
                     tracing::debug!(why, "a batch is sent once more, statement by statement");
                     whole = None;
                     continue;
                 }
-                Err(Ended::Conflict(at, why)) => return Err(CommitError::Conflict { at, why }),
-                Err(Ended::Unknown(why)) => {
-                    shared.pool.suspect(era);
-                    return Err(CommitError::Unknown(why));
+                Err(Ended::Failed(_, Fault::Held(why))) => {
+                    way.was_in_vain(Instant::now());
+                    (why, lost.for_a_row())
                 }
-                Err(Ended::Undone(why) | Ended::Failed(_, Fault::Rival(why))) => why,
-                Err(Ended::Failed(at, fault)) => {
-                    let first = again == 0 && at == 0;
-                    if matches!(fault, Fault::Lost(_) | Fault::Unfit(_)) {
-                        shared.pool.suspect(era);
-                    }
-                    // One that waited may have been forgotten by the server long ago, and one that only reads says so.
-                    match fault {
-                        Fault::Lost(why) if first && used => why,
-                        Fault::Unfit(why) if again == 0 => why,
-                        fault => return Err(CommitError::Unavailable(fault.why())),
-                    }
-                }
+                Err(ended) => lost.otherwise(ended, shared, (era, used))?,
             };
-            again += 1;
+            drop(way);
             shared.retried.fetch_add(1, Relaxed);
-            if again == ATTEMPTS {
-                return Err(CommitError::Unavailable(format!("others were faster {again} times: {why}")));
-            }
-            if timeout_at(deadline, sleep(pause(again))).await.is_err() {
+            if timeout_at(deadline, sleep(pause)).await.is_err() {
                 return Err(CommitError::Unavailable(why));
             }
         }
@@ -163,11 +149,12 @@ impl Batch {
     async fn attempt(
         &self,
         mut lease: Lease<'_>,
-        whole: Option<&Phrase>,
+        (whole, wait): (Option<&Phrase>, Wait),
         (shared, deadline): (&Shared, Instant),
     ) -> Result<Vec<u64>, Ended> {
         let era = lease.link.era;
         let run = async {
+            lease.link.wait(wait).await.map_err(|error| Ended::Failed(0, Fault::of(&error)))?;
             match whole {
                 Some(phrase) => self.at_once(&mut lease.link, phrase).await,
                 None => self.statements(&mut lease.link).await,
@@ -283,6 +270,58 @@ impl Batch {
             *counts.get_mut(at).ok_or_else(|| Fault::Other("a row of no read".to_owned()))? += 1;
         }
         Ok(counts)
+    }
+}
+
+/// How often a batch was begun in vain.
+#[derive(Default)]
+struct Lost {
+    /// To others, or with its connection.
+    again: u32,
+    /// For a row that was held.
+    held: u32,
+}
+
+impl Lost {
+    /// Another holds a row: how long it pauses. As long as there is time, it comes again.
+    fn for_a_row(&mut self) -> Duration {
+        self.held += 1;
+        held::pause(self.held)
+    }
+
+    /// Why it did not stand for another reason, over a connection of this era that was used before or not, and how long it pauses;
+    /// otherwise what it comes to.
+    fn otherwise(
+        &mut self,
+        ended: Ended,
+        shared: &Shared,
+        (era, used): (u64, bool),
+    ) -> Result<(String, Duration), CommitError> {
+        let why = match ended {
+            Ended::Conflict(at, why) => return Err(CommitError::Conflict { at, why }),
+            Ended::Unknown(why) => {
+                shared.pool.suspect(era);
+                return Err(CommitError::Unknown(why));
+            }
+            Ended::Unclear(why) | Ended::Undone(why) | Ended::Failed(_, Fault::Rival(why)) => why,
+            Ended::Failed(at, fault) => {
+                let first = self.again == 0 && at == 0;
+                if matches!(fault, Fault::Lost(_) | Fault::Unfit(_)) {
+                    shared.pool.suspect(era);
+                }
+                // One that waited may have been forgotten by the server long ago, and one that only reads says so.
+                match fault {
+                    Fault::Lost(why) if first && used => why,
+                    Fault::Unfit(why) if self.again == 0 => why,
+                    fault => return Err(CommitError::Unavailable(fault.why())),
+                }
+            }
+        };
+        self.again += 1;
+        match self.again {
+            ATTEMPTS => Err(CommitError::Unavailable(format!("others were faster {} times: {why}", self.again))),
+            again => Ok((why, pause(again))),
+        }
     }
 }
 

@@ -13,8 +13,9 @@ use super::group;
 use super::say::Phrase;
 use crate::caught::caught;
 use crate::dialect::mysql::Flavor;
+use crate::held::Wait;
 use crate::remote::{DATABASE, Loss, OpenError, Settings, Tls};
-use crate::sealing::Renewed;
+use crate::sealing::{self, Renewed};
 
 /// Statements that a connection keeps prepared at most: more than there are.
 const STATEMENTS: usize = 4096;
@@ -77,6 +78,9 @@ pub(super) struct Link {
     pub(super) used: bool,
     /// How long the network takes to the server and back, about.
     round_trip: Duration,
+    /// How long its session waits for a row, and how long it may.
+    wait: Wait,
+    waits: Waits,
     /// By the number of the phrase.
     statements: Vec<Option<Statement>>,
 }
@@ -95,9 +99,38 @@ impl Link {
         Ok(statement)
     }
 
+    /// Says how long a row is waited for from now on, unless that was said before.
+    pub(super) async fn wait(&mut self, wait: Wait) -> Result<(), Error> {
+        if self.wait != wait {
+            let seconds = self.waits.seconds(wait);
+            self.conn.query_drop(format!("SET SESSION innodb_lock_wait_timeout = {seconds}")).await?;
+            self.wait = wait;
+        }
+        Ok(())
+    }
+
     /// Whether a round trip costs more than what two tasks cost that share a fetch.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR
+    }
+}
+
+/// How long a row is waited for.
+#[derive(Clone, Copy)]
+struct Waits {
+    flavor: Flavor,
+    /// The longest that a batch may take.
+    limit: Duration,
+}
+
+impl Waits {
+    /// In whole seconds, since these servers know no parts of one: a tenth of what a batch may take. MySQL waits for one at least.
+    fn seconds(self, wait: Wait) -> u64 {
+        match (wait, self.flavor) {
+            (Wait::Awhile, _) => self.limit.as_millis().div_ceil(10_000).max(1) as u64,
+            (Wait::Hardly, Flavor::MariaDb) => 0,
+            (Wait::Hardly, Flavor::MySql) => 1,
+        }
     }
 }
 
@@ -129,9 +162,15 @@ impl Node {
             .stmt_cache_size(STATEMENTS);
         let (timeout, accepted) = (settings.timeout, settings.accepted.clone());
         let used = if encrypted { settings.tls.clone() } else { Tls::default() };
-        let opts = Renewed::new(DATABASE, &used, move |tls| {
-            let ssl = if encrypted { Some(ssl(tls)?) } else { None };
-            Ok(opts.clone().ssl_opts(ssl).into())
+        let password = settings.password.clone();
+        let files = used.files().into_iter().chain(password.clone()).collect();
+        let opts = Renewed::new(DATABASE, files, move || {
+            let ssl = if encrypted { Some(ssl(&used)?) } else { None };
+            let opts = opts.clone().ssl_opts(ssl);
+            match &password {
+                Some(file) => Ok(opts.pass(Some(sealing::password(file)?)).into()),
+                None => Ok(opts.into()),
+            }
         })?;
         Ok(Node { host: host.clone(), opts, timeout, accepted })
     }
@@ -146,8 +185,9 @@ impl Node {
         let limit = self.patience();
         match timeout(limit, caught(self.ready())).await {
             Ok(Ok(Ok((conn, fitness, round_trip)))) => {
-                let statements = Vec::new();
-                let link = Link { conn, era, used: false, round_trip, statements };
+                let (wait, statements) = (Wait::Awhile, Vec::new());
+                let waits = Waits { flavor: fitness.flavor, limit: self.timeout };
+                let link = Link { conn, era, used: false, round_trip, wait, waits, statements };
                 Ok((link, fitness))
             }
             Ok(Ok(Err(refused))) => Err(refused),
@@ -215,11 +255,12 @@ impl Node {
 
 /// What every connection begins with: nothing of it is left to how the server is configured.
 ///
-/// A lock is waited for half as long as a batch may take, so that there is time left to say so. The server gives up a
-/// statement when we have, so that one that nobody waits for does not hold locks.
+/// A row is waited for a part of the time that a batch may take, again and again ([`crate::held`]); a table half of it, so that
+/// there is time left to say so. The server gives up a statement when we have, so that one that nobody waits for does not hold
+/// locks.
 fn session(fitness: &Fitness, limit: Duration) -> String {
     let seconds = limit.as_secs_f64().max(1.0);
-    let wait = (limit / 2).as_secs().max(1);
+    let (row, table) = (Waits { flavor: fitness.flavor, limit }.seconds(Wait::Awhile), (limit / 2).as_secs().max(1));
     // A node that vanishes between a batch and its COMMIT leaves locks: the server lets go of them. MySQL knows no time for
     // that but the one for whoever says nothing at all, and who comes back later than that finds it closed, and dials again.
     let idle = (2 * limit.as_secs()).max(10);
@@ -241,7 +282,7 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
          character_set_results = utf8mb4, collation_connection = {collation}, {isolation} = 'READ-COMMITTED', \
          foreign_key_checks = 1, unique_checks = 1, sql_notes = 1, sql_safe_updates = 0, sql_big_selects = 1, \
-         sql_select_limit = 18446744073709551615, completion_type = 0, innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}, \
+         sql_select_limit = 18446744073709551615, completion_type = 0, innodb_lock_wait_timeout = {row}, lock_wait_timeout = {table}, \
          {limits}, autocommit = 1{sync}"
     )
 }
@@ -277,9 +318,13 @@ mod tests {
     fn a_session_leaves_nothing_to_the_server() {
         let limit = Duration::from_secs(10);
         let mariadb = session(&fitness(Flavor::MariaDb, None), limit);
-        for wanted in
-            ["STRICT_ALL_TABLES", "tx_isolation = 'READ-COMMITTED'", "innodb_lock_wait_timeout = 5", "autocommit = 1"]
-        {
+        for wanted in [
+            "STRICT_ALL_TABLES",
+            "tx_isolation = 'READ-COMMITTED'",
+            "innodb_lock_wait_timeout = 1,",
+            " lock_wait_timeout = 5,",
+            "autocommit = 1",
+        ] {
             assert!(mariadb.contains(wanted), "{mariadb}");
         }
         assert!(mariadb.contains("max_statement_time = 10.000") && !mariadb.contains("wsrep"), "{mariadb}");
@@ -292,6 +337,17 @@ mod tests {
         }
         let galera = session(&fitness(Flavor::MariaDb, Some("1")), Duration::from_millis(10));
         assert!(galera.contains("wsrep_sync_wait = 7") && galera.contains("lock_wait_timeout = 1"), "{galera}");
+    }
+
+    #[test]
+    fn a_row_is_waited_for_a_tenth_of_the_time_and_hardly_where_one_is_held() {
+        // red with half of it: whoever waits for a row keeps a connection for so long.
+        let of = |flavor, seconds| Waits { flavor, limit: Duration::from_secs(seconds) };
+        for (limit, wait) in [(1, 1), (10, 1), (11, 2), (60, 6), (300, 30)] {
+            assert_eq!(of(Flavor::MariaDb, limit).seconds(Wait::Awhile), wait, "{limit}");
+        }
+        let hardly = [Flavor::MariaDb, Flavor::MySql].map(|flavor| of(flavor, 60).seconds(Wait::Hardly));
+        assert_eq!(hardly, [0, 1]);
     }
 
     #[tokio::test]

@@ -14,6 +14,8 @@ pub(super) enum Fault {
     Key(Broken),
     /// It lost against another transaction: it may be begun again.
     Rival(String),
+    /// Another transaction held a row for longer than it may wait.
+    Held(String),
     /// The connection is no use any more.
     Lost(String),
     /// The server cannot be written, but for how long nobody knows: another one may be fit.
@@ -26,10 +28,11 @@ pub(super) enum Fault {
 const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
 /// A parent that is not there, or still has children; the older numbers are for accounts that may not know names.
 const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
-/// A deadlock, or a certification that failed (Galera); a lock that was waited for too long; a row that changed since it
-/// was read (MariaDB 11.6.2 and later); a statement that has to be prepared again because its table has changed; a lock
-/// that is not to be waited for (MySQL 8); a certification that failed (Group Replication).
-const RIVAL: [u16; 6] = [1213, 1205, 1020, 1615, 3572, 3101];
+/// A deadlock, or a certification that failed (Galera); a row that changed since it was read (MariaDB 11.6.2 and later); a
+/// statement that has to be prepared again because its table has changed; a certification that failed (Group Replication).
+const RIVAL: [u16; 4] = [1213, 1020, 1615, 3101];
+/// A lock that was waited for too long, or is not to be waited for (MySQL 8).
+const HELD: [u16; 2] = [1205, 3572];
 /// The server is stopping, or has ended this connection; a statement that was prepared over it is not known, so that it
 /// leads elsewhere by now; a proxy lost its server (the numbers are those of clients). Or more statements are prepared, by all,
 /// than it allows (1461): those of a connection go with it.
@@ -56,6 +59,7 @@ impl Fault {
             code if DUPLICATE.contains(&code) => Fault::Key(Broken::Unique),
             code if FOREIGN.contains(&code) => Fault::Key(Broken::Foreign),
             code if RIVAL.contains(&code) => Fault::Rival(why),
+            code if HELD.contains(&code) => Fault::Held(why),
             code if LOST.contains(&code) => Fault::Lost(why),
             code if UNFIT.contains(&code) => Fault::Unfit(why),
             _ => Fault::Other(why),
@@ -66,7 +70,7 @@ impl Fault {
     pub(super) fn why(self) -> String {
         match self {
             Fault::Key(_) => "a key is there, or is not".to_owned(),
-            Fault::Rival(why) | Fault::Lost(why) | Fault::Unfit(why) | Fault::Other(why) => why,
+            Fault::Rival(why) | Fault::Held(why) | Fault::Lost(why) | Fault::Unfit(why) | Fault::Other(why) => why,
         }
     }
 }
@@ -138,8 +142,11 @@ mod tests {
         for code in [1451, 1452, 1216, 1217] {
             assert_eq!(of(code), Fault::Key(Broken::Foreign), "{code}");
         }
-        for code in [1213, 1205, 1020, 3572, 3101] {
+        for code in [1213, 1020, 3101] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
+        }
+        for code in [1205, 3572] {
+            assert!(matches!(of(code), Fault::Held(_)), "{code}");
         }
         for code in [1053, 1243, 1461, 1927, 2006, 2013, 4031] {
             assert!(matches!(of(code), Fault::Lost(_)), "{code}");

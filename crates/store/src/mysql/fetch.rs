@@ -43,7 +43,7 @@ pub(super) async fn run(shared: &Shared, reads: &[Read]) -> Result<Vec<Vec<Row>>
     loop {
         match attempt(shared, &asked, deadline).await {
             Ok(rows) => return Ok(rows),
-            Err(Fault::Rival(_) | Fault::Lost(_) | Fault::Unfit(_)) if again < ATTEMPTS => again += 1,
+            Err(Fault::Rival(_) | Fault::Held(_) | Fault::Lost(_) | Fault::Unfit(_)) if again < ATTEMPTS => again += 1,
             Err(fault) => return Err(fault.why()),
         }
     }

@@ -100,7 +100,7 @@ async fn change(conn: &mut Conn, sql: &str) -> Result<(), Error> {
 
 /// Whether others were in the way: on this server, or on another member of its cluster.
 fn is_rival(error: &Error) -> bool {
-    matches!(Fault::of(error), Fault::Rival(_))
+    matches!(Fault::of(error), Fault::Rival(_) | Fault::Held(_))
 }
 
 /// Whether there is a table of this name.

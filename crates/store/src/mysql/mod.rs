@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::dialect::Dialect;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::held::Held;
 use crate::remote::{OpenError, Replication, Room, Settings, Usage};
 use crate::schema::Migration;
 use crate::tally::{Histogram, Spread, TIMES};
@@ -56,6 +57,7 @@ struct Shared {
     flavor: Flavor,
     timeout: Duration,
     standstill: Standstill,
+    held: Held,
     commits: AtomicU64,
     commit_ms: AtomicU64,
     commit_times: Histogram,
@@ -108,6 +110,7 @@ impl Mysql {
             book: Phrasebook::default(),
             timeout: settings.timeout,
             standstill: Standstill::default(),
+            held: Held::default(),
             commits: AtomicU64::new(0),
             commit_ms: AtomicU64::new(0f64.to_bits()),
             commit_times: Histogram::new(&TIMES),

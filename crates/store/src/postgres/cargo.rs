@@ -157,10 +157,10 @@ impl Cargo {
         Ok(cargo)
     }
 
-    /// A batch, after `prelude`, which sets what holds for this transaction alone.
-    pub(super) fn batch(book: &Book, prelude: Option<&Read>, writes: &[Write]) -> Result<Self, String> {
+    /// A batch, after a `prelude`, which sets what holds for this transaction alone.
+    pub(super) fn batch(book: &Book, prelude: &[&Read], writes: &[Write]) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Batch);
-        if let Some(read) = prelude {
+        for read in prelude {
             cargo.add(book.statement(read.sql.text(), Form::Plain), &read.args, Must::Any)?;
             cargo.ours += 1;
         }
@@ -269,7 +269,7 @@ mod tests {
         let text = |text: &str| Value::Text(text.into());
         let named = |sql: &'static str| Write { args: vec![text("main"), text("shop")], ..one(sql) };
         let first = |write: Write| {
-            let cargo = Cargo::batch(&book, None, &[one("UPDATE b SET n = ?"), write]).unwrap();
+            let cargo = Cargo::batch(&book, &[], &[one("UPDATE b SET n = ?"), write]).unwrap();
             assert_eq!(cargo.steps.len(), 2 + cargo.ours);
             (cargo.ours == 1).then(|| cargo.steps[0].statement.text.clone())
         };
@@ -295,7 +295,7 @@ mod tests {
         assert!(with(vec![Value::Null, Value::Null]).is_err());
         let batch = |value| {
             let writes = [write(UPDATE, Must::Touch(1)), Write { args: vec![value], ..write(UPDATE, Must::Touch(1)) }];
-            Cargo::batch(&book, None, &writes).map(drop)
+            Cargo::batch(&book, &[], &writes).map(drop)
         };
         assert!(batch(Value::Int(2)).is_ok());
         assert!(batch(Value::Null).is_ok());

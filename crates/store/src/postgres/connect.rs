@@ -23,7 +23,7 @@ use super::lane::Stream;
 use super::tls;
 use crate::caught::caught;
 use crate::remote::{DATABASE, OpenError, Settings};
-use crate::sealing::Renewed;
+use crate::sealing::{self, Renewed};
 
 type Raw = Box<dyn Stream>;
 type Sealed = <MakeRustlsConnect as MakeTlsConnect<Raw>>::Stream;
@@ -33,6 +33,8 @@ pub(super) struct Door {
     config: Config,
     places: Vec<Place>,
     tls: Renewed<MakeRustlsConnect>,
+    /// The one that a file has.
+    password: Option<Renewed<String>>,
     /// Files were given for it: it is meant, wherever the server is.
     tls_is_meant: bool,
     /// The place that let us in last, which is tried first.
@@ -67,9 +69,12 @@ impl Door {
         }
         let places = places(&config)?;
         let patience = config.get_connect_timeout().copied().unwrap_or(PATIENCE).min(settings.timeout);
-        let tls = Renewed::new(DATABASE, &settings.tls, tls::connector)?;
+        let files = settings.tls.clone();
+        let tls = Renewed::new(DATABASE, files.files(), move || tls::connector(&files))?;
+        let kept = |file: PathBuf| Renewed::new(DATABASE, vec![file.clone()], move || sealing::password(&file));
+        let password = settings.password.clone().map(kept).transpose()?;
         let tls_is_meant = settings.tls.authorities.is_some() || settings.tls.identity.is_some();
-        Ok(Door { config, places, tls, tls_is_meant, last: AtomicUsize::new(0), patience })
+        Ok(Door { config, places, tls, password, tls_is_meant, last: AtomicUsize::new(0), patience })
     }
 
     /// Whether the URL names one server, whose place no other takes.
@@ -110,6 +115,9 @@ impl Door {
         };
         let wire = Arc::new(Mutex::new(Lendable { stream, inbox: Vec::new(), read: 0 }));
         let mut config = self.config.clone();
+        if let Some(password) = &self.password {
+            config.password(password.get().await);
+        }
         // TLS stands already, where there is any: nothing more is to be agreed on.
         config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
         let signed_in = config.connect_raw(Lent(Arc::clone(&wire)), AsIs).await;

@@ -292,7 +292,7 @@ mod tests {
         const ENDS: u64 = 100;
         let sql = Sql::fixed("INSERT INTO t (a) VALUES (?)");
         let write = Write { sql, args: vec![Value::Int(1)], must: Must::Touch(1) };
-        let cargo = Cargo::batch(&Book::new(Statements::Unnamed), None, &[write.clone(), write]).unwrap();
+        let cargo = Cargo::batch(&Book::new(Statements::Unnamed), &[], &[write.clone(), write]).unwrap();
         let (reply, mut answer) = oneshot::channel();
         let (cargo, ticket, now) = (Arc::new(cargo), Ticket::take(&Arc::new(Gauge::new())), Instant::now());
         let job = Job { cargo, reply, ticket, tries: 0, handed: now };

@@ -38,7 +38,7 @@ const DEPTH: usize = 128;
 /// The same while the first of them has waited for this share of the timeout, or the one before it had, for a row that somebody holds:
 /// each of those behind it may have to wait as long for theirs.
 const DEPTH_WHILE_SLOW: usize = 2;
-const SLOW: u32 = 16;
+const SLOW: u32 = 64;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 32 * 1024;

@@ -193,8 +193,8 @@ impl Link {
 /// How a session has to be; without a path it keeps what it has.
 fn session((level, purpose): (Level, Purpose), timeout: Duration, path: Option<String>) -> Read {
     let (lock, statement) = match purpose {
-        Purpose::Reads => (lock_timeout(timeout), millis(timeout * 3 / 4)),
-        Purpose::Batches => (lock_timeout(timeout), "0".to_owned()),
+        Purpose::Reads => (millis(timeout / 4), millis(timeout * 3 / 4)),
+        Purpose::Batches => (awhile(timeout), "0".to_owned()),
         Purpose::Schema => ("0".to_owned(), "0".to_owned()),
     };
     let path = path.map_or(Value::Null, Value::Text);
@@ -203,12 +203,18 @@ fn session((level, purpose): (Level, Purpose), timeout: Duration, path: Option<S
 }
 
 fn prelude(level: Level, timeout: Duration) -> Read {
-    Read { sql: PRELUDE, args: vec![Value::Text(level.name().to_owned()), Value::Text(lock_timeout(timeout))] }
+    Read { sql: PRELUDE, args: vec![Value::Text(level.name().to_owned()), Value::Text(awhile(timeout))] }
 }
 
-/// How long a batch waits for a row: not so long that all who wait behind it are given up.
-fn lock_timeout(timeout: Duration) -> String {
-    millis(timeout / 4)
+/// How long a batch waits for a row, again and again ([`crate::held`]): those that were sent over the same connection wait behind it.
+fn awhile(timeout: Duration) -> String {
+    millis(timeout / 40)
+}
+
+/// What a batch says first that hardly waits for a row: no longer than others take over a commit.
+pub(super) fn hardly() -> Read {
+    let sql = Sql::fixed("SELECT set_config('lock_timeout', '10ms', true)");
+    Read { sql, args: vec![] }
 }
 
 fn millis(duration: Duration) -> String {

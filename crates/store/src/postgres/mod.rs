@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
 pub use gauge::Stats;
 pub use server::Identity;
@@ -32,11 +33,12 @@ pub use server::Identity;
 use crate::caught::survive;
 use crate::dialect::Dialect;
 use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::held::{self, Held, Wait};
 use crate::remote::{OpenError, Replication, Room, Settings, Statements, Usage};
 use crate::schema::Migration;
 use crate::turn;
 use cargo::Cargo;
-use flight::Fault;
+use flight::{Fault, Reply};
 use link::Link;
 use pool::Pool;
 use server::Facts;
@@ -47,6 +49,7 @@ pub struct Postgres {
     migrations: &'static [Migration],
     keepers: JoinSet<()>,
     room: Room,
+    held: Held,
     /// Ends with the engine.
     _figures: JoinSet<()>,
 }
@@ -75,7 +78,7 @@ impl Postgres {
         let counted = Arc::clone(&pool);
         figures
             .spawn(async move { survive("counting tables that grow", || figures::keep(Arc::clone(&counted))).await });
-        Ok(Postgres { pool, migrations, keepers, room: Room::default(), _figures: figures })
+        Ok(Postgres { pool, migrations, keepers, room: Room::default(), held: Held::default(), _figures: figures })
     }
 
     /// Which database cluster answered last; `None` where we may not know.
@@ -104,12 +107,7 @@ impl Postgres {
             if writes.is_empty() {
                 return Ok(Vec::new());
             }
-            let prelude = self.pool.prelude();
-            let cargo = Cargo::batch(&self.pool.book, prelude.as_deref(), &writes);
-            let mut cargo = cargo.map_err(CommitError::Unavailable)?;
-            cargo.within = within;
-            drop(writes);
-            let outcome = match self.pool.send(Arc::new(cargo)).await {
+            let outcome = match self.send(&writes, within).await {
                 Ok(done) => {
                     turn::waited(done.waited);
                     Ok(done.counts)
@@ -122,6 +120,33 @@ impl Postgres {
             self.room.note(&outcome, |why| why.contains("(53100)"));
             outcome
         })
+    }
+
+    /// Sends a batch again while others hold a row of it, until half of the time is over: whoever waits behind others is not waited for
+    /// longer, either.
+    async fn send(&self, writes: &[Write], within: Option<u64>) -> Reply {
+        let (began, mut refused) = (Instant::now(), 0);
+        loop {
+            let way = self.held.way(refused > 0, Instant::now());
+            let (prelude, hardly) = (self.pool.prelude(), link::hardly());
+            let hardly = (way.wait == Wait::Hardly).then_some(&hardly);
+            let first: Vec<&Read> = prelude.as_deref().into_iter().chain(hardly).collect();
+            let mut cargo = Cargo::batch(&self.pool.book, &first, writes).map_err(Fault::Refused)?;
+            cargo.within = within;
+            match self.pool.send(Arc::new(cargo)).await {
+                Err(Fault::Held(why)) => {
+                    way.was_in_vain(Instant::now());
+                    drop(way);
+                    refused += 1;
+                    let pause = held::pause(refused);
+                    if began.elapsed() + pause > self.pool.timeout / 2 {
+                        return Err(Fault::Held(why));
+                    }
+                    sleep(pause).await;
+                }
+                reply => return reply,
+            }
+        }
     }
 
     /// Asks which server it is: behind a pooler it may be another one without a connection having ended.

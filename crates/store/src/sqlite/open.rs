@@ -115,9 +115,9 @@ const REMOTE: [(u32, &str); 14] = [
     (0x7461_636F, "OCFS2"),
 ];
 
-/// Refuses a folder on another machine. FUSE may be either and is let through with a warning.
+/// Refuses a file in a folder on another machine. FUSE may be either and is let through with a warning.
 #[cfg(target_os = "linux")]
-pub(super) fn local(path: &Path) -> Result<(), OpenError> {
+pub fn local(path: &Path) -> Result<(), OpenError> {
     const FUSE: u32 = 0x6573_5546;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let found = rustix::fs::statfs(folder).map_err(|error| OpenError::Io(folder.to_owned(), error.into()))?;
@@ -131,7 +131,7 @@ pub(super) fn local(path: &Path) -> Result<(), OpenError> {
 
 /// Only Linux tells file systems apart by number.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn local(_path: &Path) -> Result<(), OpenError> {
+pub fn local(_path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test has no configuration, and its tasks end with it")]
 
 mod fences;
+mod fits;
 mod interrupted;
 mod place;
 mod whole;

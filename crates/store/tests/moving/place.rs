@@ -91,6 +91,46 @@ async fn bare_mysql() -> Option<Place> {
     Some(Place { engine: Arc::new(engine), kind: "MariaDB", _folder: None })
 }
 
+/// Databases whose user may read and nothing else, with what filling and fencing lack then.
+pub async fn limited() -> Vec<(Place, &'static str, &'static str)> {
+    let mut places = Vec::new();
+    if let Some(admin) = given("PORTIERE_TEST_POSTGRES") {
+        let name = fresh();
+        let config: tokio_postgres::Config = admin.parse().unwrap();
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute(&format!("CREATE ROLE {name} LOGIN PASSWORD '{name}'")).await.unwrap();
+        client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+        let place = admin.rsplit_once('@').unwrap().1.rsplit_once('/').unwrap().0;
+        let made = Postgres::open(patient(format!("{}/{name}", admin.rsplit_once('/').unwrap().0)), MIGRATIONS).await;
+        // Before version 15 everybody may make tables in this schema.
+        made.unwrap().alter(vec!["REVOKE CREATE ON SCHEMA public FROM PUBLIC".to_owned()]).await.unwrap();
+        let url = format!("postgres://{name}:{name}@{place}/{name}");
+        let engine = Arc::new(Postgres::open(patient(url), MIGRATIONS).await.unwrap());
+        places.push((
+            Place { engine, kind: "PostgreSQL", _folder: None },
+            "CREATE on the schema",
+            "CREATE on the schema",
+        ));
+    }
+    if let Some(admin) = given("PORTIERE_TEST_MYSQL") {
+        let name = fresh();
+        let mut conn = Conn::new(Opts::from_url(&admin).unwrap()).await.unwrap();
+        conn.query_drop(format!("CREATE DATABASE {name}")).await.unwrap();
+        conn.query_drop(format!("CREATE USER {name}@localhost IDENTIFIED BY '{name}'")).await.unwrap();
+        conn.query_drop(format!("GRANT SELECT ON {name}.* TO {name}@localhost")).await.unwrap();
+        let place = admin.trim_end_matches('/').rsplit_once('@').unwrap().1;
+        let url = format!("mysql://{name}:{name}@{place}/{name}");
+        let engine = Arc::new(Mysql::open(patient(url), MIGRATIONS).await.unwrap());
+        places.push((
+            Place { engine, kind: "MariaDB", _folder: None },
+            "INSERT on the database",
+            "TRIGGER on the database",
+        ));
+    }
+    places
+}
+
 /// One of each engine that is there.
 pub async fn all() -> Vec<Place> {
     [Some(file().await), postgres().await, mysql().await].into_iter().flatten().collect()

@@ -322,6 +322,30 @@ async fn tls_proves_who_the_server_is_and_who_we_are() {
 }
 
 #[tokio::test]
+async fn a_password_comes_from_its_file_and_the_next_connection_takes_the_next_one() {
+    // Red without `password` in mysql/connect.rs, or where it is read once.
+    let Some(mut place) = Place::new().await else { return };
+    let account = place.account("filed", "NONE").await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let user = format!("{}_filed@localhost", place.database);
+    // As it is: nothing of it is percent-encoded.
+    place.run(&format!("ALTER USER {user} IDENTIFIED BY 'p%4 :/@'")).await;
+    std::fs::write(file.path(), "p%4 :/@\n").unwrap();
+    let url = account.url.replace(":word@", "@");
+    let settings = Settings { password: Some(file.path().to_owned()), ..patient(url) };
+    let engine = place.ready_with(settings.clone()).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    place.run(&format!("ALTER USER {user} IDENTIFIED BY 'the next'")).await;
+    std::fs::write(file.path(), "the next").unwrap();
+    place.kill().await;
+    until("a commit by the next password", async || engine.commit(three_rows(2)).await.is_ok()).await;
+    std::fs::write(file.path(), "").unwrap();
+    let Err(OpenError::File(named, _)) = Mysql::judge(&settings) else { panic!() };
+    assert_eq!(named, file.path());
+    place.remove().await;
+}
+
+#[tokio::test]
 async fn a_socket_of_this_machine_will_do() {
     let Some(mut place) = Place::new().await else { return };
     let socket: String = place.query("SELECT @@socket").await.remove(0);

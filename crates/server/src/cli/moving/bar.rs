@@ -23,6 +23,8 @@ pub struct Bar {
 
 struct State {
     total: u64,
+    /// Rows that were looked at before anything is done, where that is what is shown.
+    checked: Option<u64>,
     copied: u64,
     /// Of these, by this process.
     here: u64,
@@ -37,7 +39,8 @@ impl Bar {
     /// Nothing is shown yet.
     pub fn new() -> Self {
         let now = Instant::now();
-        let state = State { total: 0, copied: 0, here: 0, compared: 0, began: now, comparing: None, shown: now };
+        let state =
+            State { total: 0, checked: None, copied: 0, here: 0, compared: 0, began: now, comparing: None, shown: now };
         Bar { terminal: load::cli::is_seen(), state: Mutex::new(state) }
     }
 
@@ -45,6 +48,8 @@ impl Bar {
     pub fn tell(&self, step: Step) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match step {
+            Step::Checking(rows) => (state.total, state.checked, state.began) = (rows, Some(0), Instant::now()),
+            Step::Checked(rows) => *state.checked.get_or_insert(0) += rows,
             Step::Counted(rows) => (state.total, state.began) = (rows, Instant::now()),
             Step::Found(rows) => state.copied += rows,
             Step::Copied(rows) => {
@@ -75,16 +80,22 @@ impl Bar {
 impl State {
     /// What fits into so many columns.
     fn line(&self, room: usize) -> String {
-        let (what, rows, since, done) = match self.comparing {
-            None => ("copying  ", self.copied, self.began, self.here),
-            Some(since) => ("comparing", self.compared, since, self.compared),
+        let (what, rows, since, done) = match (self.checked, self.comparing) {
+            (Some(checked), _) => ("checking ", checked, self.began, checked),
+            (None, None) => ("copying  ", self.copied, self.began, self.here),
+            (None, Some(since)) => ("comparing", self.compared, since, self.compared),
         };
         let seconds = since.elapsed().as_secs_f64().max(0.001);
         let rate = done as f64 / seconds;
-        let all = self.total * (DEARER + 1);
-        let behind = (self.copied * DEARER + self.compared).min(all);
         // Work of the other kind is reckoned at the rate of this one.
-        let each = if self.comparing.is_some() { 1.0 } else { DEARER as f64 };
+        let (all, behind, each) = match (self.checked, self.comparing) {
+            (Some(checked), _) => (self.total, checked, 1.0),
+            (None, comparing) => {
+                let each = if comparing.is_some() { 1.0 } else { DEARER as f64 };
+                (self.total * (DEARER + 1), self.copied * DEARER + self.compared, each)
+            }
+        };
+        let behind = behind.min(all);
         let left = if rate > 0.0 { time((all - behind) as f64 / (rate * each)) } else { "-".to_owned() };
         let percent = (100 * behind).checked_div(all).unwrap_or(100);
         let (rows, total, rate) = (grouped(rows), grouped(self.total), grouped(rate as u64));
@@ -126,6 +137,7 @@ mod tests {
         let now = Instant::now();
         let state = |copied, here, compared, comparing| State {
             total: 3_000,
+            checked: None,
             copied,
             here,
             compared,
@@ -147,6 +159,11 @@ mod tests {
         assert!(state(0, 0, 0, None).line(79).ends_with("- left"));
         let nothing = State { total: 0, ..state(0, 0, 0, Some(now)) }.line(79);
         assert!(nothing.contains("100 %"), "{nothing}");
+        let checking = State { checked: Some(1_500), ..state(0, 0, 0, None) }.line(usize::MAX);
+        assert!(
+            checking.starts_with("checking  [############------------]  50 %  1,500 of 3,000 rows, 149/s, 0:10 left"),
+            "{checking}"
+        );
     }
 
     /// Red without `room`: a line that is wrapped is written once more below each time.
@@ -154,7 +171,8 @@ mod tests {
     fn a_line_fits_a_terminal_and_keeps_rate_and_time() {
         let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();
         let (copied, here) = (1_234_567, 1_234_567);
-        let state = State { total: 2_345_678, copied, here, compared: 0, began, comparing: None, shown: began };
+        let total = 2_345_678;
+        let state = State { total, checked: None, copied, here, compared: 0, began, comparing: None, shown: began };
         for (room, cells) in [(200, 24), (79, 10), (60, 0), (50, 0)] {
             let line = state.line(room);
             let bar = line.chars().filter(|cell| matches!(cell, '#' | '-')).count();

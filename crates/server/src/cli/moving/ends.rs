@@ -4,19 +4,21 @@ use crate::boot::BootError;
 use crate::cli::outcome::{Failure, Outcome, Reply};
 use crate::cli::reach::own;
 use crate::cli::request::Request;
-use crate::config::{Config, StoreUrl};
+use crate::config::{Config, SecretFile, StoreUrl};
 use crate::control;
 use crate::database::{Database, address};
 use app::App;
+use rustix::fs::{Access, access, statvfs};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::dialect::Dialect;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
-use store::moving::{Named, Trouble, fence};
-use store::sqlite::{Onlooker, OpenError, Options, Sqlite};
+use store::moving::{Named, Trouble, before, fence};
+use store::sqlite::{self, Onlooker, OpenError, Options, Sqlite};
 
 /// How long whoever holds a file may take to answer or to let go of it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -97,10 +99,18 @@ fn absolute(file: &Path) -> PathBuf {
     }
 }
 
+/// How a database is reached.
+pub struct Way {
+    /// Its URL.
+    pub url: StoreUrl,
+    /// The file of its password, where the URL has none.
+    pub password: Option<SecretFile>,
+}
+
 /// The configuration of a database that may take its time.
-fn patient(config: &Config, url: StoreUrl) -> Config {
+fn patient(config: &Config, way: Way) -> Config {
     let mut config = config.clone();
-    config.store.url = url;
+    (config.store.url, config.store.password_file) = (way.url, way.password);
     config.store.timeout = config.store.timeout.max(SLOW);
     config
 }
@@ -116,9 +126,9 @@ pub struct Source<'a> {
 
 impl<'a> Source<'a> {
     /// Nothing is opened yet.
-    pub fn new(config: &'a Config, url: StoreUrl) -> Self {
+    pub fn new(config: &'a Config, way: Way) -> Self {
         let data = &config.server.data;
-        let config = patient(config, url);
+        let config = patient(config, way);
         Source { name: name(&config), data, config }
     }
 
@@ -159,6 +169,14 @@ impl<'a> Source<'a> {
     }
 }
 
+/// What a target takes.
+pub struct Takes {
+    /// Its engine.
+    pub dialect: Dialect,
+    /// The longest packet, in bytes, where there is such a thing.
+    pub packet: Option<u64>,
+}
+
 /// Where everything is to be.
 pub struct Target {
     /// What it is called.
@@ -168,9 +186,26 @@ pub struct Target {
 
 impl Target {
     /// Nothing is opened yet.
-    pub fn new(config: &Config, url: StoreUrl) -> Self {
-        let config = patient(config, url);
+    pub fn new(config: &Config, way: Way) -> Self {
+        let config = patient(config, way);
         Target { name: name(&config), config }
+    }
+
+    /// Looks at it before anything is done there: whether it can be filled from a source, for the move `id` where that was begun.
+    pub async fn inspect(&self, from: &dyn Engine, id: Option<&str>) -> Result<Takes, Failure> {
+        if let Some(file) = self.config.database().map(|file| absolute(&file)) {
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            own(folder)?;
+            sqlite::vacant(&file).map_err(|Trouble(why)| Failure::Failed(format!("{}: {why}", self.name)))?;
+            if std::fs::metadata(&file).map_or(true, |found| found.len() == 0) {
+                sqlite::local(&file).map_err(|error| Failure::Failed(error.to_string()))?;
+                has_room(folder, before::size(from).await?)?;
+                return Ok(Takes { dialect: Dialect::Sqlite, packet: None });
+            }
+        }
+        let engine = self.looking().await?;
+        before::of_target(from, &*engine, id).await?;
+        Ok(Takes { dialect: engine.dialect(), packet: before::packet(&*engine).await? })
     }
 
     /// To be filled: its schema is brought up.
@@ -204,6 +239,19 @@ impl Target {
     }
 }
 
+/// Whether a file of so many bytes can be made in a folder.
+fn has_room(folder: &Path, bytes: u64) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Failed(format!("{}: {why}", folder.display()));
+    let disk = statvfs(folder).map_err(|error| failed(error.to_string()))?;
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.to_string()))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let whole = |bytes: u64| bytes.div_ceil(1 << 20);
+    match free < bytes {
+        true => Err(failed(format!("{} MiB are free, and what is moved has {} MiB", free >> 20, whole(bytes)))),
+        false => Ok(()),
+    }
+}
+
 /// Of two databases it has to be said which one cannot be reached; neither need be that of `store.url`.
 fn unreached(config: &Config, error: BootError) -> Failure {
     let why = error.to_string();
@@ -232,6 +280,15 @@ mod tests {
     use crate::config::{Raw, Sources, Value as _};
 
     #[test]
+    fn a_file_is_not_begun_where_there_is_no_room_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(has_room(folder.path(), 0), Ok(()));
+        let Err(Failure::Failed(line)) = has_room(folder.path(), 1 << 60) else { panic!() };
+        assert!(line.contains("MiB are free, and what is moved has 1099511627776 MiB"), "{line}");
+        assert!(has_room(&folder.path().join("none"), 0).is_err());
+    }
+
+    #[test]
     fn the_database_that_cannot_be_reached_is_named() {
         // red without `unreached` in Target::connect, look and Source::act.
         let folder = tempfile::tempdir().unwrap();
@@ -240,8 +297,9 @@ mod tests {
         let url = |path: &str| StoreUrl::parse(&Raw::Text(format!("postgres://u:secret@127.0.0.1:1/{path}")));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = runtime.block_on(async {
-            let source = Source::new(&config, url("from").unwrap());
-            let target = Target::new(&config, url("to").unwrap());
+            let way = |path: &str| Way { url: url(path).unwrap(), password: None };
+            let source = Source::new(&config, way("from"));
+            let target = Target::new(&config, way("to"));
             let act = Act::Lift { id: String::new() };
             [
                 target.connect().await.err().unwrap(),

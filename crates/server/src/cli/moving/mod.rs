@@ -1,22 +1,25 @@
 //! `move`: everything from one database to another.
 
 mod bar;
+mod check;
 mod ends;
+mod telling;
 
 use self::bar::Bar;
 pub use self::ends::AtSource;
-use self::ends::{Act, Source, Target};
+use self::ends::{Act, Source, Target, Way};
+use self::telling::{moved, status};
 use super::outcome::{Failure, Outcome, Reply, mutter, say};
-use super::text::facts;
 use crate::boot::Orders;
-use crate::config::{self, Config, Raw, Statements, StoreUrl, Value as _};
+use crate::config::{self, Config, Raw, SecretFile, Statements, StoreUrl, Value as _};
 use crate::named_file;
 use clap::{Args, ValueHint};
 use rules::Secret;
 use serde_json::json;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 use store::engine::{CommitError, Engine};
 use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
 use store::moving::{self, Move, Named, PAGE, Sum, Trouble};
@@ -30,15 +33,24 @@ pub struct Moving {
     /// A file with that URL in its first line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_file: Option<PathBuf>,
+    /// A file with the password of that URL, where it has none [default without --from: store.password_file]
+    #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
+    from_password_file: Option<SecretFile>,
     /// The database to move to
     #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "to_file")]
     to: Option<Secret>,
     /// A file with that URL in its first line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     to_file: Option<PathBuf>,
+    /// A file with the password of that URL, where it has none
+    #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
+    to_password_file: Option<SecretFile>,
     /// Do not ask before writes stop. Nobody is asked where the input is no terminal
     #[arg(long)]
     yes: bool,
+    /// Only look whether the target can be reached and takes everything, as each move does before writes stop. Nothing is changed
+    #[arg(long, conflicts_with_all = ["abort", "status", "yes"])]
+    check: bool,
     /// Say how far a move is
     #[arg(long, conflicts_with_all = ["abort", "yes"])]
     status: bool,
@@ -52,6 +64,10 @@ pub struct Moving {
 
 fn secret(text: &str) -> Result<Secret, String> {
     Ok(Secret::new(text))
+}
+
+fn secret_file(text: &str) -> Result<SecretFile, String> {
+    SecretFile::parse(&Raw::Word(text.to_owned()))
 }
 
 impl From<Trouble> for Failure {
@@ -70,18 +86,21 @@ impl Moving {
         let from = given(self.from.as_ref(), self.from_file.as_ref(), FROM)?;
         let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
         let from = match from {
-            Some(url) => read(&url, "--from")?,
+            Some(url) => way(read(&url, "--from")?, self.from_password_file.as_ref(), "--from")?,
             // What is said of a server may be said of the one that it goes to.
             None => match config.without_server().first() {
-                None => config.store.url.clone(),
+                None => {
+                    let password = self.from_password_file.as_ref().or(config.store.password_file.as_ref());
+                    way(config.store.url.clone(), password, "store.url")?
+                }
                 Some(why) => {
                     return Err(Failure::Use(format!("{why}; if that is the target, say what to move with --from")));
                 }
             },
         };
-        let to = to.map(|url| read(&url, "--to")).transpose()?;
-        let has_postgres =
-            [Some(&from), to.as_ref()].into_iter().flatten().any(|url| matches!(url, StoreUrl::Postgres(_)));
+        let to = to.map(|url| way(read(&url, "--to")?, self.to_password_file.as_ref(), "--to")).transpose()?;
+        let is_postgres = |way: &Way| matches!(way.url, StoreUrl::Postgres(_));
+        let has_postgres = is_postgres(&from) || to.as_ref().is_some_and(is_postgres);
         if has_postgres && config.store.statements == Statements::Unnamed {
             return Err(Failure::Use(
                 "store.statements is unnamed, as for PgBouncer in transaction mode, through which a move cannot say how long it may \
@@ -96,6 +115,7 @@ impl Moving {
         match (self.status, self.abort, target) {
             (true, _, target) => status(&source, target.as_ref()).await,
             (_, true, target) => self.abort(&source, target.as_ref()).await,
+            (_, _, Some(target)) if self.check => checked(&source, &target).await,
             (_, _, Some(target)) => self.go(&source, &target).await,
             (_, _, None) => Err(Failure::Use(format!("where to? name the database with --to, --to-file or {TO}"))),
         }
@@ -119,14 +139,11 @@ impl Moving {
     }
 
     async fn go(&self, source: &Source<'_>, target: &Target) -> Reply {
-        let from = source.reading().await?;
-        let out = Marks::read(&*from).await?.out;
-        match &out {
-            Some(out) if out.state == Leave::Lifting => return Err(Failure::Failed(out.sentence())),
-            Some(out) => is_target(target, out).await?,
-            None => {}
+        let (from, out) = known(source, target).await?;
+        // A source that is closed already is not closed for longer.
+        if out.is_none() {
+            check::look(source, &*from, target, None).await?;
         }
-        fits(source, &*from, out.as_ref()).await?;
         // Before anything is made. Where nobody can be asked, whoever wrote the command is taken at their word: a move can be given
         // up.
         if out.is_none() && io::stdin().is_terminal() {
@@ -214,6 +231,29 @@ impl Moving {
     }
 }
 
+/// What a move begins with: its source, to be read, and whether it was begun before, to this target.
+async fn known(source: &Source<'_>, target: &Target) -> Result<(Arc<dyn Engine>, Option<Mark<Leave>>), Failure> {
+    let from = source.reading().await?;
+    let out = Marks::read(&*from).await?.out;
+    match &out {
+        Some(out) if out.state == Leave::Lifting => return Err(Failure::Failed(out.sentence())),
+        Some(out) => is_target(target, out).await?,
+        None => {}
+    }
+    fits(source, &*from, out.as_ref()).await?;
+    Ok((from, out))
+}
+
+/// Looks, and does nothing.
+async fn checked(source: &Source<'_>, target: &Target) -> Reply {
+    let (from, out) = known(source, target).await?;
+    if let Some(out) = out.as_ref().filter(|out| out.state == Leave::Left) {
+        return Err(Failure::Failed(out.sentence()));
+    }
+    let looked = check::look(source, &*from, target, out.as_ref().map(|out| out.id.as_str())).await?;
+    Ok(looked.outcome((&source.name, &target.name)))
+}
+
 /// A URL from whichever place it was given in.
 fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result<Option<Secret>, Failure> {
     if let Some(file) = file {
@@ -228,6 +268,19 @@ fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result
 /// Never repeats what it was given.
 fn read(url: &Secret, what: &str) -> Result<StoreUrl, Failure> {
     StoreUrl::parse(&Raw::Word(url.reveal().to_owned())).map_err(|why| Failure::Use(format!("{what} {why}")))
+}
+
+/// With the password in a file, where it is not in the URL.
+fn way(url: StoreUrl, password: Option<&SecretFile>, what: &str) -> Result<Way, Failure> {
+    let why = match &url {
+        _ if password.is_none() => None,
+        StoreUrl::Sqlite(_) => Some("is a file, which has no password"),
+        url => url.has_password().then_some("has a password, and a file is named that has it: give one of them"),
+    };
+    match why {
+        Some(why) => Err(Failure::Use(format!("{what} {why}"))),
+        None => Ok(Way { url, password: password.cloned() }),
+    }
 }
 
 /// Why a move is not given up.
@@ -328,42 +381,6 @@ fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
     Failure::Failed(told)
 }
 
-async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
-    let out = Marks::read(&*source.reading().await?).await?.out;
-    let (mut into, mut rows) = (None, None);
-    if let Some(target) = target {
-        let engine = target.looking().await?;
-        into = Marks::read(&*engine).await?.into;
-        if into.as_ref().is_some_and(|into| into.state == Arrival::Arriving) {
-            rows = Some(marks::progress(&*engine).await?);
-        }
-    }
-    let leaving = match &out {
-        None => "is not being moved".to_owned(),
-        Some(out) => out.sentence(),
-    };
-    let arriving = match into.as_ref().map(|into| (into.state, &into.peer)) {
-        None => String::new(),
-        Some((Arrival::Arriving, peer)) => format!("holds {} rows of {peer} so far", rows.unwrap_or(0)),
-        Some((Arrival::Ready, peer)) => format!("holds everything of {peer}; no server has run on it yet"),
-        Some((Arrival::Serving, peer)) => format!("came from {peer}, and is served from"),
-        Some((Arrival::Abandoned, peer)) => format!("holds a copy of {peer} that was given up"),
-    };
-    let text = facts(&[(&source.name, leaving), (target.map_or("", |target| &target.name), arriving)]);
-    let from = json!({
-        "database": source.name,
-        "state": out.as_ref().map(|out| out.state),
-        "to": out.as_ref().map(|out| &out.peer),
-        "id": out.as_ref().map(|out| &out.id),
-    });
-    let to = target.map(|target| {
-        let (state, id) = (into.as_ref().map(|into| into.state), into.as_ref().map(|into| &into.id));
-        json!({ "database": target.name, "state": state, "id": id, "rows": rows })
-    });
-    let json = json!({ "from": from, "to": to });
-    Ok(Outcome::new(text, json))
-}
-
 /// Whether this program can do it. One that was done once stays done, whichever version did it.
 async fn fits(source: &Source<'_>, from: &dyn Engine, out: Option<&Mark<Leave>>) -> Result<(), Failure> {
     moving::fits(from, out.is_some()).await.map_err(|Trouble(why)| match out {
@@ -373,27 +390,6 @@ async fn fits(source: &Source<'_>, from: &dyn Engine, out: Option<&Mark<Leave>>)
         )),
         _ => Failure::Failed(why),
     })
-}
-
-fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Duration) -> Outcome {
-    let rows: Option<u64> = sums.as_ref().map(|sums| sums.iter().map(|sum| sum.rows).sum());
-    let first = match (rows, &sums) {
-        (Some(rows), Some(sums)) => format!(
-            "moved {rows} rows of {} tables from {from} to {to} in {:.1} s; every row was compared",
-            sums.len(),
-            took.as_secs_f64()
-        ),
-        _ => format!("{from} was moved to {to} already"),
-    };
-    let text = format!(
-        "{first}\nnow stop the servers that run on the old database, set store.url (PORTIERE_STORE_URL) to the new one, and \
-         start them: the data folder stays as it is, with the master key and the peppers\nthe old database takes no writes any \
-         more, and no server starts on it; keep it until all is well"
-    );
-    let table = |sum: &Sum| json!({ "table": sum.table, "rows": sum.rows, "sha256": sum.sha256 });
-    let tables = sums.map(|sums| sums.iter().map(table).collect::<Vec<_>>());
-    let seconds = (took.as_secs_f64() * 10.0).round() / 10.0;
-    Outcome::new(text, json!({ "from": from, "to": to, "id": id, "rows": rows, "seconds": seconds, "tables": tables }))
 }
 
 #[cfg(test)]
@@ -413,7 +409,7 @@ mod tests {
         let flags = vec![("data", folder.path().display().to_string())];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file("from.db").display()))).unwrap();
-        let source = Source::new(&config, url);
+        let source = Source::new(&config, Way { url, password: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let done = runtime.block_on(fill(&source, (&from, &to), "a move", std::future::ready(())));
         assert_eq!(done.err(), Some(Failure::Failed("interrupted".into())));
@@ -440,7 +436,7 @@ mod tests {
         let earlier = Sqlite::open(Options::at(file.clone()), &MIGRATIONS[..1]).unwrap();
         let config = Config::load(Sources::default()).unwrap();
         let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file.display()))).unwrap();
-        let source = Source::new(&config, url);
+        let source = Source::new(&config, Way { url, password: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = |state| {
             let out = Mark { id: "m".into(), state, peer: "mysql://h/d".into() };

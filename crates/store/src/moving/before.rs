@@ -1,0 +1,86 @@
+//! What can be known of both ends before anything is done. Nothing is changed here.
+
+use super::marks::Marks;
+use super::rights::{self, Deed};
+use super::{Arrival, Trouble, catalogue, examine, page, vacant};
+use crate::dialect::Dialect;
+use crate::engine::{Engine, Read, Sql, Value};
+use crate::migrations::MIGRATIONS;
+use crate::schema;
+
+/// Whether a target can be filled from `from`, as the move `id` where that was begun: how far it is, or `None` where it is empty,
+/// whether it has our tables or none.
+pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
+    vacant(to).await?;
+    let (theirs, ours) = (catalogue::version(to).await?, schema::newest(MIGRATIONS));
+    let arrival = match theirs == ours {
+        true => examine(from, to, id).await?,
+        false if theirs > ours => {
+            return Err(Trouble(format!(
+                "the target has schema {theirs} and this program {ours}: a newer version worked on it"
+            )));
+        }
+        false => unfinished(to).await?,
+    };
+    rights::suffice(to, Deed::Fill { makes: theirs < ours }).await.map_err(of("the target"))?;
+    Ok(arrival)
+}
+
+/// Whether a source can be closed to writes, as far as that can be asked.
+pub async fn of_source(from: &dyn Engine) -> Result<(), Trouble> {
+    let marks = Marks::read(from).await?;
+    if let (None, Some(why)) = (&marks.out, marks.obstacle()) {
+        return Err(Trouble(why));
+    }
+    rights::suffice(from, Deed::Fence).await.map_err(of("the source"))
+}
+
+fn of(end: &'static str) -> impl Fn(Trouble) -> Trouble {
+    move |Trouble(why)| Trouble(format!("{end}: {why}"))
+}
+
+/// A target that has an older schema of ours, or a part of one, is brought up where it has no rows.
+async fn unfinished(to: &dyn Engine) -> Result<Option<Arrival>, Trouble> {
+    if let Some(why) = Marks::read(to).await?.obstacle() {
+        return Err(Trouble(format!("the target cannot be moved to: {why}")));
+    }
+    let tables = catalogue::tables(to).await.map_err(of("the target"))?;
+    for table in tables.values().filter(|table| !catalogue::is_own(&table.name)) {
+        if page::count(to, table).await? > 0 {
+            return Err(Trouble(format!("the target is not empty: it has rows in the table {}", table.name)));
+        }
+    }
+    Ok(None)
+}
+
+/// The longest packet that a server takes, in bytes, where one knows such a thing.
+pub async fn packet(to: &dyn Engine) -> Result<Option<u64>, Trouble> {
+    let sql = "SELECT @@max_allowed_packet FROM information_schema.schemata AS s WHERE s.schema_name = DATABASE()";
+    match to.dialect() {
+        Dialect::Sqlite | Dialect::Postgres => Ok(None),
+        Dialect::Mysql => Ok(number(to, Sql::fixed(sql)).await?),
+    }
+}
+
+/// How much a database is, in bytes, about: its files.
+pub async fn size(from: &dyn Engine) -> Result<u64, Trouble> {
+    let sql = Sql::fixed(match from.dialect() {
+        Dialect::Sqlite => {
+            "SELECT (c.page_count - f.freelist_count) * s.page_size \
+             FROM pragma_page_count AS c, pragma_freelist_count AS f, pragma_page_size AS s"
+        }
+        Dialect::Postgres => "SELECT CAST(pg_database_size(current_database()) AS bigint)",
+        Dialect::Mysql => {
+            "SELECT CAST(SUM(t.data_length + t.index_length) AS SIGNED) FROM information_schema.tables AS t \
+             WHERE t.table_schema = DATABASE()"
+        }
+    });
+    Ok(number(from, sql).await?.unwrap_or(0))
+}
+
+async fn number(engine: &dyn Engine, sql: Sql) -> Result<Option<u64>, Trouble> {
+    match engine.fetch(&[Read { sql, args: vec![] }]).await?.concat().concat().as_slice() {
+        [Value::Int(number)] => Ok(Some(number.unsigned_abs())),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,78 @@
+//! Going through a table of a file in the order of its key. SQLite keeps whatever it is given: nothing of that stops this walk.
+
+use super::Trouble;
+use super::catalogue::{Kind, Table};
+use crate::engine::{Engine, Read, Row, Sql, Unavailable, Value};
+
+/// A walk through a table of a file.
+pub(super) struct Raw<'a> {
+    engine: &'a dyn Engine,
+    table: &'a Table,
+    /// The last key that was met and that a statement takes.
+    after: Option<Row>,
+    /// The rows behind it that were met.
+    past: usize,
+}
+
+impl<'a> Raw<'a> {
+    /// From the beginning.
+    pub(super) fn new(engine: &'a dyn Engine, table: &'a Table) -> Self {
+        Raw { engine, table, after: None, past: 0 }
+    }
+
+    /// The next rows: `limit` of them, or what is left. A text that is none is bytes.
+    pub(super) async fn page(&mut self, limit: usize) -> Result<Vec<Row>, Trouble> {
+        let plain = self.table.names().join(", ");
+        let rows = match self.ask(&plain, limit).await {
+            Ok(rows) => rows,
+            // An answer has no place for a text that is not UTF-8.
+            Err(_) => self.ask(&self.apart(), limit).await?.iter().map(together).collect(),
+        };
+        match rows.iter().rposition(|row| binds(self.table, row)) {
+            Some(at) => (self.after, self.past) = (Some(self.table.key_of(&rows[at])), rows.len() - 1 - at),
+            None => self.past += rows.len(),
+        }
+        Ok(rows)
+    }
+
+    async fn ask(&self, columns: &str, limit: usize) -> Result<Vec<Row>, Unavailable> {
+        let (name, key) = (&self.table.name, self.table.key_names().join(", "));
+        let marks = vec!["?"; self.table.key.len()].join(", ");
+        let behind = self.after.as_ref().map_or(String::new(), |_| format!(" WHERE ({key}) > ({marks})"));
+        let sql = format!("SELECT {columns} FROM {name}{behind} ORDER BY {key} LIMIT ? OFFSET ?");
+        let bounds = [limit, self.past].map(|bound| Value::Int(i64::try_from(bound).unwrap_or(i64::MAX)));
+        let args = self.after.iter().flatten().cloned().chain(bounds).collect();
+        let read = Read { sql: Sql::of_catalogue(sql), args };
+        Ok(self.engine.fetch(&[read]).await?.pop().unwrap_or_default())
+    }
+
+    /// Each column as what it is called and what it is, texts as their bytes.
+    fn apart(&self) -> String {
+        let one = |name: &str| {
+            format!("typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS blob) ELSE {name} END")
+        };
+        self.table.names().into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A row whose columns were read [apart](Raw::apart).
+fn together(row: &Row) -> Row {
+    let one = |pair: &[Value]| match pair {
+        [Value::Text(kind), Value::Blob(bytes)] if kind == "text" => match str::from_utf8(bytes) {
+            Ok(text) => Value::Text(text.to_owned()),
+            Err(_) => Value::Blob(bytes.clone()),
+        },
+        [_, value] => value.clone(),
+        _ => Value::Null,
+    };
+    row.chunks(2).map(one).collect()
+}
+
+/// Whether a statement takes the key of a row.
+pub(super) fn binds(table: &Table, row: &Row) -> bool {
+    table.key.iter().all(|at| match (table.columns[*at].kind, &row[*at]) {
+        (Kind::Int, Value::Int(_)) | (Kind::Blob, Value::Blob(_)) => true,
+        (Kind::Text, Value::Text(text)) => !text.as_bytes().contains(&0),
+        _ => false,
+    })
+}
