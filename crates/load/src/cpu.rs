@@ -29,6 +29,20 @@ fn of_schedstat(text: &str) -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
+/// How long the processors of this machine were at work since it started, all of them together, what its host took away included;
+/// `None` when it cannot be read. See proc_stat(5).
+pub fn of_machine() -> Option<Duration> {
+    of_machines(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second())
+}
+
+fn of_machines(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
+    let fields: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
+    // What guests use is in user already.
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
+    Some(Duration::from_secs_f64((user + nice + system + irq + softirq + steal) as f64 / ticks_per_second as f64))
+}
+
 /// The sum over several processes, `None` when one cannot be read.
 pub fn of_processes(pids: &[u32]) -> Option<Duration> {
     pids.iter().map(|pid| of_process(*pid)).sum()
@@ -53,6 +67,13 @@ mod tests {
         assert_eq!(of_stat(stat, 100), Some(Duration::from_secs(2)));
         assert_eq!(of_stat("7 (x", 100), None);
         assert_eq!(of_stat("7 (x) S 1 7", 100), None);
+    }
+
+    #[test]
+    fn all_that_is_not_idle_is_work_of_the_machine() {
+        let stat = "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\n";
+        assert_eq!(of_machines(stat, 100), Some(Duration::from_millis(5400)));
+        assert_eq!((of_machines("cpu  1 2", 100), of_machines("", 100)), (None, None));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Spent {
     pub time: Duration,
     /// By the generator itself, where it can be read.
     pub generator: Option<Duration>,
+    /// By all else on this machine, where it can be read: also by the server, unless its processes were named.
+    pub others: Option<Duration>,
     /// By the server, when its processes were named.
     pub server: Option<Duration>,
     /// True when one of those ended meanwhile: what they spent is not known.
@@ -88,6 +90,10 @@ pub struct Report {
     pub refusals: Vec<Refusals>,
     /// Processors that the generator kept busy: 1 is one whole core; of what runs side by side the first one says it.
     pub generator_cores: Option<f64>,
+    /// Processors that all else on the generator's machine kept busy: other programs, and the server where it is there, unless its
+    /// processes were named. `None` where that cannot be read, of what ran beside, and in a result of before this was told.
+    #[serde(default)]
+    pub others_cores: Option<f64>,
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
@@ -203,6 +209,10 @@ impl Report {
     /// The share of the time without a core from which on a generator measures its own wait. Beside the server on two cores it waits
     /// for 40 % of the time in closed loops, and is none the worse for it.
     const STARVED: f64 = 0.5;
+    /// The cores from which on the work of other programs is worth a sentence.
+    const DISTURBED: f64 = 0.15;
+    /// The share of a core below which a generator that has none is not itself what was too much.
+    const IDLE: f64 = 0.1;
     /// The share from which on the wait is worth a sentence.
     const WAITS: f64 = 0.1;
     /// The share of the p99 from which on the generator's own lateness is worth a sentence.
@@ -269,6 +279,7 @@ impl Report {
             refusals: Refusals::of(&record),
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
+            others_cores: spent.others.map(cores),
             server,
             notes: scene.notes.iter().cloned().chain(gone).chain(none_ended).collect(),
             beside: Vec::new(),
@@ -362,6 +373,9 @@ impl fmt::Display for Report {
                 Some(server) => writeln!(f, ", {:.2} by the server ({:.2} s)", server.cores, server.cpu_seconds)?,
                 None => writeln!(f)?,
             }
+        }
+        if let Some((cores, whose)) = self.others_told() {
+            writeln!(f, "{cores:>12.2} cores by {whose}")?;
         }
         if let Some(waited) = self.wait_of_generator() {
             writeln!(f, "{waited:>12.1} % of the time the generator waited for a core")?;

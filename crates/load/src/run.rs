@@ -93,6 +93,7 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     // Processor time is that of them all, and stands once.
     let spent = std::iter::once(spent).chain(std::iter::repeat(Spent {
         generator: None,
+        others: None,
         server: None,
         server_is_gone: false,
         ..spent
@@ -202,7 +203,7 @@ fn observe(
     wait_until(window.from);
     // An end before the window is one without a result.
     plan.interrupt.check()?;
-    let before = (cpu::own(), server());
+    let before = (cpu::own(), server(), cpu::of_machine());
     if before.1.is_none() {
         return Err(Refusal::Use(format!("no CPU time of {:?}: no such process, or no /proc", plan.server_pids)));
     }
@@ -211,11 +212,15 @@ fn observe(
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let is_named = !plan.server_pids.is_empty();
     let server = difference(before.1, server()).filter(|_| is_named);
+    let machine = difference(before.2, cpu::of_machine());
     let server_is_gone = is_named && server.is_none();
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
     let generator = difference(before.0, cpu::own());
-    Ok(Spent { time: began.elapsed(), generator, server, server_is_gone, requests: 0, cut })
+    // Each of them is read to a tick, and in turn.
+    let known = generator.unwrap_or_default() + server.unwrap_or_default();
+    let others = machine.map(|machine| machine.saturating_sub(known));
+    Ok(Spent { time: began.elapsed(), generator, others, server, server_is_gone, requests: 0, cut })
 }
 
 /// Gathers pulses for as long as said and passes them on. True where no more will come.

@@ -187,7 +187,7 @@ impl fmt::Display for Found {
         if *by_generator {
             writeln!(
                 f,
-                "That may be the limit of the generator, which was the bottleneck there (--threads, --vus, or a core of its own)."
+                "That may be the limit of the generator, which was the bottleneck there or had no core (--threads, --vus, or a core of its own)."
             )?;
         }
         Ok(())
@@ -283,7 +283,9 @@ impl Trial {
         let all = || std::iter::once(&self.report).chain(&self.report.beside);
         let due = self.report.due();
         let little = (verdict.is_some() && due < ENOUGH).then(|| format!("of {due} due"));
-        let bound = all().any(|one| one.is_busy() || one.is_starved()).then_some("generator bound");
+        let bound = all().any(|one| one.is_busy() || one.is_starved() && !one.is_kept_out());
+        let bound = bound.then_some("generator bound");
+        let taken = all().any(|one| one.is_kept_out() || one.is_disturbed()).then_some("cores taken by others");
         let late = all().any(Report::is_late).then_some("generator late");
         let few = all().any(Report::lacks_users).then_some("no user free");
         let means = all().any(Report::lacks_means).then_some("no port or file left");
@@ -292,6 +294,7 @@ impl Trial {
             .chain(judged.as_deref())
             .chain(little.as_deref())
             .chain(bound)
+            .chain(taken)
             .chain(late)
             .chain(few)
             .chain(means)
@@ -382,6 +385,9 @@ mod tests {
         let mut few = trial(20.0, Some(false), 0.1);
         (few.report.waited_for_users, few.report.iterations) = (50, 500);
         assert_eq!(few.remark(), "does not hold, no user free");
+        // Red without `is_kept_out`: a generator at 1 % of a core was told to be the bottleneck.
+        (few.report.waited_for_users, few.report.generator_busiest, few.report.generator_waited) = (0, 0.01, Some(0.9));
+        assert_eq!(few.remark(), "does not hold, cores taken by others");
     }
 
     /// Red without `judged`: a p99 that stands beside a verdict need not be the one that it goes by.

@@ -132,6 +132,9 @@ fn figures(out: &mut String, run: &Report) {
         let _ =
             writeln!(out, "<p>The generator used {cores} cores, its busiest thread {busiest} % of one.{server}</p>");
     }
+    if let Some((cores, whose)) = run.others_told() {
+        let _ = writeln!(out, "<p>Kept busy by {whose}: {} cores.</p>", label(cores));
+    }
     if let Some(waited) = run.wait_of_generator() {
         let _ = writeln!(out, "<p>The generator waited for a core {} % of the time.</p>", label(waited));
     }
@@ -380,7 +383,10 @@ mod tests {
         let page = page(&Series { programme: Some("w3".to_owned()), ..Series::of(vec![run]) });
         assert!(page.contains("<p>6856 x userinfo refused with 429, p50 0.80 ms</p>"), "{page}");
         assert!(page.contains("<p>The generator waited for a core 80.5 % of the time.</p>"), "{page}");
-        assert!(page.contains("<p class=\"note\">The generator was the bottleneck: it waited"), "{page}");
+        assert!(
+            page.contains("<p class=\"note\">Others had the cores: the generator, which used 3 % of one, waited"),
+            "{page}"
+        );
         // Red without `title`.
         assert!(page.contains("<title>w3: load of http://localhost:1</title>") && page.contains("Run 1: w2"), "{page}");
     }

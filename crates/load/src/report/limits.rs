@@ -27,6 +27,25 @@ impl Report {
         self.waited() >= Self::WAITS
     }
 
+    /// True when other programs, and not the server, kept the cores busy; never where it is not known which of that was the server.
+    pub fn is_disturbed(&self) -> bool {
+        self.server.is_some() && self.others_cores.is_some_and(|cores| cores > Self::DISTURBED)
+    }
+
+    /// True when it hardly had anything to do, and had no core even for that.
+    pub(crate) fn is_kept_out(&self) -> bool {
+        self.is_starved() && self.generator_busiest < Self::IDLE
+    }
+
+    /// How many cores all else kept busy, and what that is.
+    pub(crate) fn others_told(&self) -> Option<(f64, &'static str)> {
+        let whose = match self.server {
+            Some(_) => "other programs",
+            None => "all else on this machine, the server included if it is there",
+        };
+        self.others_cores.map(|cores| (cores, whose))
+    }
+
     /// Nothing where it is not known.
     fn waited(&self) -> f64 {
         self.generator_waited.unwrap_or_default()
@@ -65,6 +84,9 @@ impl Report {
     pub fn limits_of_generator(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.want_of_a_core());
+        if let Some(cores) = self.others_cores.filter(|_| self.is_disturbed()) {
+            said.push(format!("Other programs kept {cores:.2} cores busy meanwhile: the latencies have that in them."));
+        }
         said.extend(self.lateness_told());
         if self.generator_waited.is_none() {
             said.push(
@@ -112,6 +134,12 @@ impl Report {
     /// How the generator fared beside what else ran on the machine, where that is worth a sentence.
     fn want_of_a_core(&self) -> Option<String> {
         let [busiest, waited] = [self.generator_busiest, self.waited()].map(|share| share * 100.0);
+        if self.is_kept_out() {
+            return Some(format!(
+                "Others had the cores: the generator, which used {busiest:.0} % of one, waited for one {waited:.0} % of the time, and the \
+                 latencies have that in them. Give it a core that nobody else has."
+            ));
+        }
         if self.is_starved() {
             return Some(format!(
                 "The generator was the bottleneck: it waited for a core {waited:.0} % of the time, and the latencies have that in \

@@ -41,6 +41,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         failures: vec![],
         refusals: vec![],
         generator_cores: None,
+        others_cores: None,
         generator_busiest: 0.0,
         generator_waited: Some(0.0),
         lateness: None,
@@ -55,7 +56,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
 #[test]
 fn a_result_of_before_is_read() {
     let mut json = serde_json::to_value(report("w1", 10, 10.0)).unwrap();
-    for name in ["accounts", "connections_opened", "lateness"] {
+    for name in ["others_cores", "accounts", "connections_opened", "lateness"] {
         assert!(json.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
     let read: Report = serde_json::from_value(json).unwrap();
@@ -92,6 +93,11 @@ fn a_generator_without_a_core_says_so() {
     let table = starved.to_string();
     assert!(starved.is_starved() && starved.is_bound_by_generator() && !starved.is_busy());
     assert!(table.contains("        80.0 % of the time the generator waited for a core\n"), "{table}");
+    assert!(
+        table.contains("Others had the cores: the generator, which used 3 % of one, waited for one 80 % of the time"),
+        "{table}"
+    );
+    let table = of(0.2, 0.8).to_string();
     assert!(table.contains("The generator was the bottleneck: it waited for a core 80 % of the time"), "{table}");
     // Beside the server on two cores, in a closed loop.
     let usual = of(0.18, 0.4);
@@ -109,6 +115,28 @@ fn a_generator_without_a_core_says_so() {
     let mut before = read;
     before.as_object_mut().unwrap().remove("generator_waited");
     assert_eq!(serde_json::from_value::<Report>(before).unwrap().generator_waited, Some(0.0));
+}
+
+/// Red without `others_cores`: whoever measures on a machine that others use does not see it.
+#[test]
+fn what_else_ran_on_the_machine_is_told() {
+    let of = |others, server| Report { others_cores: Some(others), server, ..report("jwks", 10, 10.0) };
+    let server = Some(Server { cpu_seconds: 1.0, cores: 1.0, requests_per_cpu_second: None });
+    let alone = of(1.25, None).to_string();
+    assert!(
+        alone.contains("        1.25 cores by all else on this machine, the server included if it is there\n"),
+        "{alone}"
+    );
+    assert!(!alone.contains("Other programs"), "{alone}");
+    let apart = of(0.42, server);
+    let table = apart.to_string();
+    assert!(table.contains("        0.42 cores by other programs\n"), "{table}");
+    assert!(
+        table.contains("Other programs kept 0.42 cores busy meanwhile: the latencies have that in them."),
+        "{table}"
+    );
+    assert!(apart.is_disturbed() && !apart.is_bound_by_generator());
+    assert!(!of(0.1, server).to_string().contains("Other programs kept") && !report("jwks", 9, 9.0).is_disturbed());
 }
 
 /// Red without `lateness`: an open loop that began late was a slow server.

@@ -81,7 +81,7 @@ impl Look<'_> {
         let looks = stream::iter(&tables)
             .map(|(table, _)| async move { Ok::<_, Trouble>((&table.name, self.table(table).await?)) });
         let mut found: Vec<(&String, Fit)> = looks.buffer_unordered(AT_ONCE).try_collect().await?;
-        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        found.sort_by_key(|(name, _)| *name);
         Ok(found.into_iter().fold(Fit::default(), |all, (_, one)| all.with(one)))
     }
 
