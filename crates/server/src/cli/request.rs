@@ -249,7 +249,7 @@ const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
 /// A link that makes the first account is of no use when there is one.
 async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
     let owner = matches!(&command, user::Command::Add(add) if add.role == Role::Owner);
-    let reply = command.execute(app).await;
+    let reply = Box::pin(command.execute(app)).await;
     // Who is there already may be no owner.
     if owner && reply.as_ref().is_ok_and(|told| told.json["role"] == Role::Owner.name()) {
         LinkFile::of(place.data).remove();
