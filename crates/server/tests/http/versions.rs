@@ -132,9 +132,9 @@ fn people_and_applications(server: &'static Server) {
         let mut browser = Browser::new(server);
         browser.sign_in(&known);
         assert!(browser.is_signed_in(), "{}", known.name);
-        let page = Browser::new(server).sign_in_page();
         let mut stranger = Browser::new(server);
-        stranger.log_in_on(&page, &known.name, "another password");
+        let page = stranger.sign_in_page();
+        stranger.log_in_on(&page, &known.name, "another password").must_be(422);
         assert!(!stranger.is_signed_in(), "{}", known.name);
         for app in [web(server), house_app(server)] {
             let tokens = app.tokens(&mut browser, &known);
@@ -310,8 +310,9 @@ fn used(server: &'static Server) {
     let wrong = App { secret: Some("made up, and not the secret of this application"), ..web(server) };
     wrong.post("/oauth2/token", &[("grant_type", "client_credentials")]).must_be(401);
     for (name, password) in [("ada", "another password"), ("nobody", "any password")] {
-        let page = Browser::new(server).sign_in_page();
-        Browser::new(server).log_in_on(&page, name, password);
+        let mut browser = Browser::new(server);
+        let page = browser.sign_in_page();
+        browser.log_in_on(&page, name, password).must_be(422);
     }
 }
 

@@ -160,7 +160,7 @@ async fn a_stream_that_cannot_read_what_is_next_says_so_until_it_can() {
 
 #[tokio::test]
 async fn of_much_that_waits_more_is_sent_at_a_time() {
-    // Red with `min(AT_ONCE)` in audit/deliver.rs, went_well: a receiver 20 ms away got a thousand lines a second at most, for good.
+    // Red with `min(AT_ONCE)` in audit/deliver.rs, went_well: how far away a receiver is said how much it gets, for good.
     let world = World::new(terms()).await;
     world.crowd(1000).await;
     let (sink, seen) = refused::picky(|_| 200).await;
