@@ -422,7 +422,13 @@ async fn a_file_that_holds_more_than_tables_is_not_sound() {
     for (kind, more) in [
         ("trigger", "CREATE TRIGGER more AFTER INSERT ON sessions BEGIN UPDATE users SET role = 'owner'; END"),
         ("view", "CREATE VIEW more AS SELECT 1"),
-        ("table", "CREATE VIRTUAL TABLE more USING fts5(text)"),
+        ("table", "CREATE VIRTUAL TABLE more USING dbstat"),
+        // Of a kind that is not in our SQLite, as another program's writes it.
+        (
+            "table",
+            "PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('table', 'more', 'more', 0, \
+             'CREATE VIRTUAL TABLE more USING fts5(text)')",
+        ),
     ] {
         let folder = folder();
         let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
