@@ -4,7 +4,6 @@ import configparser
 import os
 import random
 import re
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -12,11 +11,10 @@ from pathlib import Path
 from databases_lib import mariadb
 from databases_lib.folder import certify, free_port
 
+from .members import ADDRESSES, USER, Member, Members, must_run
 from .nodes import ROOT
-from .place import Place, Process, Strike, Trouble, as_user, give, password, run, send, tool, tree, wait_until
+from .place import Place, Strike, Trouble, as_user, give, password, run, wait_until
 
-USER = "mysql"
-ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so")
 STARTED_WITHIN_S = 90
 HOME_WITHIN_S = 90
@@ -33,21 +31,26 @@ SETTINGS = {
 PLACES = {"bind-address", "wsrep-provider", "wsrep-cluster-address"}
 
 
-class Member:
+class Node(Member):
     """One server."""
 
+    @property
+    def server(self) -> str:
+        return mariadb.tool("mariadbd")
+
+    @property
+    def client(self) -> str:
+        return mariadb.tool("mariadb")
+
     def __init__(self, place: Place, number: int):
-        self.name = f"db{number + 1}"
-        self.address = ADDRESSES[number]
-        self.port, self.group, self.ist, self.sst = (free_port(self.address) for _ in range(4))
-        self.folder = place.room(self.name, USER)
-        self.process: Process | None = None
+        super().__init__(place, number)
+        self.group, self.ist, self.sst = (free_port(self.address) for _ in range(3))
 
     def install(self) -> None:
         run([mariadb.tool("mariadb-install-db"), "--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db",
              "--auth-root-authentication-method=normal"], USER)
 
-    def configure(self, members: list["Member"]) -> None:
+    def configure(self, members: list["Node"]) -> None:
         group = ",".join(f"{member.address}:{member.group}" for member in members)
         # A server that starts removes the temporary tables that others have in the same folder.
         (self.folder / "tmp").mkdir(exist_ok=True)
@@ -82,10 +85,6 @@ class Member:
         file.write_text("\n".join(lines))
         give(file, USER)
 
-    def start(self, place: Place, *options: str) -> None:
-        words = [mariadb.tool("mariadbd"), f"--defaults-file={self.folder / 'server.cnf'}", *options]
-        self.process = place.start(self.name, words, USER)
-
     def start_again(self, place: Place) -> None:
         """After kill -9: told where it was, it asks the others for what it missed instead of for a copy of everything."""
         log = self.folder / "recovery.log"
@@ -96,24 +95,16 @@ class Member:
         found = re.findall(r"Recovered position: (\S+)", log.read_text(errors="replace"))
         self.start(place, *([f"--wsrep-start-position={found[-1]}"] if found else []))
 
-    def say(self, statement: str, secret: str = "") -> str | None:
-        """What the server answers to its root, or None."""
-        words = [mariadb.tool("mariadb"), "--no-defaults", f"--socket={self.folder / 'socket'}", "--user=root", "-N", "-B",
-                 "--connect-timeout=20", "-e", statement]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=os.environ | {"MYSQL_PWD": secret})
-        except subprocess.TimeoutExpired:
-            return None
-        return done.stdout if done.returncode == 0 else None
 
-
-class Galera:
+class Galera(Members):
     """The cluster. With `apart`, the nodes of Portiere begin at different members."""
+
+    within = STARTED_WITHIN_S
 
     def __init__(self, place: Place, apart: bool = False):
         self.place, self.apart = place, apart
         self.admin, self.secret = "", password()
-        self.members = [Member(place, number) for number in range(len(ADDRESSES))]
+        self.members = [Node(place, number) for number in range(len(ADDRESSES))]
         for member in self.members:
             member.install()
             member.configure(self.members)
@@ -125,40 +116,18 @@ class Galera:
             member.start(place)
             wait_until("the next Galera node is ready", STARTED_WITHIN_S, lambda: self.is_ready(member, count))
 
-    @property
-    def urls(self) -> list[str]:
-        """One for each node of Portiere."""
-        orders = [self.members, self.members[::-1] if self.apart else self.members]
-        hosts = [",".join(f"{member.address}:{member.port}" for member in order) for order in orders]
-        return [f"mysql://portiere:{self.secret}@{one}/portiere" for one in hosts]
-
-    def is_whole(self) -> bool:
-        return all(self.is_ready(member, len(self.members)) for member in self.members)
-
-    def wait_until_whole(self) -> None:
-        wait_until("the Galera cluster is whole", STARTED_WITHIN_S, self.is_whole)
-
-    def active(self) -> Member:
-        """The one that Portiere uses."""
-        def busiest() -> Member | None:
-            counts = [self._connections(member) for member in self.members]
-            return self.members[counts.index(max(counts))] if any(counts) else None
-        return wait_until("Portiere uses a member", STARTED_WITHIN_S, busiest)
+    def orders(self) -> list[list[Node]]:
+        return [self.members, self.members[::-1] if self.apart else self.members]
 
     def wait_until_home(self) -> None:
         """All nodes use the first member that their URLs name, once it has been well for a while."""
         first, *others = self.members
         if not self.apart:
             wait_until("every node is back at the first member", HOME_WITHIN_S,
-                       lambda: self._connections(first) and not any(map(self._connections, others)))
-
-    def _connections(self, member: Member) -> int:
-        count = member.say("SELECT count(*) FROM information_schema.processlist WHERE user = 'portiere'", self.admin)
-        return int(count or 0)
+                       lambda: self.connections(first) and not any(map(self.connections, others)))
 
     def is_ready(self, member: Member, size: int) -> bool:
-        if member.process is None or not member.process.runs():
-            raise Trouble(f"{member.name} ended; see {member.name}.log")
+        must_run(member)
         said = member.say("SHOW STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_cluster_status', "
                           "'wsrep_cluster_size')", self.admin)
         status = dict(line.split("\t") for line in (said or "").splitlines())
@@ -194,34 +163,14 @@ def library() -> str:
 
 # What happens to it.
 
-def kill_active(cluster: Galera, chance: random.Random) -> Strike:
-    member, at = cluster.active(), time.monotonic()
-    member.process.kill()
-    return Strike(f"{member.name} killed", at, without(cluster, member), lambda: member.start_again(cluster.place))
-
-
 def cut_off(cluster: Galera, chance: random.Random) -> Strike:
     """The active node hears nothing of the others any more, nor they of it; Portiere still reaches it."""
     member, at = cluster.active(), time.monotonic()
     isolate(cluster, member, 1)
-    return Strike(f"{member.name} cut off", at, without(cluster, member), lambda: isolate(cluster, member, 0))
+    return Strike(f"{member.name} cut off", at, cluster.without(member), lambda: isolate(cluster, member, 0))
 
 
 def isolate(cluster: Galera, member: Member, how: int) -> None:
     """1: the provider drops what comes from the others and sends them nothing; 0: no longer."""
     if member.say(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={how}'", cluster.admin) is None:
         raise Trouble(f"{member.name} does not take gmcast.isolate={how}")
-
-
-def pause(cluster: Galera, chance: random.Random) -> Strike:
-    """The active node sleeps, the others go on without it, and it wakes up believing that it belongs to them."""
-    member, at = cluster.active(), time.monotonic()
-    send(tree(member.process.pid), signal.SIGSTOP)
-    return Strike(f"{member.name} paused", at, without(cluster, member),
-                  lambda: send(tree(member.process.pid), signal.SIGCONT))
-
-
-def without(cluster: Galera, member: Member):
-    """Whether the others are a cluster of their own."""
-    others = [one for one in cluster.members if one is not member]
-    return lambda: all(cluster.is_ready(one, len(others)) for one in others)

@@ -1,19 +1,13 @@
 """Three MySQL servers in a group of which one is written to (Group Replication)."""
 
-import os
-import random
-import signal
-import subprocess
-import time
 import uuid
 
 from databases_lib import mysql
 from databases_lib.folder import free_port
 
-from .place import Place, Process, Strike, Trouble, as_user, give, password, run, send, tree, wait_until
+from .members import ADDRESSES, USER, Member, Members, must_run
+from .place import Place, Trouble, give, password, run, wait_until
 
-USER = "mysql"
-ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 STARTED_WITHIN_S = 180
 
 # What takes memory; the rest is MySQL's default, a primary that is cut off waits for ever included.
@@ -33,21 +27,27 @@ SETTINGS = {
 }
 
 
-class Member:
+class Node(Member):
     """One server."""
 
+    @property
+    def server(self) -> str:
+        return mysql.tool("mysqld")
+
+    @property
+    def client(self) -> str:
+        return mysql.tool("mysql")
+
     def __init__(self, place: Place, number: int):
-        self.name, self.number = f"db{number + 1}", number + 1
-        self.address = ADDRESSES[number]
+        super().__init__(place, number)
+        self.number = number + 1
         # Among themselves they take only addresses that the machine has.
-        self.port, self.group = free_port(self.address), f"127.0.0.1:{free_port()}"
-        self.folder = place.room(self.name, USER)
-        self.process: Process | None = None
+        self.group = f"127.0.0.1:{free_port()}"
 
     def install(self) -> None:
         run([mysql.tool("mysqld"), "--no-defaults", f"--datadir={self.folder / 'data'}", "--initialize-insecure"], USER)
 
-    def configure(self, name: str, members: list["Member"]) -> None:
+    def configure(self, name: str, members: list["Node"]) -> None:
         settings = SETTINGS | {
             "bind-address": self.address,
             "port": self.port,
@@ -64,33 +64,20 @@ class Member:
         file.write_text("\n".join(["[mysqld]", *(f"{name} = {value}" for name, value in settings.items()), ""]))
         give(file, USER)
 
-    def start(self, place: Place, *options: str) -> None:
-        words = [mysql.tool("mysqld"), f"--defaults-file={self.folder / 'server.cnf'}", *options]
-        self.process = place.start(self.name, words, USER)
-
     def start_again(self, place: Place) -> None:
         """It joins the others by itself."""
         self.start(place, "--group-replication-start-on-boot=ON")
 
-    def say(self, statement: str, secret: str = "") -> str | None:
-        """What the server answers to its root, or None."""
-        words = [mysql.tool("mysql"), "--no-defaults", f"--socket={self.folder / 'socket'}", "--user=root", "-N", "-B",
-                 "--connect-timeout=20", "-e", statement]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=os.environ | {"MYSQL_PWD": secret},
-                                  **as_user(USER))
-        except subprocess.TimeoutExpired:
-            return None
-        return done.stdout if done.returncode == 0 else None
 
-
-class Group:
+class Group(Members):
     """The group."""
+
+    within = STARTED_WITHIN_S
 
     def __init__(self, place: Place):
         self.place = place
         self.admin, self.secret = password(), password()
-        self.members = [Member(place, number) for number in range(len(ADDRESSES))]
+        self.members = [Node(place, number) for number in range(len(ADDRESSES))]
         name = str(uuid.uuid4())
         for member in self.members:
             member.install()
@@ -99,33 +86,14 @@ class Group:
         for member in self.members:
             self._join(member)
 
-    @property
-    def urls(self) -> list[str]:
-        """One for each node of Portiere."""
-        hosts = ",".join(f"{member.address}:{member.port}" for member in self.members)
-        return [f"mysql://portiere:{self.secret}@{hosts}/portiere"] * 2
-
-    def is_whole(self) -> bool:
-        return all(self.is_ready(member, len(self.members)) for member in self.members)
-
-    def wait_until_whole(self) -> None:
-        wait_until("the group is whole", STARTED_WITHIN_S, self.is_whole)
-
-    def active(self) -> Member:
-        """The one that Portiere uses."""
-        def busiest() -> Member | None:
-            sql = "SELECT count(*) FROM information_schema.processlist WHERE user = 'portiere'"
-            counts = [int(member.say(sql, self.admin) or 0) for member in self.members]
-            return self.members[counts.index(max(counts))] if any(counts) else None
-        return wait_until("Portiere uses a member", STARTED_WITHIN_S, busiest)
-
     def is_ready(self, member: Member, size: int) -> bool:
-        """Whether it sees so many members that work, and no other."""
-        if member.process is None or not member.process.runs():
-            raise Trouble(f"{member.name} ended; see {member.name}.log")
+        must_run(member)
         said = member.say("SELECT member_state, count(*) FROM performance_schema.replication_group_members GROUP BY member_state",
                           self.admin)
         return said == f"ONLINE\t{size}\n"
+
+    def is_going_on(self, others: list[Member]) -> bool:
+        return super().is_going_on(others) and any(map(self.is_primary, others))
 
     def is_primary(self, member: Member) -> bool:
         return member.say("SELECT @@super_read_only", self.admin) == "0\n"
@@ -151,26 +119,3 @@ class Group:
     def _tell(self, member: Member, statements: str, secret: str = "") -> None:
         if member.say(statements, secret) is None:
             raise Trouble(f"{member.name} refused; see {member.name}.log")
-
-
-# What happens to it.
-
-def kill_active(cluster: Group, chance: random.Random) -> Strike:
-    member, at = cluster.active(), time.monotonic()
-    member.process.kill()
-    return Strike(f"{member.name} killed", at, without(cluster, member), lambda: member.start_again(cluster.place))
-
-
-def pause(cluster: Group, chance: random.Random) -> Strike:
-    """The active one sleeps, the others go on without it, and it wakes up believing that it is written to: cut off from the others,
-    until it has heard that they have left it."""
-    member, at = cluster.active(), time.monotonic()
-    send(tree(member.process.pid), signal.SIGSTOP)
-    return Strike(f"{member.name} paused", at, without(cluster, member),
-                  lambda: send(tree(member.process.pid), signal.SIGCONT))
-
-
-def without(cluster: Group, member: Member):
-    """Whether the others are a group of their own, and have somebody to write to."""
-    others = [one for one in cluster.members if one is not member]
-    return lambda: all(cluster.is_ready(one, len(others)) for one in others) and any(map(cluster.is_primary, others))

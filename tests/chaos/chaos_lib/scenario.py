@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from . import galera, group, patroni, single
+from . import galera, group, members, patroni, single
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ SCENARIOS = {
     "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
     "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
     "patroni-behind-given-up": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True, gives_up=True),
-    "galera-kill": Scenario("C", galera.Galera, (galera.kill_active,)),
+    "galera-kill": Scenario("C", galera.Galera, (members.kill_active,)),
     "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
-    "galera-pause": Scenario("C", galera.Galera, (galera.pause,)),
+    "galera-pause": Scenario("C", galera.Galera, (members.pause,)),
     # Two nodes that each found another member fit, as after one of them was started anew.
-    "galera-apart": Scenario("C", apart, (galera.kill_active, galera.pause)),
-    "mysql-group-kill": Scenario("C", group.Group, (group.kill_active,)),
-    "mysql-group-pause": Scenario("C", group.Group, (group.pause,)),
+    "galera-apart": Scenario("C", apart, (members.kill_active, members.pause)),
+    "mysql-group-kill": Scenario("C", group.Group, (members.kill_active,)),
+    "mysql-group-pause": Scenario("C", group.Group, (members.pause,)),
     "postgres-restart": Scenario("B", postgres, (single.restart,)),
     "mariadb-restart": Scenario("B", mariadb, (single.restart,)),
     "mysql-restart": Scenario("B", mysql, (single.restart,)),

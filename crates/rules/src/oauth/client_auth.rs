@@ -242,9 +242,8 @@ mod tests {
         assert!(!proves(&public, Means::Post(Secret::new("secret"))));
     }
 
-    #[test]
-    fn a_used_assertion_is_remembered_until_the_slowest_clock_refuses_it() {
-        // red without `remembered` in `assert`.
+    /// A client that proves itself by assertions, and its key.
+    fn signing() -> (Realm, SigningKey, Client) {
         let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
         let private = jose::generate(Alg::ES256).expect("a key");
         let key = SigningKey::from_pkcs8(Alg::ES256, "k".into(), &private).expect("a key");
@@ -254,6 +253,13 @@ mod tests {
             jwks: Some(keys),
             ..confidential("c1", "https://app.test/cb")
         };
+        (realm, key, client)
+    }
+
+    #[test]
+    fn a_used_assertion_is_remembered_until_the_slowest_clock_refuses_it() {
+        // red without `remembered` in `assert`.
+        let (realm, key, client) = signing();
         let exp = 1_700_000_060;
         let claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "exp": exp, "jti": "once" });
         let assertion = Secret::new(key.sign(Typ::Jwt, &claims).expect("signed"));
@@ -276,15 +282,7 @@ mod tests {
 
     #[test]
     fn an_assertion_is_as_old_as_it_says_or_as_it_can_be() {
-        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
-        let private = jose::generate(Alg::ES256).expect("a key");
-        let key = SigningKey::from_pkcs8(Alg::ES256, "k".into(), &private).expect("a key");
-        let keys = JwkSet { keys: vec![key.public_jwk()] };
-        let client = Client {
-            auth_methods: vec![AuthMethod::PrivateKeyJwt],
-            jwks: Some(keys),
-            ..confidential("c1", "https://app.test/cb")
-        };
+        let (realm, key, client) = signing();
         let (now, exp) = (1_700_000_000, 1_700_000_060);
         let issued = |iat: Option<i64>| {
             let mut claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "exp": exp, "jti": "once" });
