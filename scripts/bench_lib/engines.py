@@ -49,13 +49,13 @@ class Home(Place):
             load(server, "w1", vus=20, seconds=3, arguments=[*self.arguments("web-es256"), "--no-password"])
         return self
 
-    def node(self, number: int = 0, settings: dict[str, str] | None = None) -> Server:
-        """One of the nodes, each with a data folder and the same master key."""
+    def node(self, number: int = 0, settings: dict[str, str] | None = None, url: str | None = None) -> Server:
+        """One of the nodes, each with a data folder and the same master key; all that run have one public URL."""
         data = self.data if number == 0 else self.folder / f"data-{number}"
         if number and not data.exists():
             data.mkdir(mode=0o700)
             shutil.copy(self.data / "master.key", data / "master.key")
-        return Server(data, self.settings | (settings or {}))
+        return Server(data, self.settings | (settings or {}), url=url)
 
 
 class Databases:
@@ -122,7 +122,7 @@ def two_nodes(bench: Bench, home: Home) -> None:
     for _ in range(bench.rounds):
         with home.node() as server:
             one = sum(halves(bench, home, (server, server)))
-        with home.node() as first, home.node(1) as second:
+        with home.node() as first, home.node(1, url=first.url) as second:
             rates = halves(bench, home, (first, second))
         shares.append(100 * sum(rates) / one)
         evenness.append(100 * min(rates) / max(rates))

@@ -72,19 +72,22 @@ def writers(folder: Path) -> dict[str, float]:
 
 
 class Server:
-    """A running server on a data folder, with the default configuration but for its port and `settings`; on one `core` alone, if
-    that is given."""
+    """A running server on a data folder, with the default configuration but for its port and `settings`; on one `core` alone, and under
+    another's public `url`, if these are given."""
 
-    def __init__(self, data: Path, settings: dict[str, str] | None = None, core: int | None = None):
+    def __init__(self, data: Path, settings: dict[str, str] | None = None, core: int | None = None, url: str | None = None):
         self.data, self.port = data, free_port()
-        self.url = f"http://localhost:{self.port}"
+        self.url = url or f"http://localhost:{self.port}"
+        # What leads to it where the name leads to another one.
+        self.way = ["--connect-to", f"127.0.0.1:{self.port}"] if url else []
+        public = {"PORTIERE_PUBLIC_URL": url} if url else {}
         mine = {name: value for name, value in os.environ.items() if not name.startswith("PORTIERE_")}
         command = [PORTIERE, "serve", "--data", data, "--listen", f"127.0.0.1:{self.port}"]
         if core is not None:
             command = ["taskset", "--cpu-list", str(core), *command]
         self.log = (data.parent / f"{data.name}.log").open("ab")
         begun = time.perf_counter()
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=mine | (settings or {}))
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, env=mine | public | (settings or {}))
         self._wait_until_ready()
         self.ready_ms = (time.perf_counter() - begun) * 1000
         self.pid = self.process.pid
@@ -129,6 +132,7 @@ class Server:
 def load(server: Server, workload: str, *, vus: int, seconds: float, arguments: list) -> dict:
     """One report of the load generator, without failures."""
     command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--vus", vus, "--duration",
-               f"{seconds}s", "--warmup", f"{min(2.0, seconds / 3)}s", "--server-pid", server.pid, *arguments]
+               f"{seconds}s", "--warmup", f"{min(2.0, seconds / 3)}s", "--server-pid", server.pid, *server.way,
+               *arguments]
     (report,) = json.loads(run(command))["runs"]
     return report

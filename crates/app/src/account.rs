@@ -180,7 +180,13 @@ impl App {
             if profile == user.profile && email.is_none() {
                 return Ok(Decision::accept(()));
             }
-            let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("what", "profile");
+            // The log is told which, and no more of a person.
+            let asked = form.claims.iter().map(|(claim, _)| *claim);
+            let (was, is) = (user.profile.claims(), profile.claims());
+            let claims = asked.filter(|claim| was.get(*claim) != is.get(*claim));
+            let changed = claims.chain(email.map(|_| "email")).collect::<Vec<_>>().join(" ");
+            let event = Event::new(Kind::UserChanged, now).user(&user.id).session(&session.id);
+            let event = event.detail("what", "profile").detail("changed", changed);
             // An ending that was acknowledged before holds: a copy of the cookie may have been on its way.
             let stands = Standing {
                 user: Some(user.id.clone()),
@@ -246,7 +252,7 @@ impl App {
         };
         // Once more where another hash is stored by the end: who signed in beside it may have had it made anew.
         for _ in 0..2 {
-            let proved = match self.knows_password(pledge, who.user, &typed.current, browser).await? {
+            let proved = match self.knows_password(pledge, (who.user, who.session), &typed.current, browser).await? {
                 Ok(proved) => proved,
                 Err(refusal) => return Ok(Err(NotChanged::Current(refusal))),
             };
@@ -357,13 +363,13 @@ impl App {
     }
 
     /// Takes an application's access away; whether it had any. What was not there is not written down.
-    pub async fn revoke_consent(&self, user: &User, client: &ClientId) -> Result<bool, Fault> {
+    pub async fn revoke_consent(&self, session: &Session, client: &ClientId) -> Result<bool, Fault> {
         let revoked = self
             .settle(|now, _| async move {
-                if self.ask(consents::Between(&user.id, client)).await?.is_none() {
+                if self.ask(consents::Between(&session.user, client)).await?.is_none() {
                     return Ok(Decision::refuse(()));
                 }
-                let Decision { changes, reply } = consent::revoke(&user.id, client, now);
+                let Decision { changes, reply } = consent::revoke(session, client, now);
                 Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
             })
             .await?;

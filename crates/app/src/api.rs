@@ -293,7 +293,7 @@ impl App {
                     return Ok(Decision::refuse(Error::client("the client may not be used")));
                 };
                 let (found, epoch) = self.ask((families::InContext(family), Epoch)).await?;
-                self.unless_held(found.as_ref(), &token.family, &client).await?;
+                self.unless_held(found.as_ref(), &token.family, (&client, now)).await?;
                 let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
                 let renewed = first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh));
                 self.given(renewed, self.epoch_of(epoch)?).await

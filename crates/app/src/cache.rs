@@ -11,7 +11,8 @@ use rules::oauth::redirect::{as_sent, origin};
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
 use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
 use store::tables::{Questions, clients, keys};
 
@@ -19,6 +20,10 @@ use store::tables::{Questions, clients, keys};
 const CLIENTS: usize = 2_000;
 /// Checked tokens kept at the most.
 const TOKENS: usize = 20_000;
+/// Who has read an epoch is done with it by then.
+const UNDER_WAY: Duration = Duration::from_secs(120);
+/// Of which epoch what is that may be used by whoever read it, and counts for nobody else.
+const NONE: i64 = i64::MIN;
 
 /// Where the pages of applications are. Of those that are disabled, too: what the endpoints say of that is for their pages.
 #[derive(Debug, Default)]
@@ -70,21 +75,56 @@ pub(crate) struct Cache {
     origins: RwLock<Option<(i64, Arc<Origins>)>>,
     /// Held by whoever gathers them: all applications are looked at, by one at a time.
     gathering: tokio::sync::Mutex<()>,
+    /// Of which server's history it is, and from when on something may be kept of that.
+    history: RwLock<(u64, Option<Instant>)>,
 }
 
 impl Cache {
-    pub(crate) fn new() -> Self {
+    /// Of the server of that generation.
+    pub(crate) fn new(generation: u64) -> Self {
         Cache {
             clients: Bounded::new(CLIENTS),
             tokens: Bounded::new(TOKENS),
             keys: RwLock::new(None),
             origins: RwLock::new(None),
             gathering: tokio::sync::Mutex::new(()),
+            history: RwLock::new((generation, None)),
         }
+    }
+
+    /// Whether what is kept is of the server of this generation, and more may be. Another one may have less than the one before had, and
+    /// come to a number of the epoch once more, with other facts: what is kept goes when it answers first, and nothing is kept for as
+    /// long as somebody may be under way who has read an epoch of before.
+    fn is_of(&self, generation: u64) -> bool {
+        let (of, from) = *self.history.read().unwrap_or_else(PoisonError::into_inner);
+        if of == generation {
+            return from.is_none_or(|from| Instant::now() >= from);
+        }
+        let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
+        if history.0 < generation {
+            *history = (generation, Some(Instant::now() + UNDER_WAY));
+            self.clients.clear();
+            self.tokens.clear();
+            *self.keys.write().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.origins.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        false
     }
 }
 
 impl App {
+    /// What is kept, where an epoch tells what of that is good: after a failover that lost something, the jump of the fence, and without
+    /// a journal nothing.
+    fn kept(&self) -> Option<&Cache> {
+        let is_good = self.ward.is_some() || self.cache.is_of(self.engine.generation());
+        is_good.then_some(&self.cache)
+    }
+
+    /// Under which epoch what is read now is kept: one that nobody asks for, where nothing is.
+    fn kept_under(&self, epoch: i64) -> i64 {
+        if self.kept().is_some() { epoch } else { NONE }
+    }
+
     /// The realm's epoch now.
     pub async fn epoch(&self) -> Result<i64, Fault> {
         self.epoch_of(self.ask(Epoch).await?)
@@ -107,7 +147,8 @@ impl App {
     /// at the next.
     pub(crate) async fn client(&self, id: &ClientId, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         asked::judged_at(epoch);
-        if let Some((at, client)) = self.cache.clients.get(id)
+        if let Some(cache) = self.kept()
+            && let Some((at, client)) = cache.clients.get(id)
             && at == epoch
         {
             self.tally.hits.one(Cached::Clients);
@@ -121,7 +162,7 @@ impl App {
                 let why = "it is registered with what only a later version of this program knows: upgrade this node";
                 tracing::warn!(client = id.as_str(), values, why, "an application is refused here");
             }
-            self.cache.clients.insert(id.clone(), (epoch, Arc::clone(client)));
+            self.cache.clients.insert(id.clone(), (self.kept_under(epoch), Arc::clone(client)));
         }
         Ok(found)
     }
@@ -134,7 +175,7 @@ impl App {
     /// The signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
         asked::judged_at(epoch);
-        let held = self.cache.keys.read().ok().and_then(|held| held.clone());
+        let held = self.kept().and_then(|cache| cache.keys.read().ok()?.clone());
         if let Some((at, keys)) = held
             && at == epoch
         {
@@ -143,8 +184,9 @@ impl App {
         }
         self.tally.misses.one(Cached::Keys);
         let keys = Arc::new(self.keyring.open(self.ask(keys::All).await?)?);
+        let under = self.kept_under(epoch);
         if let Ok(mut held) = self.cache.keys.write() {
-            *held = Some((epoch, Arc::clone(&keys)));
+            *held = Some((under, Arc::clone(&keys)));
         }
         Ok(keys)
     }
@@ -152,7 +194,8 @@ impl App {
     /// Has them read, where they are of another epoch, beside what a request has to wait for in any case. Where they cannot be
     /// read, who signs is told.
     pub(crate) async fn have_keys(&self, epoch: i64) {
-        if self.cache.keys.read().is_ok_and(|held| held.as_ref().is_none_or(|(at, _)| *at != epoch)) {
+        let held = self.kept().and_then(|cache| cache.keys.read().ok()?.as_ref().map(|(at, _)| *at));
+        if held != Some(epoch) {
             drop(self.keys(epoch).await);
         }
     }
@@ -164,12 +207,12 @@ impl App {
 
     /// The claims of a token whose signature was right, and at which epoch.
     pub(crate) fn checked(&self, token: &Handle) -> Option<(i64, Arc<AccessClaims>)> {
-        self.cache.tokens.get(token)
+        self.kept()?.tokens.get(token)
     }
 
     /// Remembers that a token's signature was right at `epoch`.
     pub(crate) fn remember(&self, token: Handle, epoch: i64, claims: &Arc<AccessClaims>) {
-        self.cache.tokens.insert(token, (epoch, Arc::clone(claims)));
+        self.cache.tokens.insert(token, (self.kept_under(epoch), Arc::clone(claims)));
     }
 
     /// Whether some application of this realm, disabled or not, answers at `asked`: the origin of one of its redirect URIs.
@@ -214,7 +257,8 @@ impl App {
             Some(epoch) => epoch,
             None => self.epoch().await?,
         };
-        if let Some((at, origins)) = self.held_origins()
+        if self.kept().is_some()
+            && let Some((at, origins)) = self.held_origins()
             && at == epoch
         {
             self.tally.hits.one(Cached::Origins);
@@ -240,8 +284,9 @@ impl App {
             page.iter().for_each(|client| origins.add(client));
         }
         let origins = Arc::new(origins);
+        let under = self.kept_under(epoch);
         if let Ok(mut held) = self.cache.origins.write() {
-            *held = Some((epoch, Arc::clone(&origins)));
+            *held = Some((under, Arc::clone(&origins)));
         }
         Ok(origins)
     }
@@ -251,6 +296,22 @@ impl App {
 mod tests {
     use super::*;
     use rules::Time;
+
+    #[test]
+    fn what_is_kept_goes_with_the_server_that_it_was_read_from() {
+        // Red where it stays, or where something is kept at once: the number of its epoch may come once more.
+        let cache = Cache::new(3);
+        let app = ClientId::from("app");
+        let client = || (7, Arc::new(Client::new("app", Vec::new())));
+        cache.clients.insert(app.clone(), client());
+        assert!(cache.is_of(3) && cache.clients.get(&app).is_some());
+        assert!(!cache.is_of(4) && cache.clients.get(&app).is_none());
+        assert!(!cache.is_of(4) && !cache.is_of(3), "somebody may be under way");
+        cache.history.write().unwrap().1 = Some(Instant::now());
+        assert!(cache.is_of(4) && !cache.is_of(3));
+        cache.clients.insert(app.clone(), client());
+        assert!(cache.is_of(4) && cache.clients.get(&app).is_some(), "whoever is late takes nothing away");
+    }
 
     #[test]
     fn an_origin_is_known_as_browsers_write_it() {

@@ -9,8 +9,10 @@ use rules::id::{SessionId, UserId};
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::oauth::step::Progress;
+use rules::people::User;
 use rules::secret::{Secret, base64url, from_base64url, mac, same};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use store::tables::users;
 
 /// The longest sealed flow that is looked at, in bytes.
@@ -122,10 +124,8 @@ impl App {
     /// The sign-in page of a flow, on the way to an application or to a page of ours.
     pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
         let scene = self.scene_of(&flow).await?;
-        let expected = match &flow.expects {
-            Some(who) => self.ask(users::ById(who)).await?.map(|user| user.username),
-            None => None,
-        };
+        let (flow, expected) = self.who_is_expected(&flow).await?;
+        let expected = expected.map(|user| user.username);
         let again = expected.is_some();
         let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
         let login = expected.or_else(hinted).unwrap_or_default();
@@ -136,6 +136,16 @@ impl App {
             login,
             again,
             already: None,
+        })
+    }
+
+    /// Who has to be the one that signs in, and the flow with that: of somebody who was removed meanwhile nothing is expected any more.
+    /// Their session went with them, and what is asked for is judged anew.
+    pub(crate) async fn who_is_expected<'a>(&self, flow: &'a Flow) -> Result<(Cow<'a, Flow>, Option<User>), Fault> {
+        let Some(who) = &flow.expects else { return Ok((Cow::Borrowed(flow), None)) };
+        Ok(match self.ask(users::ById(who)).await? {
+            Some(user) => (Cow::Borrowed(flow), Some(user)),
+            None => (Cow::Owned(Flow { expects: None, ..flow.clone() }), None),
         })
     }
 

@@ -96,9 +96,28 @@ impl App {
     /// # Errors
     /// [`Fault::Broken`] when one is another than it was, or is missing and an account needs it.
     pub(crate) async fn confirm_secrets(&self) -> Result<(), Fault> {
-        let keys = self.hasher.keys();
         let noted = self.ask(Secrets).await?;
-        for (name, proof) in &noted {
+        self.agree_with(&noted).await?;
+        // In the place of a proof that another version made, too.
+        let fresh = self.hasher.keys().checks().map(|check| (check.name(), check.to_string()));
+        let fresh = fresh.filter(|of_today| !noted.contains(of_today));
+        let write = |(name, proof): (String, String)| {
+            let before = noted.iter().any(|(known, _)| *known == name).then(|| forget(&self.realm.id, &name));
+            before.into_iter().chain([note(&self.realm.id, &name, &proof)])
+        };
+        let writes: Vec<_> = fresh.flat_map(write).collect();
+        if writes.is_empty() {
+            return Ok(());
+        }
+        self.engine.commit(writes).await?;
+        // Of two nodes that note a secret at the same moment, one was first.
+        self.agree_with(&self.ask(Secrets).await?).await
+    }
+
+    /// Whether the secrets here are those that were noted.
+    async fn agree_with(&self, noted: &[(String, String)]) -> Result<(), Fault> {
+        let keys = self.hasher.keys();
+        for (name, proof) in noted {
             let check: KeyCheck =
                 proof.parse().map_err(|_| Fault::Broken(format!("the proof of secret {name} cannot be read")))?;
             match keys.confirm(&check) {
@@ -109,17 +128,6 @@ impl App {
                     return Err(Fault::Broken(format!("{}: {why}; put its file back", option(&check))));
                 }
             }
-        }
-        // In the place of a proof that another version made, too.
-        let fresh = keys.checks().map(|check| (check.name(), check.to_string()));
-        let fresh = fresh.filter(|of_today| !noted.contains(of_today));
-        let write = |(name, proof): (String, String)| {
-            let before = noted.iter().any(|(known, _)| *known == name).then(|| forget(&self.realm.id, &name));
-            before.into_iter().chain([note(&self.realm.id, &name, &proof)])
-        };
-        let writes: Vec<_> = fresh.flat_map(write).collect();
-        if !writes.is_empty() {
-            self.engine.commit(writes).await?;
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use rules::decision::Change;
 use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
-use rules::login::session::{Origin, Started};
+use rules::login::session::{Origin, Session, Started};
 use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd, subscriber};
 use rules::oauth::redirect::{Mode, Response};
 use rules::people::User;
@@ -163,7 +163,8 @@ impl App {
         typed: &Typed,
         browser: &Browser,
     ) -> Result<Option<Result<SignedIn, Refusal>>, Fault> {
-        let login = self.asked_of(flow, typed).await?;
+        let (flow, login) = self.asked_of(flow, typed).await?;
+        let flow = &*flow;
         let attempt = &Attempt { flow: Some(flow), ..self.attempt(&login, &typed.password, browser).await? };
         let tried = match self.hash(pledge, attempt).await? {
             Ok(tried) => tried,
@@ -246,12 +247,11 @@ impl App {
 
     /// Whose password is asked for. A page that expects somebody asks for theirs, whatever name comes with it, such as one that a
     /// password manager filled in: a failure counts for them, and not for an account that nobody was asked about. Who wants to
-    /// become somebody else says so first, and then nobody is expected (`/login/choose`).
-    async fn asked_of<'a>(&self, flow: &Flow, typed: &'a Typed) -> Result<Cow<'a, str>, Fault> {
-        let Some(who) = &flow.expects else { return Ok(Cow::Borrowed(&typed.login)) };
-        let expected = self.ask(users::ById(who)).await?;
-        // The id of somebody who was removed meanwhile is nobody's name.
-        Ok(Cow::Owned(expected.map_or_else(|| who.0.clone(), |user| user.username)))
+    /// become somebody else says so first, and then nobody is expected (`/login/choose`), as where they were removed meanwhile.
+    async fn asked_of<'a>(&self, flow: &'a Flow, typed: &'a Typed) -> Result<(Cow<'a, Flow>, Cow<'a, str>), Fault> {
+        let (flow, expected) = self.who_is_expected(flow).await?;
+        let login = expected.map_or(Cow::Borrowed(&*typed.login), |user| Cow::Owned(user.username));
+        Ok((flow, login))
     }
 
     /// Finds the account and its counters. The counter is the account's, however its name was written (BF-01).
@@ -453,7 +453,7 @@ impl App {
     pub(crate) async fn knows_password(
         &self,
         pledge: &Pledge,
-        user: &User,
+        (user, session): (&User, &Session),
         password: &[u8],
         browser: &Browser,
     ) -> Result<Result<User, Refusal>, Fault> {
@@ -466,7 +466,8 @@ impl App {
         let (counters, matches) = (&attempt.counters, tried.proof.ok);
         let known = self
             .settle(|now, _| async move {
-                let after = After { user: Some(user), matches, counters, before: None, origin: &browser.origin };
+                let before = Some(session);
+                let after = After { user: Some(user), matches, counters, before, origin: &browser.origin };
                 Ok(confirm(&after, now))
             })
             .await;

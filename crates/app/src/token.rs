@@ -275,7 +275,7 @@ impl App {
         let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
             return Ok(Decision::refuse(Error::grant("the refresh token is not valid")));
         };
-        self.unless_held(found, &token.family, client).await?;
+        self.unless_held(found, &token.family, (client, at.0)).await?;
         let ask = Renewal { client, token: &token, scope: params.get("scope"), resources: named(params) };
         Ok(refresh::renew(&ask, found, &self.context(), at))
     }
@@ -310,14 +310,19 @@ impl App {
         Ok(())
     }
 
-    /// A client that is refused throws its token away. One that only has to wait, for nodes that have to say again what
-    /// a failover may have lost, is told to come back; only where nothing was found does that ask once more.
+    /// A client that is refused throws its token away. One that only has to wait is told to come back: for nodes that have to say again
+    /// what a failover may have lost (only where nothing was found does that ask once more), or for a clock that is set right.
     pub(crate) async fn unless_held(
         &self,
         found: Option<&family::Found>,
         id: &FamilyId,
-        client: &Client,
+        (client, now): (&Client, Time),
     ) -> Result<(), Fault> {
+        if found.is_some_and(|found| found.family.is_of(client) && found.is_early(&self.realm.settings, now)) {
+            return Err(Fault::Unavailable(
+                "it is dated later than now: a clock is wrong, here or at another node".into(),
+            ));
+        }
         match found.is_none() && self.ask(Holds(id, &client.id)).await? {
             true => Err(Fault::Unavailable("a fence holds what was issued before a failover of the database".into())),
             false => Ok(()),

@@ -27,6 +27,8 @@ const MAX_FAMILIES: usize = 64;
 const MAX_SERIAL: usize = 16;
 /// Weight of a new measurement in the moving mean: about the last thirty batches count.
 const WEIGHT: f64 = 1.0 / 16.0;
+/// How many times as long as those before a batch may have taken, to be taken at its word.
+const MUCH: f64 = 4.0;
 /// What a calibration weighs against the first batches.
 const CALIBRATED: u32 = 8;
 /// Measurements under load after which a number of lanes is known.
@@ -76,7 +78,7 @@ impl Family {
     /// Whether there is a machine on which a unit of work takes so many nanoseconds: a file that was damaged would have people told to
     /// come back in hours.
     pub(crate) fn may_take(self, nanos: f64) -> bool {
-        (1e-3..=self.first_guess() * 1e3).contains(&nanos)
+        (1e-3..=self.first_guess() * 1e2).contains(&nanos)
     }
     /// One of its kinds: all of them take the same memory.
     pub(crate) fn kind(self) -> Kind {
@@ -111,6 +113,10 @@ struct Pace {
 impl Pace {
     fn record(&mut self, nanos: f64, loaded: bool) {
         if self.loaded && !loaded {
+            // Other threads can make it slower, and not by so much: it was measured while something stood still.
+            if nanos * MUCH < self.nanos {
+                self.nanos += (nanos - self.nanos) * WEIGHT;
+            }
             return;
         }
         if loaded && !self.loaded {
@@ -118,6 +124,8 @@ impl Pace {
         }
         self.samples = self.samples.saturating_add(1);
         let weight = WEIGHT.max(1.0 / f64::from(self.samples));
+        // One that took far longer than those before tells that it did, and not by how much: the machine may have stood still.
+        let nanos = if self.samples > 1 { nanos.min(self.nanos * MUCH) } else { nanos };
         self.nanos += (nanos - self.nanos) * weight;
     }
     fn is_settled(&self) -> bool {

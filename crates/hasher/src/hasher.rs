@@ -399,7 +399,8 @@ impl Hasher {
     }
 
     /// Whether the tag is the right one. Where a worker may compute it, its yes is proved by the check; its no is
-    /// computed again here, unless whoever asks is throttled anyway: a worker that is wrong keeps nobody out.
+    /// computed again here: a worker that is wrong keeps nobody out. Whoever is throttled does not wait for that, but now and then it is
+    /// done all the same.
     async fn accepts(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<bool, Refusal> {
         let gate = &self.0.gate;
         let copy = match &input {
@@ -410,7 +411,7 @@ impl Hasher {
         let ok = check.accepts(&tag);
         let Some(worker) = by.filter(|_| !ok) else { return Ok(ok) };
         if key.is_throttled() {
-            gate.refused(worker, false);
+            gate.doubt(worker, key, (kind, copy), tag);
             return Ok(false);
         }
         match self.tag(key, kind, Input::Argon2(copy.clone())).await {

@@ -1,6 +1,11 @@
 //! Processor time of processes, from `/proc` (Linux; elsewhere there is none to read).
 
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::time::Duration;
+
+/// The work of other programs, in cores, from which on it is worth a sentence.
+pub const DISTURBED: f64 = 0.15;
 
 /// User and system time of a process and all its threads so far, `None` when it cannot be read. Fine to one clock tick,
 /// mostly 10 ms. See proc_pid_stat(5), fields 14 and 15.
@@ -29,18 +34,28 @@ fn of_schedstat(text: &str) -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// How long the processors of this machine were at work since it started, all of them together, what its host took away included;
-/// `None` when it cannot be read. See proc_stat(5).
-pub fn of_machine() -> Option<Duration> {
-    of_machines(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second())
+/// How long the cores that this process or one of `pids` may use were at work since the machine started, all of them together, what
+/// its host took away included; `None` when it cannot be read. See proc_stat(5).
+pub fn of_cores(pids: &[u32]) -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let own = [std::process::id()];
+    let pids = pids.iter().chain(&own).filter_map(|pid| Pid::from_raw((*pid).try_into().ok()?));
+    let sets: Vec<CpuSet> = pids.filter_map(|pid| sched_getaffinity(Some(pid)).ok()).collect();
+    let is_theirs = |core| core < CpuSet::MAX_CPU && sets.iter().any(|set| set.is_set(core));
+    of_these(&stat, rustix::param::clock_ticks_per_second(), is_theirs)
 }
 
-fn of_machines(stat: &str, ticks_per_second: u64) -> Option<Duration> {
-    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-    let fields: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
-    // What guests use is in user already.
-    let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
-    Some(Duration::from_secs_f64((user + nice + system + irq + softirq + steal) as f64 / ticks_per_second as f64))
+fn of_these(stat: &str, ticks_per_second: u64, are: impl Fn(usize) -> bool) -> Option<Duration> {
+    let at_work = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+        let fields: Vec<u64> = words.map_while(|field| field.parse().ok()).collect();
+        // What guests use is in user already.
+        let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
+        are(core).then_some(user + nice + system + irq + softirq + steal)
+    };
+    let each: Vec<u64> = stat.lines().filter_map(at_work).collect();
+    (!each.is_empty()).then(|| Duration::from_secs_f64(each.iter().sum::<u64>() as f64 / ticks_per_second as f64))
 }
 
 /// The sum over several processes, `None` when one cannot be read.
@@ -70,10 +85,11 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_not_idle_is_work_of_the_machine() {
-        let stat = "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\n";
-        assert_eq!(of_machines(stat, 100), Some(Duration::from_millis(5400)));
-        assert_eq!((of_machines("cpu  1 2", 100), of_machines("", 100)), (None, None));
+    fn all_that_is_not_idle_is_work_of_a_core() {
+        let stat = "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\ncpu1 400 0 0 9 8 0 0 0 0 0\nintr 1\n";
+        assert_eq!(of_these(stat, 100, |_| true), Some(Duration::from_millis(5400)));
+        assert_eq!(of_these(stat, 100, |core| core == 0), Some(Duration::from_millis(1400)), "and not of the others");
+        assert_eq!((of_these("cpu0 1 2", 100, |_| true), of_these("", 100, |_| true)), (None, None));
     }
 
     #[test]

@@ -344,13 +344,20 @@ impl Plan {
         let (users, of) = (self.pace.visitors(), counted(accounts));
         if users > EACH * accounts {
             return Some(format!(
-                "{users} users share {of}: where a server lets few attempts at a time through for each (Portiere {EACH}), that limit is                  measured, and not the machine's"
+                "{users} users share {of}: where a server lets few attempts at a time through for each (Portiere {EACH}), that limit is \
+                 measured, and not the machine's"
             ));
         }
         let few = format!(
             "{of} to sign in with: a server that keeps something by account has to do with few of them (--users with 1,000)"
         );
         (accounts < MANY).then_some(few)
+    }
+
+    /// Where everything goes, where that is not where the target's name leads.
+    pub fn place(&self) -> Option<String> {
+        let address = self.reach.instead()?.first()?;
+        Some(format!("connected to {address} in place of {}", self.target.authority()))
     }
 
     /// When a visitor of a closed loop begins, counted from the beginning of the warm-up.

@@ -158,11 +158,16 @@ impl Record {
 
     /// The same, with what iterations had done that did not end, where none did.
     pub fn with_cut_if_empty(mut self) -> Record {
+        self.requests = self.requests_told();
         if self.is_empty() {
-            self.requests += self.cut.requests;
             self.steps.append(&mut self.cut.steps);
         }
         self
+    }
+
+    /// Responses that came in the window, as the [report](Self::with_cut_if_empty) tells them.
+    pub fn requests_told(&self) -> u64 {
+        self.requests + if self.is_empty() { self.cut.requests } else { 0 }
     }
 
     /// Takes in one iteration and how it ended.
@@ -365,7 +370,8 @@ mod tests {
         record.give_up(&lap, second * 9);
         let mut all = Record::default();
         all.merge(&record);
-        let counted = all.clone().with_cut_if_empty();
+        let (counted, told) = (all.clone().with_cut_if_empty(), all.requests_told());
+        assert_eq!(told, counted.requests, "and what the server's processor time is for");
         assert_eq!(
             (counted.requests, counted.steps[&Step::Authorize].count(), counted.steps[&Step::Login].count()),
             (6, 1, 2)

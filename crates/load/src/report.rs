@@ -209,8 +209,6 @@ impl Report {
     /// The share of the time without a core from which on a generator measures its own wait. Beside the server on two cores it waits
     /// for 40 % of the time in closed loops, and is none the worse for it.
     const STARVED: f64 = 0.5;
-    /// The cores from which on the work of other programs is worth a sentence.
-    const DISTURBED: f64 = 0.15;
     /// The share of a core below which a generator that has none is not itself what was too much.
     const IDLE: f64 = 0.1;
     /// The share from which on the wait is worth a sentence.

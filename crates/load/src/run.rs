@@ -89,7 +89,7 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     for (stream, thread) in crew.threads {
         records[stream].merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     }
-    let spent = Spent { requests: records.iter().map(|record| record.requests).sum(), ..spent };
+    let spent = Spent { requests: records.iter().map(Record::requests_told).sum(), ..spent };
     // Processor time is that of them all, and stands once.
     let spent = std::iter::once(spent).chain(std::iter::repeat(Spent {
         generator: None,
@@ -203,7 +203,7 @@ fn observe(
     wait_until(window.from);
     // An end before the window is one without a result.
     plan.interrupt.check()?;
-    let before = (cpu::own(), server(), cpu::of_machine());
+    let before = (cpu::own(), server(), cpu::of_cores(&plan.server_pids));
     if before.1.is_none() {
         return Err(Refusal::Use(format!("no CPU time of {:?}: no such process, or no /proc", plan.server_pids)));
     }
@@ -212,7 +212,7 @@ fn observe(
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let is_named = !plan.server_pids.is_empty();
     let server = difference(before.1, server()).filter(|_| is_named);
-    let machine = difference(before.2, cpu::of_machine());
+    let machine = difference(before.2, cpu::of_cores(&plan.server_pids));
     let server_is_gone = is_named && server.is_none();
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);

@@ -447,7 +447,9 @@ async fn announce(
     let mut lines = vec![format!("Portiere runs at {}", url.as_str()), format!("  data in {}", folder.display())];
     lines.extend(worth.iter().map(|line| format!("  {line}")));
     let (file, mut left) = (LinkFile::of(&folder), None);
-    match app.offer_setup(false).await?.map(|link| setup_link::address(app, link.reveal())) {
+    // A file has no other node that somebody may have a link of.
+    let alone = config.database().is_some();
+    match app.offer_setup(alone).await?.map(|link| setup_link::address(app, link.reveal())) {
         None => file.remove(),
         Some(link) if std::io::stdout().is_terminal() && !json => {
             file.remove();

@@ -19,7 +19,7 @@ use rules::events::{Event, Kind};
 use rules::fresh::Fresh;
 use rules::id::{ClientId, RealmId, SessionId, UserId};
 use rules::login::session::{ACR_SINGLE, Method, Session};
-use rules::oauth::authorize::ClaimsRequest;
+use rules::oauth::claims::ClaimsRequest;
 use rules::oauth::code::Granted;
 use rules::oauth::family::{Family, Refresh};
 use rules::oauth::scope::Scope;

@@ -79,8 +79,12 @@ impl Drop for Way<'_> {
 /// How long a batch pauses that was refused a row for the so manieth time: longer each time, and never the same for two.
 pub(crate) fn pause(refused: u32) -> Duration {
     let longest = Duration::from_millis(16 << refused.min(16)).min(LONGEST_PAUSE);
-    let share = (RandomState::new().hash_one(refused) % 1024) as f64 / 1024.0;
-    longest.mul_f64((1.0 + share) / 2.0)
+    longest.mul_f64((1.0 + chance()) / 2.0)
+}
+
+/// From 0 to 1, and never the same for two that met.
+pub(crate) fn chance() -> f64 {
+    (RandomState::new().hash_one(0) % 1024) as f64 / 1024.0
 }
 
 #[cfg(test)]

@@ -56,8 +56,9 @@ class Signer(Client):
 
     def assertion(self) -> str:
         """One that nobody has seen."""
+        now = int(time.time())
         claims = {"iss": self.id, "sub": self.id, "aud": self.audience, "jti": secrets.token_hex(16),
-                  "exp": int(time.time()) + GOOD_FOR_S}
+                  "iat": now, "exp": now + GOOD_FOR_S}
         signed = ".".join(base64url(json.dumps(part).encode()) for part in ({"alg": "RS256", "typ": "JWT"}, claims))
         return f"{signed}.{base64url(openssl('dgst', '-sha256', '-sign', str(self.key), given=signed.encode()))}"
 

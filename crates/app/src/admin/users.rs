@@ -119,6 +119,11 @@ impl App {
         self.ask(Page { after, limit: PAGE }).await
     }
 
+    /// Whether anybody has an account. Anonymous requests ask this.
+    pub async fn is_inhabited(&self) -> Result<bool, Fault> {
+        Ok(!self.ask(Page { after: "", limit: 1 }).await?.is_empty())
+    }
+
     /// Disables or enables an account, and gives it as it is then. Disabling ends all that it holds. What is so already
     /// stays as it is.
     pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<User, Refused>, Fault> {

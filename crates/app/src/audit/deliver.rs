@@ -90,14 +90,16 @@ impl Going {
     fn went_well(&mut self, sent: i64) {
         (self.failures, self.upto, self.refused) = (0, None, None);
         self.complaint.over();
-        if sent < self.most || self.away > QUICK {
+        if sent < self.most {
             return;
         }
+        // Whoever takes long has as many as it began with; it gets them back, too.
+        let most = if self.away > QUICK { self.most.max(AT_ONCE) } else { AT_MOST };
         let more = match self.too_many {
             Some(many) if self.most * 2 >= many => self.most + (self.most / 8).max(1),
             _ => self.most * 2,
         };
-        self.most = more.min(AT_MOST);
+        self.most = more.min(most);
         self.too_many = self.too_many.filter(|many| self.most < *many);
     }
 
@@ -129,7 +131,12 @@ impl App {
             let began = Instant::now();
             going.away = Duration::ZERO;
             let pause = match self.deliver_once(&stream, &mut going).await {
-                Ok(Ok(step)) => going.rest(&step, began.elapsed()),
+                Ok(Ok(step)) => {
+                    if matches!(step, Step::Idle | Step::Elsewhere) {
+                        stream.sink.let_go();
+                    }
+                    going.rest(&step, began.elapsed())
+                }
                 Ok(Err(refused)) => {
                     going.failures += 1;
                     match refused.for_good {
@@ -347,6 +354,12 @@ mod tests {
         }
         let mut slow = Going { away: QUICK * 2, ..Going::of("syslog") };
         assert_eq!(after(&mut slow, 200), 200);
+        // Red where who is slow gets nothing back: one line at a time for ever, once something was wrong.
+        slow.most = 1;
+        for more in [2, 4, 8, 16, 32, 64, 128, 200, 200] {
+            let sent = slow.most;
+            assert_eq!(after(&mut slow, sent), more);
+        }
     }
 
     #[test]

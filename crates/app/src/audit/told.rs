@@ -34,7 +34,8 @@ impl App {
         self.leave_line(event, PATIENCE).await
     }
 
-    /// Writes down that this node serves; the line is about so many starts, of which this is the last.
+    /// Writes down that this node serves; the line is about so many starts, of which this is the last. Nobody waits for it, so that it has
+    /// all the time that the database takes: a line that was given up too early is there all the same, and would be written again.
     ///
     /// # Errors
     /// Why the line may not be there.
@@ -42,7 +43,7 @@ impl App {
         let event = Event::new(Kind::NodeStarted, self.clock.now()).detail("node", self.own_name());
         let event = event.detail("version", env!("CARGO_PKG_VERSION"));
         let event = if starts > 1 { event.detail("starts", starts) } else { event };
-        self.leave_line(event, PATIENCE).await
+        self.note(event).await.map_err(|fault| fault.to_string())
     }
 
     /// Writes down that this node ends, as it was told to. Before it seals for the last time: what waited for the next start could

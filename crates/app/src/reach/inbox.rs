@@ -95,6 +95,13 @@ impl Inbox {
         }
     }
 
+    /// Ends the connection of before, if it was not used for a while. Nobody else looks after it, so that whoever posts says this now and
+    /// then.
+    pub fn let_go(&self) {
+        let line = self.kept();
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+
     /// The connection of before, for one use, if it may still be good.
     fn kept(&self) -> Option<Line> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -241,6 +248,33 @@ mod tests {
                 return Some(body.to_owned());
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_is_kept_for_ten_seconds_without_use_and_a_minute_in_all() {
+        // Red without the limits in `kept`, or where `let_go` keeps what is too old.
+        let (inbox, came) = receiver(&[Act::Stays; 9]).await;
+        let post = async || inbox.post(HeaderMap::new(), Bytes::from_static(b"a")).await.unwrap();
+        let is_kept_after = |time| {
+            if let Some(line) = inbox.kept.lock().unwrap().as_mut() {
+                line.used -= time;
+                line.began -= time;
+            }
+            inbox.let_go();
+            inbox.kept.lock().unwrap().is_some()
+        };
+        post().await;
+        assert!(is_kept_after(UNUSED - MOMENT));
+        post().await;
+        assert!(!is_kept_after(UNUSED));
+        for _ in 0..6 {
+            post().await;
+            assert!(is_kept_after(UNUSED - MOMENT));
+        }
+        assert!(!is_kept_after(MOMENT * 6), "it is a minute old");
+        post().await;
+        let numbers: Vec<_> = came.lock().unwrap().iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [0, 0, 1, 1, 1, 1, 1, 1, 2]);
     }
 
     #[tokio::test]

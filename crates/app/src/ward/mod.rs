@@ -117,6 +117,9 @@ impl Ward {
         // Whoever comes while it is made sure that nothing is undone, which may take minutes, is told so at once.
         let Ok(_turn) = self.turn.try_read() else { return Err(CommitError::Unavailable(gate::CLOSED.to_owned())) };
         let entered = self.gate.passes();
+        // What cannot be noted afterwards would be done all the same, and whoever is told to come back would find it done: a code that is
+        // used up, a token that another took the place of.
+        self.journal.works().map_err(|why| CommitError::Unavailable(format!("the journal: {why}")))?;
         self.gate.commit(writes).await?;
         // Nobody may be waiting any more.
         let _ = commits.send(());

@@ -314,7 +314,7 @@ impl App {
             memory.seen = Some(now);
         })
         .await?;
-        let before = self.clock.now() - super::KEPT;
+        let before = self.clock.steady() - super::KEPT;
         on_disk(ward, move |journal| journal.forget(before)).await
     }
 

@@ -131,6 +131,13 @@ impl Gate {
         self.wake(&mut books);
     }
 
+    /// The same of some, where whoever asked is slowed down anyway: a worker that lies to one account alone is found out, and a flood of
+    /// guesses is not computed twice.
+    pub(crate) fn doubt(&self, number: u64, key: &FairKey, of: (Kind, H0), tag: Tag) {
+        let is_doubted = self.books().desk.heard(number).is_some_and(Remote::is_doubted);
+        if is_doubted { self.suspect(number, key, of, tag) } else { self.refused(number, false) }
+    }
+
     /// Asks nothing more of the workers of this key, or of all.
     pub(crate) fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
         let mut count = 0;

@@ -11,6 +11,9 @@ use crate::{argon2::H0, job::Tag};
 /// One ask in so many is followed by a canary, on average.
 const ONE_IN: u8 = 64;
 
+/// What was refused to somebody who does not wait for a second answer is looked at again, one in so many.
+const LOOKS_AT: u8 = 8;
+
 /// Chance for one worker, from 32 random bytes.
 pub(crate) struct Chance {
     seed: Zeroizing<[u8; 32]>,
@@ -27,6 +30,11 @@ impl Chance {
     pub(crate) fn canary(&mut self) -> Option<bool> {
         let byte = self.byte();
         byte.is_multiple_of(ONE_IN).then_some((byte / ONE_IN).is_multiple_of(2))
+    }
+
+    /// Whether what it said is looked at again.
+    pub(crate) fn looks(&mut self) -> bool {
+        self.byte().is_multiple_of(LOOKS_AT)
     }
 
     /// A pre-hash that belongs to nothing.

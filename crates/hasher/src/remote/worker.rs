@@ -12,6 +12,7 @@ use super::{
     Chance,
     canary::Test,
     frame::{Ask, Ready},
+    speed::{Speed, patience},
     state::{Counts, Introduction, Lie, Parted, WorkerState},
 };
 use crate::{
@@ -57,13 +58,7 @@ pub(crate) struct Remote {
     answered: VecDeque<u64>,
     /// Work of the flights.
     load: f64,
-    /// Nanoseconds a unit of work when it has enough to do.
-    pace: f64,
-    paced: bool,
-    /// Nanoseconds that an answer takes besides.
-    base: f64,
-    latency: f64,
-    busy: Option<(Instant, f64, u32)>,
+    speed: Speed,
     /// How many flights are late.
     late: usize,
     rests: Option<Instant>,
@@ -84,12 +79,6 @@ const CANARIES: usize = 8;
 /// The same for what it said no to, from which number on these are, beyond all asks. A flood of guesses leaves none over for others.
 const SUSPECTS: usize = 4;
 const SUSPECT: u64 = 1 << 63;
-/// Weight of a new measurement of the time that an answer takes.
-const WEIGHT: f64 = 1.0 / 16.0;
-/// Answers in which a worker was busy throughout, after which its pace is known: twice as many as it holds, within these.
-const ENOUGH: (u32, u32) = (24, 256);
-/// An ask is late after so many times what was expected, and so much more.
-const LATE: (f64, Duration) = (3.0, Duration::from_millis(50));
 /// A worker that holds an ask for so long is gone.
 const GONE: Duration = Duration::from_secs(20);
 /// For how long a worker is asked nothing that did not compute an ask.
@@ -121,10 +110,7 @@ impl Remote {
         (kind, unit): (Kind, f64),
         (chance, now): (Chance, Instant),
     ) -> Self {
-        // What it says of itself is a first guess, and bounded: its work shows soon enough.
-        let said = 1e12 / (ready.rate.max(1) as f64 * kind.work());
-        let pace = said.max(unit / 64.0);
-        let threads = f64::from(ready.threads.max(1));
+        let speed = Speed::said((&ready, kind), unit);
         let ready = Ready { holds: ready.holds.min(MOST_HELD), ..ready };
         Remote {
             who,
@@ -139,11 +125,7 @@ impl Remote {
             tests: HashMap::new(),
             answered: VecDeque::new(),
             load: 0.0,
-            pace,
-            paced: false,
-            base: pace * kind.work() * (threads - 1.0),
-            latency: 0.0,
-            busy: None,
+            speed,
             late: 0,
             rests: None,
             to_prove: 0,
@@ -165,9 +147,9 @@ impl Remote {
             here: now.saturating_duration_since(self.since),
             ready: self.ready,
             holding: self.flights.len(),
-            rate: 1e9 / (self.pace * kind.work()),
+            rate: 1e9 / (self.speed.pace * kind.work()),
             reckoned: speed * 1e9 / (self.unit * kind.work()),
-            latency: Duration::from_nanos(self.latency as u64),
+            latency: Duration::from_nanos(self.speed.latency as u64),
             doubtful: self.late > 0,
             parted: self.parted,
             counts: self.counts,
@@ -189,7 +171,7 @@ impl Remote {
     /// for it until that is late.
     fn most(&self) -> usize {
         let holds = self.ready.holds as usize;
-        match (self.is_on_trial(), self.paced) {
+        match (self.is_on_trial(), self.speed.is_measured) {
             (true, _) => holds.min(ON_TRIAL.0),
             (false, false) => holds.min(UNMEASURED),
             (false, true) => holds,
@@ -218,7 +200,7 @@ impl Remote {
 
     /// Nanoseconds after which it would have answered one more of this kind.
     pub(crate) fn finish(&self, kind: Kind) -> f64 {
-        self.base + (self.load + kind.work()) * self.pace
+        self.speed.takes(self.load + kind.work())
     }
 
     /// When it is done with what it holds, and how much thread time it takes away in a nanosecond, where a unit of work
@@ -227,10 +209,10 @@ impl Remote {
     /// Until its pace was measured its threads are no faster than those here, whatever it says; and it is never given more at
     /// a time than it holds, so that it does no more than that in the time that an answer takes.
     pub(super) fn flow(&self, kind: Kind, unit: f64) -> (f64, f64) {
-        let most = if self.paced { f64::INFINITY } else { f64::from(self.ready.threads.max(1)) };
-        let speed = (unit / self.pace).min(most);
-        let carried = self.most() as f64 * kind.work() * unit / (self.base + kind.work() * self.pace);
-        (self.base + self.load * unit / speed, speed.min(carried))
+        let most = if self.speed.is_measured { f64::INFINITY } else { f64::from(self.ready.threads.max(1)) };
+        let speed = (unit / self.speed.pace).min(most);
+        let carried = self.most() as f64 * kind.work() * unit / self.speed.takes(kind.work());
+        (self.speed.base + self.load * unit / speed, speed.min(carried))
     }
 
     /// Sends a job, and now and then a canary with it: its number and its pre-hash, whose tag is to be computed here.
@@ -259,6 +241,11 @@ impl Remote {
         let id = self.fly(Cargo::Canary, (kind, h0.clone()), now);
         self.tests.insert(id, Test::of(Lie::Canary, None));
         (id, h0)
+    }
+
+    /// Whether this no of many is looked at.
+    pub(crate) fn is_doubted(&mut self) -> bool {
+        self.chance.looks()
     }
 
     fn suspects(&self) -> usize {
@@ -331,13 +318,13 @@ impl Remote {
             }
             (Cargo::Canary, theirs) => {
                 if theirs.is_some() {
-                    self.learn((flight.kind, flight.sent, flight.load), now);
+                    self.learn((flight.kind, flight.sent), (flight.load, flight.expected), now);
                 }
                 self.judge(id, |test| test.theirs = theirs);
                 Settled::Nothing
             }
             (Cargo::Job(job), Some(tag)) => {
-                self.learn((flight.kind, flight.sent, flight.load), now);
+                self.learn((flight.kind, flight.sent), (flight.load, flight.expected), now);
                 self.counts.answered += 1;
                 Settled::Done(job, tag, flight.sent)
             }
@@ -395,41 +382,22 @@ impl Remote {
     }
 
     /// Takes in how long an answer took.
-    fn learn(&mut self, (kind, sent, load): (Kind, Instant, f64), now: Instant) {
+    fn learn(&mut self, (kind, sent): (Kind, Instant), of: (f64, f64), now: Instant) {
         self.to_prove = self.to_prove.saturating_sub(1);
-        let took = now.saturating_duration_since(sent).as_nanos() as f64;
-        self.latency = if self.counts.answered == 0 { took } else { self.latency + (took - self.latency) * WEIGHT };
-        // Sooner than it could at its pace: it is faster than it was thought to be.
-        if took < load * self.pace {
-            self.pace = (took / load).max(self.pace / 2.0);
-        }
-        let besides = (took - load * self.pace).max(0.0);
-        self.base += (besides - self.base) * WEIGHT;
+        self.speed.took(now.saturating_duration_since(sent), of, self.counts.answered == 0);
         // Busy as long as it holds more than half of what it may. On trial that is next to nothing, and says nothing of its pace.
-        if self.is_on_trial() || self.flights.len() < self.most() / 2 {
-            self.busy = None;
-            return;
-        }
-        let enough = (self.most() as u32 * 2).clamp(ENOUGH.0, ENOUGH.1);
-        let (since, work, answers) = self.busy.get_or_insert((now, 0.0, 0));
-        if *since == now && *answers == 0 {
-            return;
-        }
-        (*work, *answers) = (*work + kind.work(), *answers + 1);
-        if *answers < enough {
-            return;
-        }
-        let found = now.saturating_duration_since(*since).as_nanos() as f64 / *work;
-        self.pace = if self.paced { (self.pace + found) / 2.0 } else { found };
-        (self.paced, self.busy) = (true, None);
+        let (most, held) = (self.most(), self.flights.len());
+        let is_busy = !self.is_on_trial() && held >= most / 2;
+        self.speed.worked(is_busy.then_some(kind.work()), most, now);
     }
 
     /// The jobs that are late: they are computed here as well. Whether it is gone is known afterwards.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Job> {
         let mut late = Vec::new();
+        self.speed.rests(self.flights.is_empty(), now);
         for flight in self.flights.values_mut() {
             let gone = now.saturating_duration_since(flight.sent);
-            let patience = Duration::from_nanos((flight.expected * LATE.0) as u64) + LATE.1;
+            let patience = patience(flight.expected);
             if gone <= patience {
                 continue;
             }
@@ -439,7 +407,7 @@ impl Remote {
             if let Cargo::Job(job) = &flight.cargo {
                 let place = Box::new((job.key.clone(), job.id));
                 let Cargo::Job(job) = std::mem::replace(&mut flight.cargo, Cargo::Lent(place)) else { continue };
-                self.base += (gone.as_nanos() as f64 - self.base).max(0.0) * WEIGHT;
+                self.speed.is_late(flight.expected);
                 self.counts.hedged += u64::from(job.is_wanted());
                 self.late += 1;
                 late.push(job);

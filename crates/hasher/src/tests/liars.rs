@@ -12,6 +12,7 @@ use tokio::task::{JoinSet, LocalSet};
 use zeroize::Zeroizing;
 
 use super::stage::{SALT, key};
+use super::workers::{attach, bound, fast, wrong};
 use crate::{
     Hasher, Key, KeyId, Keys, Level, Policy, Settings, Stored, Subject,
     argon2::{Algorithm, Block, Params, Tag, Version, fill},
@@ -277,4 +278,37 @@ fn holds_nothing(wire: &[u8], accounts: &[(String, Stored)]) {
         let found = secrets.iter().find(|secret| wire[at..].starts_with(secret));
         assert_eq!(found, None, "at {at}");
     }
+}
+
+#[tokio::test]
+async fn who_lies_to_the_throttled_alone_is_found_out() {
+    // Red without `doubt` in hasher.rs, accepts: the account's owner was told for ever that the right password is wrong.
+    const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
+    let policy = Policy::new(1024, 1, 1).unwrap();
+    let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
+    let stored = hasher.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
+    let link = attach(&hasher, "liar", Ready { rate: u64::MAX, ..fast(1, 64) });
+    let who = key("main", 1).throttled();
+    for _ in 0..2_000 {
+        let ask = hasher.verify_of(&who, ADA, &stored, b"right");
+        tokio::pin!(ask);
+        tokio::select! {
+            ok = &mut ask => assert!(ok.unwrap().ok, "computed here"),
+            asks = link.asks() => match asks {
+                // What comes alone is no canary.
+                Ok(asks) => {
+                    let mut answers: Vec<Answer> = asks.iter().map(wrong).collect();
+                    if asks.len() > 1 {
+                        for (answer, ask) in answers.iter_mut().zip(asks) {
+                            answer.tag = Some(hasher.fill(&key("worker", 9), ask).await.unwrap());
+                        }
+                    }
+                    link.answers(answers);
+                    let _ = ask.await;
+                }
+                Err(parted) => return assert!(matches!(parted, Parted::Lied(_)), "{parted:?}"),
+            },
+        }
+    }
+    panic!("never found out: {:?}", hasher.workers());
 }

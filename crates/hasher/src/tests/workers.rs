@@ -57,7 +57,7 @@ pub(super) fn right(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![0; 32])) }
 }
 
-fn wrong(ask: &Ask) -> Answer {
+pub(super) fn wrong(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![9; 32])) }
 }
 

@@ -4,10 +4,10 @@ use super::advice::{self, Change, LOOKED_AT, WORTH_IT};
 use super::figure::Figure;
 use super::outcome::Capacity;
 use super::predict::{Forecast, LEVELS};
-use super::probe::machine::DISTURBED;
 use super::users;
 use super::verify::Verification;
 use crate::report::grouped;
+use load::cpu::DISTURBED;
 use std::fmt::Write as _;
 
 /// Rows under a head, the first column to the left and the others to the right.

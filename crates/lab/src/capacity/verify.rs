@@ -2,7 +2,6 @@
 
 use super::demand::Operation;
 use super::predict::{Generator, stations};
-use super::probe::machine::{DISTURBED, Watch};
 use super::probe::{Probes, Progress};
 use super::simulate::{self, Outcome, Step, in_steps};
 use crate::private::{Private, Setup};
@@ -154,18 +153,15 @@ pub fn verify(
     let (mut compared, mut notes) = (Vec::new(), Vec::new());
     for (at, trial) in trials.iter().enumerate() {
         progress(&format!("verification: {} {}", trial.workload, trial.pace), at as f64 / trials.len() as f64);
-        let watch = Watch::begin(server.pid());
         let interrupt = how.interrupt.clone();
         let report = run(&Plan { interrupt, ..plan(&server, trial, how.quick)? }, None);
         // Whatever came of it: with an end before its time it is another run than what was predicted.
         how.interrupt.check().map_err(stopped)?;
         let report = report?;
-        let others = watch.others().filter(|others| *others > DISTURBED);
         let what = match trial.offered {
             Some(rate) => format!("{}, {rate:.0}/s offered", trial.workload),
             None => format!("{}, {} users without a pause", trial.workload, trial.users),
         };
-        notes.extend(others.map(|others| format!("{what}: other programs kept {others:.2} cores busy meanwhile")));
         notes.extend(remarks(&what, &report));
         compared.extend(compare(&what, trial, &report));
     }

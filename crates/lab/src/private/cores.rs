@@ -45,11 +45,6 @@ impl Cores {
         })
     }
 
-    /// Whether this one is among them.
-    pub fn has(&self, core: usize) -> bool {
-        self.0.contains(&core)
-    }
-
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.len()

@@ -24,6 +24,9 @@ pub struct Options {
     /// --i-own-this-host=HOST
     #[arg(long, value_name = "HOST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub i_own_this_host: Vec<String>,
+    /// Connect there for what is at the target's address: one node of several, past what is in front of them
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect_to: Option<String>,
     /// Trust the certificate authorities in this PEM file, in place of the machine's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca: Option<PathBuf>,
@@ -225,6 +228,9 @@ impl Options {
         let mut reach = Reach::default();
         for host in &self.i_own_this_host {
             reach.own(if host.is_empty() { target.host() } else { host })?;
+        }
+        if let Some(place) = &self.connect_to {
+            reach.connect_to(place, target)?;
         }
         if target.is_secure() || self.ca.is_some() {
             reach.speak_tls(self.ca.as_deref())?;

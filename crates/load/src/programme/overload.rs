@@ -82,7 +82,7 @@ fn reached(plan: &Plan, (first, long): (usize, Duration), run: Runner<'_>) -> Re
             ..known
         };
         let rate = whole(plan, run(&[short])?)?.iterations_per_second;
-        if doubling > 0 && rate < best.rate * MORE {
+        if doubling > 0 && rate <= best.rate * MORE {
             return Ok(Reached { is_all: true, ..best });
         }
         best = Reached { users: visitors, rate, ..best };

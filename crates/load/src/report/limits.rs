@@ -1,6 +1,7 @@
 //! Where the generator was what set a limit, and not the server.
 
 use super::Report;
+use crate::cpu::DISTURBED;
 use crate::desk::RECONNECT;
 use crate::wire::Fault;
 
@@ -29,7 +30,7 @@ impl Report {
 
     /// True when other programs, and not the server, kept the cores busy; never where it is not known which of that was the server.
     pub fn is_disturbed(&self) -> bool {
-        self.server.is_some() && self.others_cores.is_some_and(|cores| cores > Self::DISTURBED)
+        self.server.is_some() && self.others_cores.is_some_and(|cores| cores > DISTURBED)
     }
 
     /// True when it hardly had anything to do, and had no core even for that.

@@ -219,7 +219,7 @@ impl Form {
 
     /// True where a code of a second factor is asked for.
     pub(super) fn asks_code(&self) -> bool {
-        self.fields.iter().any(|field| field.is_code)
+        self.fields.iter().any(|field| field.is_code && field.rank > 0 && field.value.is_empty())
     }
 
     /// True when signing in with it is a GET.

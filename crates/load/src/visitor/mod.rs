@@ -178,7 +178,8 @@ impl Scene {
         let introspector = plan.introspector.as_ref().unwrap_or(&plan.client);
         let authorization = [&plan.client, introspector].map(Client::authorization);
         let turn = AtomicUsize::new(0);
-        let (schedule, notes) = (Schedule::of(&plan).map(Arc::new), Vec::from_iter(plan.scarcity()));
+        let (schedule, notes) =
+            (Schedule::of(&plan).map(Arc::new), plan.scarcity().into_iter().chain(plan.place()).collect());
         let mut scene =
             Scene { account: None, first: None, schedule, notes, authorization, plan, provider, turn, activity };
         if scene.asks_the_user_endpoint() {

@@ -36,10 +36,13 @@ impl Visitor {
         const MOST: Duration = Duration::from_secs(2);
         let scene = Arc::clone(&self.scene);
         let known = scene.steps().into_iter().filter_map(|step| scene.provider.endpoint(step));
+        let mut asked = Vec::new();
         for url in known.chain(scene.account.as_ref().map(AccountApi::base)) {
-            if self.wire.is_connected(url) {
+            // Where a server closes after each answer, once is enough.
+            if self.wire.is_connected(url) || asked.contains(&url.origin()) {
                 continue;
             }
+            asked.push(url.origin());
             let Ok(url) = scene.provider.metadata(url) else { return };
             let request =
                 Request { url: &url, body: Body::Nothing, headers: &[("accept", "application/json")], cookies: None };

@@ -14,6 +14,8 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Reach {
     owned: Vec<(String, Vec<IpAddr>)>,
+    /// Where whatever is at an origin is looked for, in place of where its name leads.
+    instead: Option<(String, Vec<SocketAddr>)>,
     tls: Option<Arc<ClientConfig>>,
 }
 
@@ -27,6 +29,25 @@ impl Reach {
         let found = found.map_err(|error| Refusal::Failure(format!("{host} has no address: {error}")))?;
         self.owned.push((host.to_ascii_lowercase(), found.map(|address| address.ip()).collect()));
         Ok(())
+    }
+
+    /// Connects to `place`, a host and a port, for what is at the origin of `target`: one node of several that have it.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`] when that is no place, or neither on this machine nor owned.
+    pub fn connect_to(&mut self, place: &str, target: &Url) -> Result<(), Refusal> {
+        let wrong = |why: &str| Refusal::Use(format!("--connect-to {place}: {why}"));
+        let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+        let url = Url::parse(&format!("http://{place}")).ok().filter(|url| has_port && url.target() == "/");
+        let url = url.ok_or_else(|| wrong("it is no HOST:PORT"))?;
+        let addresses = self.addresses(&url).map_err(|why| wrong(&why.to_string()))?;
+        self.instead = Some((target.origin(), addresses));
+        Ok(())
+    }
+
+    /// Where that is, where it was said.
+    pub fn instead(&self) -> Option<&[SocketAddr]> {
+        self.instead.as_ref().map(|(_, addresses)| &addresses[..])
     }
 
     /// Speaks TLS with whoever has a certificate of the machine's authorities, or of those in a PEM file, or one of the certificates in it.
@@ -63,6 +84,9 @@ impl Reach {
     pub fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Wrong> {
         if url.is_secure() && self.tls.is_none() {
             return Err(Wrong::NoTls);
+        }
+        if let Some((_, addresses)) = self.instead.as_ref().filter(|(origin, _)| *origin == url.origin()) {
+            return Ok(addresses.clone());
         }
         url.addresses().or_else(|wrong| {
             let (_, known) = self.owned.iter().find(|(host, _)| host == url.host()).ok_or(wrong)?;
@@ -103,6 +127,24 @@ mod tests {
         assert_eq!(addresses(&reach, "http://192.0.2.1:81/").unwrap(), ["192.0.2.1:81".parse().unwrap()]);
         assert_eq!(addresses(&reach, "http://192.0.2.2/"), Err(Wrong::NotLoopback));
         assert_eq!(addresses(&reach, "http://[::1]/").unwrap(), ["[::1]:80".parse().unwrap()]);
+    }
+
+    #[test]
+    fn one_node_of_several_is_reached_by_its_address() {
+        // Red where the origin does not matter, or where somebody else's machine is reached by the way.
+        let mut reach = Reach::default();
+        let target = Url::parse("http://id.example.com/base").unwrap();
+        assert_eq!(addresses(&reach, "http://id.example.com/"), Err(Wrong::NotLoopback));
+        reach.connect_to("127.0.0.1:8081", &target).unwrap();
+        for url in ["http://id.example.com/", "http://id.example.com:80/oauth2/token"] {
+            assert_eq!(addresses(&reach, url).unwrap(), ["127.0.0.1:8081".parse().unwrap()], "{url}");
+        }
+        assert_eq!(addresses(&reach, "http://id.example.com:81/"), Err(Wrong::NotLoopback));
+        for place in ["192.0.2.1:80", "127.0.0.1", "127.0.0.1:80/x", "localhost:0x50", ""] {
+            assert!(matches!(reach.connect_to(place, &target), Err(Refusal::Use(_))), "{place}");
+        }
+        reach.own("192.0.2.1").unwrap();
+        reach.connect_to("192.0.2.1:80", &target).unwrap();
     }
 
     #[test]

@@ -47,6 +47,16 @@ fn handshakes_in_the_window_are_counted() {
     assert_eq!(read.connections_opened, Some(opened));
 }
 
+/// Red without `asked` in `connect`: a server that closes after each answer was asked once for each step of each user.
+#[test]
+fn who_is_hung_up_on_makes_ready_with_one_question() {
+    let seldom = |url: &str| Plan { pace: Pace::Open { rate: 20.0, visitors: 50 }, ..roomy(url, Workload::Flow) };
+    let (report, provider) = measured_until(Manner::Closing, seldom, |report| report.iterations > 0);
+    // Discovery, the rehearsal, one for each user, and what iterations need.
+    let most = 1 + 8 + 50 + 8 * report.due();
+    assert!(most < 50 * 5 && provider.connections() <= most, "{} of {most}", provider.connections());
+}
+
 /// Red where a connection is made and nothing is asked over it: what TLS sends after the handshake looked like a server that closes.
 #[test]
 fn connections_with_tls_are_made_once() {

@@ -88,13 +88,17 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     }
 }
 
-/// Judges the current password of somebody who is signed in, asked for before a change: guesses at it count like those
+/// Judges the current password of somebody who is signed in (`before`), asked for before a change: guesses at it count like those
 /// of a sign-in.
 pub fn confirm(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     if after.matches {
         return Decision::accept(()).and(Change::ForgetAttempts { key: after.counters.account });
     }
     let event = after.user.map(|user| failure(user, after, now).detail("what", "current password"));
+    let event = match after.before {
+        Some(session) => event.map(|event| event.session(&session.id)),
+        None => event,
+    };
     failed(after, now).with(event.map(Change::Record))
 }
 

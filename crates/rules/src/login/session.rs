@@ -91,8 +91,12 @@ impl Session {
     }
     /// Whether it may be used.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
+        self.can_end(settings, now) && self.is_believable(now)
+    }
+    /// Whether no clock that was ahead dated it.
+    pub fn is_believable(&self, now: Time) -> bool {
         let dated = [self.auth_time, self.created, self.last_seen];
-        self.can_end(settings, now) && dated.into_iter().all(|dated| is_believable(dated, now))
+        dated.into_iter().all(|dated| is_believable(dated, now))
     }
     /// Whether there is something to end: one that a clock dated that was ahead may not be used, and could be later.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {

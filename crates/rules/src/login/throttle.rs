@@ -141,7 +141,7 @@ const TRANSLATED: u128 = 0x0064_ff9b << 96;
 
 /// Whose an address is, where it is written as IPv6 and is one of IPv4: mapped (RFC 4291 §2.5.5.2), or translated on its way to a
 /// network that has IPv6 alone. A translator has one /64 for everybody, so that whatever counts has to look behind it. Only that:
-/// who is trusted, and what is written down, goes by the address that came.
+/// who is trusted, and what lines of the audit log say, goes by the address that came.
 pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(one) if one.to_bits() >> 32 == TRANSLATED >> 32 => Ipv4Addr::from_bits(one.to_bits() as u32).into(),

@@ -176,7 +176,8 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
-    let issued = claims.issued().unwrap_or(expires - longest);
+    // As early as it may have been made, by a clock that is ahead.
+    let issued = claims.issued().map_or(expires - longest, |iat| iat - realm.settings.skew);
     let expires = realm.settings.remembered(expires + realm.settings.skew);
     Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), issued, expires })
 }
@@ -296,7 +297,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!(issued(Some(now - 7)), Time::from_seconds(now - 7));
+        assert_eq!(issued(Some(now - 7)), Time::from_seconds(now - 7) - SKEW);
         assert_eq!(issued(None), Time::from_seconds(exp) - Span::minutes(5), "for so long at most it may be good");
     }
 }

@@ -1,6 +1,6 @@
 //! Authorization codes (RFC 6749 §4.1.2): 256 bits, a minute, once.
 
-use super::authorize::ClaimsRequest;
+use super::claims::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
 

@@ -32,10 +32,10 @@ pub(super) fn given(before: Option<&Consent>, (user, client): (&UserId, &Client)
     }
 }
 
-/// Remembers it, and says so, unless what was given `before` has changed meanwhile.
-pub(super) fn grant(consent: Consent, before: Option<&Consent>, now: Time) -> [Change; 2] {
+/// Remembers what was given in a session, and says so, unless what was given `before` has changed meanwhile.
+pub(super) fn grant(consent: Consent, before: Option<&Consent>, session: &Session, now: Time) -> [Change; 2] {
     let event = Event::new(Kind::ConsentGranted, now).user(&consent.user).client(&consent.client);
-    let event = event.detail("scope", consent.scope.to_string());
+    let event = event.session(&session.id).detail("scope", consent.scope.to_string());
     let seen = before.map(|before| before.scope.clone());
     [Change::GrantConsent { consent: Box::new(consent), seen }, Change::Record(event)]
 }
@@ -49,9 +49,10 @@ pub fn deny(session: Option<&Session>, client: &ClientId, now: Time) -> Decision
     }))
 }
 
-/// Takes a consent back: everything that follows from it is dead at the next use.
-pub fn revoke(user: &UserId, client: &ClientId, now: Time) -> Decision<(), Never> {
-    let event = Event::new(Kind::ConsentRevoked, now).user(user).client(client);
+/// Whoever is signed in takes a consent back: everything that follows from it is dead at the next use.
+pub fn revoke(session: &Session, client: &ClientId, now: Time) -> Decision<(), Never> {
+    let user = &session.user;
+    let event = Event::new(Kind::ConsentRevoked, now).user(user).client(client).session(&session.id);
     Decision::accept(())
         .and(Change::RevokeConsent { user: user.clone(), client: client.clone(), at: now })
         .and(Change::DropApprovalsOf { user: user.clone(), client: Some(client.clone()) })

@@ -1,6 +1,6 @@
 //! The device grant (RFC 8628).
 
-use super::authorize::ClaimsRequest;
+use super::claims::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::code::Granted;
 use super::consent::{self, Consent};
@@ -143,9 +143,13 @@ pub fn ask(
     if !client.may(Grant::DeviceCode) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
-    let asked = match Scope::parse(scope.unwrap_or("openid")) {
-        Ok(asked) => asked,
-        Err(why) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
+    let asked = match scope.map(Scope::parse) {
+        // RFC 6749 §3.3: who it is, or where that is none of the client's business, what it is registered for.
+        None => {
+            Scope::parse("openid").ok().filter(|who| !allowed(who, client).is_empty()).unwrap_or(client.scope.clone())
+        }
+        Some(Ok(asked)) => asked,
+        Some(Err(why)) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
     };
     let scope = allowed(&asked, client);
     if scope.is_empty() {
@@ -260,7 +264,7 @@ pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (T
     let approval = Some(Box::new(approval(device, session, fresh.family(now))));
     let given = consent::given(who.consent, (&session.user, who.client), &device.scope, now);
     let answer = Change::AnswerDevice { device: device.handle, approval, at: now };
-    decision.with(consent::grant(given, who.consent, now)).and(answer)
+    decision.with(consent::grant(given, who.consent, session, now)).and(answer)
 }
 
 fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
@@ -392,6 +396,26 @@ mod tests {
             polled: None,
             stage: Stage::Pending,
         }
+    }
+
+    #[test]
+    fn rfc_6749_3_3_a_device_that_names_no_scope_asks_for_what_its_client_is_for() {
+        // red with `openid` for every client: one of an API alone was refused for a scope that it never sent.
+        let asked = |registered: &str| {
+            let mut client = native("tv", "http://localhost/cb");
+            client.grants = vec![Grant::DeviceCode];
+            client.scope = Scope::parse(registered).expect("legal");
+            let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+            let decision = ask(&client, (None, vec![], ""), &[1; 32], &realm, (NOW, &Fresh::new([2; 32])));
+            let scopes = decision.changes.into_iter().filter_map(|change| match change {
+                Change::AskDevice(device) => Some(device.scope.to_string()),
+                _ => None,
+            });
+            scopes.collect::<Vec<_>>()
+        };
+        assert_eq!(asked("openid email jobs:run"), ["openid"]);
+        assert_eq!(asked("jobs:run jobs:read"), ["jobs:run jobs:read"]);
+        assert!(asked("").is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::login::session::Session;
 use crate::people::User;
 use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret, base64url, from_base64url, mac, same};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A family as the facts tell: one row, whatever happens to its tokens.
 #[derive(Clone, Debug)]
@@ -86,6 +86,9 @@ pub struct Rotation {
     pub turn: i64,
 }
 
+/// How far a date may be ahead for whoever holds the token to be told to come back: clocks are set right within that, or for good.
+const EARLY: Span = Span::days(1);
+
 /// A family with the facts around it.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -107,6 +110,15 @@ impl Found {
         self.can_end(settings, now)
             && self.family.is_believable(now)
             && session.is_none_or(|session| session.is_live(settings, now))
+    }
+    /// Whether nothing but a date keeps it from being used, which is past before long: whichever clock is wrong, the one that dated it or
+    /// the one that says `now`.
+    pub fn is_early(&self, settings: &Settings, now: Time) -> bool {
+        let (soon, session) = (now + EARLY, self.session.as_ref().filter(|_| self.family.session.is_some()));
+        self.can_end(settings, now)
+            && !self.is_live(settings, now)
+            && self.family.is_believable(soon)
+            && session.is_none_or(|session| session.is_believable(soon))
     }
     /// Whether there is something to end: what a clock dated that was ahead may not be used, and could be later.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
@@ -187,11 +199,10 @@ pub(super) mod tests {
     use super::*;
     use crate::Fresh;
     use crate::login::session::{Entry, Method, Origin, enter};
-    use crate::oauth::authorize::ClaimsRequest;
+    use crate::oauth::claims::ClaimsRequest;
     use crate::oauth::scope::Scope;
     use crate::people::user::tests::person;
     use crate::realm::SKEW;
-    use crate::time::Span;
 
     fn sealing() -> Sealing {
         Sealing { tag: [1; 32], grace: [2; 32] }
@@ -285,6 +296,9 @@ pub(super) mod tests {
                 date(&mut found, dated);
                 assert_eq!(found.is_live(&settings, NOW), live, "{which} {dated:?}");
                 assert!(found.can_end(&settings, NOW), "{which} {dated:?}");
+                // Red where it is early for ever, or not at all.
+                let early = dated > believed && dated < NOW + EARLY;
+                assert_eq!(found.is_early(&settings, NOW), early, "{which} {dated:?}");
             }
         }
     }
@@ -305,6 +319,7 @@ pub(super) mod tests {
             assert!(found.is_live(&settings, NOW) && found.can_end(&settings, NOW));
             end(&mut found);
             assert!(!found.is_live(&settings, NOW) && !found.can_end(&settings, NOW), "{which}");
+            assert!(!found.is_early(&settings, NOW) && !found.is_early(&settings, NOW - Span::hours(1)), "{which}");
         }
         // What outlives its session asks for none.
         let mut offline = found();

@@ -1,7 +1,7 @@
 //! First-party clients: applications of the house that sign people in on screens of their own, and what they get for
 //! it. Not a grant: nothing of this can be registered, and what is issued here is good for the account API alone.
 
-use super::authorize::ClaimsRequest;
+use super::claims::ClaimsRequest;
 use super::client::Client;
 use super::code::Granted;
 use super::error::{Code as ErrorCode, Error};

@@ -1,6 +1,7 @@
 //! The protocol: RFC 6749, RFC 9700, OpenID Connect Core 1.0 and what grew around them.
 
 pub mod authorize;
+pub mod claims;
 pub mod client;
 pub mod client_auth;
 pub mod code;

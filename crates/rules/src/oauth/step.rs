@@ -162,7 +162,7 @@ pub fn issue(
     let code = code_for(request, (facts.client, session), name, realm.settings.code_ttl, now);
     let event = Event::new(Kind::CodeIssued, now).user(&user.id).client(&request.client).session(&session.id);
     Decision::accept(request.back.response(&realm.issuer, vec![("code", secret.reveal().to_owned())]))
-        .with(remembered.map(|consent| consent::grant(consent, facts.consent, now)).into_iter().flatten())
+        .with(remembered.map(|consent| consent::grant(consent, facts.consent, session, now)).into_iter().flatten())
         .and(Change::Stands(Standing {
             user: Some(user.id.clone()),
             client: Some(request.client.clone()),

@@ -1,6 +1,6 @@
 //! The issuance gate. Every grant ends here, and no other code can issue.
 
-use super::authorize::ClaimsRequest;
+use super::claims::ClaimsRequest;
 use super::client::{AccessFormat, Client, Grant};
 use super::code::Granted;
 use super::error::{Code as ErrorCode, Error};

@@ -16,8 +16,6 @@ use std::time::Duration;
 const FILE: &str = "node.starts";
 /// Between two lines of starts on one data folder.
 const EVERY: Span = Span::minutes(1);
-/// Until a line is written once more that may not be there.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// The start of this process.
 pub struct Starts {
@@ -48,7 +46,8 @@ impl Starts {
             if !std::mem::replace(&mut complained, true) {
                 tracing::warn!(why, "the audit log does not tell yet that this node has started");
             }
-            tokio::time::sleep(AGAIN).await;
+            // It may be there all the same.
+            tokio::time::sleep(Duration::from_millis(EVERY.0.unsigned_abs())).await;
         }
         self.told.store(true, Relaxed);
         self.keep(Kept { told: app.clock.now().0, untold: 0 }).await;

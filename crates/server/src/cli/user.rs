@@ -310,7 +310,7 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
     }
     let mut table = Table::new(["USERNAME", "EMAIL", "ROLE", "STATE", "CREATED (UTC)", "ID"], !goes_on);
     for user in users {
-        let (email, role) = (user.email.clone().unwrap_or_default(), user.role.name().to_owned());
+        let (email, role) = (address(user), user.role.name().to_owned());
         table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
     }
     let next = users.last().filter(|_| users.len() as i64 >= PAGE).map(|last| last.id.0.clone());
@@ -343,13 +343,12 @@ async fn enable(app: &App, name: &str, enabled: bool) -> Reply {
 
 async fn show(app: &App, user: &User) -> Reply {
     let groups = app.groups_of(user).await?;
-    let verified = if user.email_verified { "" } else { " (not verified)" };
     let claims = user.profile.claims();
     let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut lines = vec![
         ("username", user.username.clone()),
         ("id", user.id.0.clone()),
-        ("email", user.email.as_ref().map(|email| format!("{email}{verified}")).unwrap_or_default()),
+        ("email", address(user)),
         ("role", user.role.name().into()),
         ("state", state(user).into()),
         ("groups", groups.join(", ")),
@@ -359,6 +358,12 @@ async fn show(app: &App, user: &User) -> Reply {
     ];
     lines.extend(claims.iter().map(|(name, value)| (name.as_str(), word(value))));
     Ok(Outcome::new(facts(&lines), whole(user, &groups)))
+}
+
+/// Where somebody says that they are reached, and whether that is only said.
+fn address(user: &User) -> String {
+    let verified = if user.email_verified { "" } else { " (not verified)" };
+    user.email.as_ref().map(|email| format!("{email}{verified}")).unwrap_or_default()
 }
 
 fn state(user: &User) -> &'static str {

@@ -356,18 +356,17 @@ fn of_the_rest(config: &Config) -> [Joint; 9] {
 fn of_receivers(config: &Config) -> [Joint; 3] {
     let (syslog, http, trace) = (&config.audit_syslog, &config.audit_http, &config.trace);
     let sealed = |url: &Option<String>, scheme: &str| {
-        let begins = |url: &String| url.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
-        url.as_ref().is_none_or(begins)
+        url.as_ref().is_none_or(|url| Target::parse(url).is_ok_and(|target| target.scheme == scheme))
     };
     [
         rule(
-            syslog.certificate.is_none() || sealed(&syslog.url, "tls://"),
+            syslog.certificate.is_none() || sealed(&syslog.url, "tls"),
             "audit.syslog.url",
             &["audit.syslog.certificate"],
             "would not be shown audit.syslog.certificate: it must begin with tls://",
         ),
         rule(
-            http.certificate.is_none() || sealed(&http.url, "https://"),
+            http.certificate.is_none() || sealed(&http.url, "https"),
             "audit.http.url",
             &["audit.http.certificate"],
             "would not be shown audit.http.certificate: it must begin with https://",

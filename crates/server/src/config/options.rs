@@ -145,11 +145,11 @@ options! {
         /// that gives each transaction another connection (PgBouncer in transaction mode). MySQL and MariaDB: always kept.
         statements: Statements = Statements::Kept, Start;
         /// A server: PEM file of the authorities that may vouch for it.
-        authorities: Option<PathBuf> = None => "those of the system", Start;
+        authorities: Option<PathBuf> = None => "those of the system", Live;
         /// A server that wants a certificate of its clients: PEM file of ours, with its chain.
-        certificate: Option<PathBuf> = None => "none", Start;
+        certificate: Option<PathBuf> = None => "none", Live;
         /// PEM file of that certificate's private key.
-        key: Option<SecretFile> = None => "none", Start;
+        key: Option<SecretFile> = None => "none", Live;
         /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
         /// last moments, when its process dies) or `database` (everything, at power loss).
         accept_loss: Vec<Loss> = Vec::new(), Start;
@@ -393,11 +393,11 @@ options! {
         /// be https, except on this machine.
         headers: Option<SecretFile> = None => "none", Start;
         /// PEM file of the authorities that may vouch for an https endpoint.
-        authorities: Option<PathBuf> = None => "those of the system", Start;
+        authorities: Option<PathBuf> = None => "those of the system", Live;
         /// If it wants a certificate of its clients: PEM file of ours, with its chain.
-        certificate: Option<PathBuf> = None => "none", Start;
+        certificate: Option<PathBuf> = None => "none", Live;
         /// PEM file of that certificate's private key.
-        key: Option<SecretFile> = None => "none", Start;
+        key: Option<SecretFile> = None => "none", Live;
     }
 
     /// When `/readyz` says no although nothing is broken.
@@ -436,11 +436,11 @@ options! {
         /// Where it is: `tls://HOST:PORT` (RFC 5425) or `tcp://HOST:PORT` (RFC 6587, octet counting).
         url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
         /// PEM file of the authorities that may vouch for it.
-        authorities: Option<PathBuf> = None => "those of the system", Start;
+        authorities: Option<PathBuf> = None => "those of the system", Live;
         /// If it wants a certificate of its clients (RFC 5425 §4.2.1): PEM file of ours, with its chain.
-        certificate: Option<PathBuf> = None => "none", Start;
+        certificate: Option<PathBuf> = None => "none", Live;
         /// PEM file of that certificate's private key.
-        key: Option<SecretFile> = None => "none", Start;
+        key: Option<SecretFile> = None => "none", Live;
         /// Whether lines count as delivered over TLS only when the receiver says that it closes (`close_notify`). rsyslog with
         /// GnuTLS (`gtls`) never does, with OpenSSL (`ossl`) it does. With `false` lines are lost where such a receiver dies,
         /// or somebody on the way cuts the connection, just after our end.
@@ -458,11 +458,11 @@ options! {
         /// File of the secret with which each request is signed, in `Portiere-Signature`.
         signature_key: Option<SecretFile> = None => "no signature", Start;
         /// PEM file of the authorities that may vouch for it.
-        authorities: Option<PathBuf> = None => "those of the system", Start;
+        authorities: Option<PathBuf> = None => "those of the system", Live;
         /// If it wants a certificate of its clients: PEM file of ours, with its chain.
-        certificate: Option<PathBuf> = None => "none", Start;
+        certificate: Option<PathBuf> = None => "none", Live;
         /// PEM file of that certificate's private key.
-        key: Option<SecretFile> = None => "none", Start;
+        key: Option<SecretFile> = None => "none", Live;
     }
 }
 

@@ -188,7 +188,7 @@ impl Refusal {
             Refusal::MediaType => new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "invalid_request",
-                "the body must be application/x-www-form-urlencoded",
+                "the body must be application/x-www-form-urlencoded, without Content-Encoding",
                 Reason::BadRequest,
             ),
             Refusal::Forgery => new(

@@ -18,6 +18,8 @@ use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 const TOGETHER: usize = 256;
 /// How long others are waited for.
 const GATHER: Duration = Duration::from_secs(1);
+/// How often it is seen to that no connection is kept which is not used.
+const IDLE: Duration = Duration::from_secs(10);
 /// The longest that a batch may be on its way, in all its tries; the next one waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pauses before a batch is sent once more.
@@ -78,7 +80,7 @@ impl Exporter {
 
     /// Sends traces until it is dropped.
     pub async fn run(&mut self) {
-        while self.waiting.recv_many(&mut self.batch, TOGETHER).await > 0 {
+        while self.received().await > 0 {
             let until = tokio::time::Instant::now() + GATHER;
             while self.batch.len() < TOGETHER {
                 let room = TOGETHER - self.batch.len();
@@ -89,6 +91,16 @@ impl Exporter {
             }
             let outcome = self.insist().await;
             self.settle(outcome);
+        }
+    }
+
+    /// How many traces came, once some did.
+    async fn received(&mut self) -> usize {
+        loop {
+            match timeout(IDLE, self.waiting.recv_many(&mut self.batch, TOGETHER)).await {
+                Ok(many) => return many,
+                Err(_) => self.inbox.let_go(),
+            }
         }
     }
 

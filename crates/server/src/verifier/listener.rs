@@ -328,7 +328,7 @@ async fn talk(
         let so_far = threshold.callers.begins(key);
         Caller { name: worker.name.as_str().into(), since: Instant::now(), so_far }
     });
-    // Strangers are not told what is spoken here.
+    // Strangers are not told what is spoken here, but for those who show a token: that is not used up in vain.
     if let Err(why) = let_in(found) {
         return refuse(&mut stream, why).await;
     }

@@ -171,3 +171,50 @@ fn a_form_that_is_older_than_a_change_in_another_window_does_nothing_and_keeps_w
     let page = browser.submit(&profile).must_be(403).text();
     assert!(!page.contains("Grace Typed"), "it was typed for somebody else: {page}");
 }
+
+#[test]
+fn every_line_about_what_is_done_in_a_session_names_it() {
+    // Red without a session on one of these events: whoever looks into a session that was stolen does not see what was done in it.
+    let server = default_server();
+    let (app, person) = (App::web(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    app.tokens(&mut browser, &person);
+    let profile =
+        browser.account_form("/account/profile").fill("name", "Ada Other").fill("email", "other@example.test");
+    browser.submit(&profile).must_be(303);
+    let password = browser.account_form("/account/password").fill("current", "not the password");
+    browser.submit(&password.fill("new", "of three words 41")).must_be(422);
+    let remove = browser.account_form("/account/applications/revoke");
+    browser.submit(&remove).must_be(303);
+    let list = |more: &[&str]| {
+        let line = [&["audit", "list", "--user", &person.name, "--limit", "100", "--json"], more].concat();
+        serde_json::from_str::<Vec<serde_json::Value>>(&server.must(&line, "")).unwrap()
+    };
+    let session = list(&["--kind", "session.started"])[0]["session"].as_str().unwrap().to_owned();
+    let lines = list(&["--session", &session]);
+    for kind in ["code.issued", "consent.granted", "consent.revoked", "signin.failed", "tokens.issued", "user.changed"]
+    {
+        assert!(lines.iter().any(|line| line["event"] == kind), "{kind}: {lines:?}");
+    }
+    let changed = lines.iter().find(|line| line["event"] == "user.changed").unwrap();
+    assert_eq!(changed["detail"]["changed"], "name email", "and what was changed");
+    // Red where the list of people shows what anybody may enter as what was proved.
+    let people = server.must(&["user", "list"], "");
+    let row = people.lines().find(|row| row.starts_with(&person.name)).unwrap();
+    assert!(row.contains("other@example.test (not verified)"), "{row}");
+}
+
+#[test]
+fn where_somebody_is_expected_who_was_removed_nobody_is() {
+    // Red without `who_is_expected` in app/sign_in.rs: whoever typed the right password of another account was told that it is wrong.
+    let server = default_server();
+    let (removed, other) = (Person::add(server), Person::add(server));
+    let mut browser = Browser::of(server, &removed);
+    let page = browser.get("/login?again=1").must_be(200);
+    removed.change(server, "remove");
+    let again = browser.log_in_on(&page, &other.name, "not the password").must_be(422);
+    let shown = Form::find(&again.text(), "/login").unwrap();
+    assert_eq!(shown.value("login"), other.name, "it can be typed");
+    browser.log_in_on(&page, &other.name, &other.password).must_be(303);
+    assert!(browser.is_signed_in());
+}

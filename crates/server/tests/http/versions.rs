@@ -19,6 +19,8 @@ const DJANGO: &str = "pbkdf2_sha256$1000$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlb
 /// How people in these databases sign in: hashed by this server, with a pepper and bound, and by another system.
 const PEOPLE: [(&str, &str); 3] =
     [("ada", "made-up gorse 41"), ("bob", "made-up violet 42"), ("cleo", "correct horse 1")];
+/// What ada allowed the application that asks.
+const ALLOWED: &str = "openid email offline_access";
 /// Where the worker's folder says that its server is.
 const DOOR: &str = "127.0.0.1:8444";
 
@@ -142,6 +144,11 @@ fn people_and_applications(server: &'static Server) {
             Tokens::of(&app.refresh(&tokens.refresh));
         }
     }
+    // What ada allowed then is not asked again.
+    let (app, ada) = (web(server), person(PEOPLE[0]));
+    let ask = app.ask().with("scope", ALLOWED);
+    let landed = Browser::of(server, &ada).get(&ask.target()).landed();
+    assert!(landed.contains_key("code"), "{landed:?}");
     let off = App { id: "off".into(), ..web(server) };
     off.post("/oauth2/token", &[("grant_type", "client_credentials")]).must_be(401);
 }
@@ -297,7 +304,7 @@ fn used(server: &'static Server) {
     let ada = person(PEOPLE[0]);
     let mut browser = Browser::of(server, &ada);
     for app in [web(server), house_app(server)] {
-        let ask = app.ask().with("scope", "openid email offline_access");
+        let ask = app.ask().with("scope", ALLOWED);
         let tokens = app.tokens_for(&mut browser, &ada, &ask);
         let tokens = Tokens::of(&app.refresh(&tokens.refresh));
         app.revoke(&tokens.access).must_be(200);

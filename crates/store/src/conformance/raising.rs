@@ -7,7 +7,7 @@ use crate::tables::{changes, realms};
 use rules::decision::Standing;
 use rules::id::{FamilyId, RealmId};
 use rules::login::session::Session;
-use rules::oauth::authorize::ClaimsRequest;
+use rules::oauth::claims::ClaimsRequest;
 use rules::oauth::code::{Code, Granted};
 use rules::oauth::device::{Approval, Device, Stage};
 use rules::oauth::scope::Scope;

@@ -15,7 +15,7 @@ use rules::id::{ClientId, FamilyId, RealmId, SessionId, UserId};
 use rules::jose::Alg;
 use rules::keys::Key;
 use rules::login::session::Session;
-use rules::oauth::authorize::ClaimsRequest;
+use rules::oauth::claims::ClaimsRequest;
 use rules::oauth::client::Client;
 use rules::oauth::code::{Code, Granted};
 use rules::oauth::consent::Consent;

@@ -124,6 +124,13 @@ impl Batch {
             }
             let (era, used) = (lease.link.era, lease.link.used);
             let way = shared.held.way(lost.held > 0, Instant::now());
+            // An answer that does not come in time would be taken for a server that hangs.
+            let left = deadline.saturating_duration_since(Instant::now());
+            if let Some(why) = lost.row.as_ref().filter(|_| left < lease.link.waits_at_most(way.wait)) {
+                let why = why.clone();
+                lease.keep();
+                return Err(CommitError::Unavailable(why));
+            }
             let (why, pause) = match self.attempt(lease, (whole, way.wait), (shared, deadline)).await {
                 Ok(counts) => return Ok(counts),
                 Err(Ended::Unclear(why)) => {
@@ -133,7 +140,7 @@ impl Batch {
                 }
                 Err(Ended::Failed(_, Fault::Held(why))) => {
                     way.was_in_vain(Instant::now());
-                    (why, lost.for_a_row())
+                    (why.clone(), lost.for_a_row(why))
                 }
                 Err(ended) => lost.otherwise(ended, shared, (era, used))?,
             };
@@ -280,12 +287,15 @@ struct Lost {
     again: u32,
     /// For a row that was held.
     held: u32,
+    /// What was said of that last.
+    row: Option<String>,
 }
 
 impl Lost {
     /// Another holds a row: how long it pauses. As long as there is time, it comes again.
-    fn for_a_row(&mut self) -> Duration {
+    fn for_a_row(&mut self, why: String) -> Duration {
         self.held += 1;
+        self.row = Some(why);
         held::pause(self.held)
     }
 
@@ -394,9 +404,8 @@ async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
 
 /// Longer after each attempt, and never the same for two that met.
 fn pause(again: u32) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
     let longest = Duration::from_millis(1 << again.min(16)).min(LONGEST_PAUSE);
-    longest.mul_f64((RandomState::new().hash_one(again) % 1024) as f64 / 1024.0)
+    longest.mul_f64(held::chance())
 }
 
 #[cfg(test)]

@@ -109,6 +109,14 @@ impl Link {
         Ok(())
     }
 
+    /// The longest that waiting so for a row may take: the server looks once a second who has waited for long enough.
+    pub(super) fn waits_at_most(&self, wait: Wait) -> Duration {
+        match self.waits.seconds(wait) {
+            0 => Duration::ZERO,
+            seconds => Duration::from_secs(seconds + 1),
+        }
+    }
+
     /// Whether a round trip costs more than what two tasks cost that share a fetch.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR

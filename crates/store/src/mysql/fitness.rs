@@ -13,7 +13,8 @@ use crate::remote::Loss;
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
      'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', \
      'innodb_flush_method', 'debug_no_sync', 'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on', \
-     'server_uuid', 'server_id', 'hostname', 'port', 'group_replication_group_name')";
+     'server_uuid', 'server_id', 'hostname', 'port', 'group_replication_group_name', \
+     'group_replication_single_primary_mode', 'group_replication_consistency')";
 
 /// What a server says of itself at this moment, to everybody. Who follows it MySQL tells only where they confirm its commits, and
 /// whom it follows only administrators.
@@ -92,6 +93,8 @@ pub(super) struct Fitness {
     pub(super) member: Option<String>,
     /// Whether who else belongs to that is hidden.
     pub(super) is_blind: bool,
+    /// Whether a member that takes over there may answer before it has what the one before had acknowledged.
+    pub(super) is_hasty: bool,
     /// What tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
 }
@@ -113,7 +116,8 @@ impl Fitness {
 
     /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
     pub(super) fn durability(&self, alone: bool) -> Durability {
-        match alone && self.galera.is_none() && self.losses.is_empty() && !self.is_followed {
+        let has_others = self.galera.is_some() || self.member.is_some() || self.is_followed;
+        match alone && !has_others && self.losses.is_empty() {
             true => Durability::DurableNode,
             false => Durability::Bounded,
         }
@@ -121,7 +125,7 @@ impl Fitness {
 
     /// What an operator should know of it, and may want so.
     pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
-        [(self.is_replica, REPLICA), (self.is_blind, group::HIDDEN)]
+        [(self.is_replica, REPLICA), (self.is_blind, group::HIDDEN), (self.is_hasty, group::HASTY)]
             .into_iter()
             .filter_map(|(so, advice)| so.then_some(advice))
     }
@@ -130,16 +134,25 @@ impl Fitness {
     pub(super) fn since(&mut self, started: i64) {
         self.identity.push_str(&format!(" since {started}"));
     }
-}
 
-#[cfg(test)]
-impl Fitness {
     /// One with nothing to say of it.
     pub(super) fn plain(flavor: Flavor, identity: &str) -> Self {
         let (component, identity) = (String::new(), identity.to_owned());
-        let [silent, is_followed, is_replica, is_blind] = [false; 4];
+        let [silent, is_followed, is_replica, is_blind, is_hasty] = [false; 5];
         let (galera, losses, member) = (None, vec![], None);
-        Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, member, is_blind, identity }
+        Fitness {
+            flavor,
+            galera,
+            component,
+            losses,
+            silent,
+            is_followed,
+            is_replica,
+            member,
+            is_blind,
+            is_hasty,
+            identity,
+        }
     }
 }
 
@@ -175,8 +188,14 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     // A member of a cluster has what is written there, whomever it follows besides.
     let is_replica = follows && !is_followed && galera.is_none();
     let has_group = !variables.text("group_replication_group_name").is_empty();
-    let (member, is_blind) = (has_group.then(|| variables.text("server_uuid").to_owned()), false);
-    Ok(Fitness { flavor, galera, component, losses, silent, is_followed, is_replica, member, is_blind, identity })
+    let is_told_to = |name: &str, value: &str| has_group && variables.text(name).eq_ignore_ascii_case(value);
+    if is_told_to("group_replication_single_primary_mode", "OFF") {
+        return Err(group::SEVERAL.to_owned());
+    }
+    let is_hasty = is_told_to("group_replication_consistency", "EVENTUAL");
+    let member = has_group.then(|| variables.text("server_uuid").to_owned());
+    let plain = Fitness::plain(flavor, &identity);
+    Ok(Fitness { galera, component, losses, silent, is_followed, is_replica, member, is_hasty, ..plain })
 }
 
 /// Whether others follow it, and whether it follows another.
@@ -397,6 +416,30 @@ mod tests {
             let followed = of(&[&alone[..], &[(name, "1")]].concat());
             assert_eq!((followed.durability(true), followed.is_replica), (Durability::Bounded, false), "{name}");
         }
+    }
+
+    #[test]
+    fn a_group_has_one_member_that_is_written_to_and_another_may_take_its_place() {
+        // red without `SEVERAL` or `is_hasty` in `judge`, or `member` in durability.
+        let of = |mode: &str, consistency: &str| {
+            let mut variables = answers(MYSQL);
+            for (name, value) in [
+                ("group_replication_group_name", "6f5c"),
+                ("server_uuid", "id-0"),
+                ("group_replication_single_primary_mode", mode),
+                ("group_replication_consistency", consistency),
+            ] {
+                variables.0.insert(name.to_owned(), value.to_owned());
+            }
+            judge(&variables, &answers(REDO), &[])
+        };
+        let one = of("ON", "BEFORE_ON_PRIMARY_FAILOVER").unwrap();
+        assert_eq!((one.durability(true), one.advice().next()), (Durability::Bounded, None));
+        assert!(of("ON", "EVENTUAL").unwrap().advice().any(|advice| advice.contains("BEFORE_ON_PRIMARY_FAILOVER")));
+        assert!(of("OFF", "BEFORE_ON_PRIMARY_FAILOVER").unwrap_err().contains("single_primary_mode"));
+        // What a server that has the plugin says without a group.
+        let plugin = but(MYSQL, "group_replication_single_primary_mode", "OFF", &[]).unwrap();
+        assert_eq!(plugin.durability(true), Durability::DurableNode);
     }
 
     #[test]

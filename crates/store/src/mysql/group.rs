@@ -17,6 +17,15 @@ const DENIED: [u16; 3] = [1142, 1143, 1044];
 pub(super) const HIDDEN: &str = "who is in the server's group (Group Replication) is hidden: a server that is cut off from its group is not \
      known for one, and not left. GRANT SELECT ON performance_schema.replication_group_members TO the account of store.url";
 
+/// A group in which every member may be written to: what one of them has locked, another changes all the same, as on Galera, and nothing
+/// leads all nodes of Portiere to the same one.
+pub(super) const SEVERAL: &str = "its group (Group Replication) has several members that may be written to: \
+     group_replication_single_primary_mode has to be ON, or facts that others change meanwhile would not be seen";
+
+/// A group whose next primary may answer too early.
+pub(super) const HASTY: &str = "a member of the server's group (Group Replication) that takes over may answer before it has all that was \
+     acknowledged (group_replication_consistency = EVENTUAL): set BEFORE_ON_PRIMARY_FAILOVER";
+
 /// Members: their ids, and their states.
 pub(super) type Members = Vec<(String, String)>;
 

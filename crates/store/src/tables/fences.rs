@@ -10,9 +10,15 @@ use rules::fresh::{first_id, time_of};
 use rules::id::{ClientId, FamilyId, RealmId};
 use rules::time::{Span, Time};
 
-/// How far the configuration epoch jumps: further than what was lost can have brought it, so that nothing that was
+/// How far the configuration epoch jumps at least: further than what was lost can have brought it, so that nothing that was
 /// cached then is ever valid again.
 const JUMP: i64 = 1_000_000;
+
+/// The configuration epoch after a fence. What was lost may have had a fence of its own, and jumped as far from the same number: so it is
+/// the fence's time in milliseconds, which is beyond all that came of an earlier one as long as less than one thing changes in each.
+fn after(fence: &Fence) -> i64 {
+    (fence.epoch + JUMP).max(fence.at.0)
+}
 
 /// One failover.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,17 +243,19 @@ pub fn remove(realm: &RealmId, number: i64) -> Vec<Write> {
 }
 
 /// Raises a fence, unless another of its number was raised meanwhile, or the configuration changed since it was looked
-/// at: every open code since `codes` and every open request of a device is void, and `nodes` are waited for.
+/// at: every open code since `codes`, every open request of a device and every link that sets up is void, and `nodes` are waited for.
 pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> Vec<Write> {
     let insert = "INSERT INTO fences (realm, number, at, identity, epoch) VALUES (?, ?, ?, ?, ?)";
-    let bound = "UPDATE realms SET epoch = epoch + ?, fenced = CASE WHEN fenced > ? THEN fenced ELSE ? END \
+    let bound = "UPDATE realms SET epoch = ?, fenced = CASE WHEN fenced > ? THEN fenced ELSE ? END \
                  WHERE id = ? AND epoch = ?";
     let void = "DELETE FROM codes WHERE realm = ? AND family >= ? AND redeemed_at IS NULL";
     let mut writes = vec![
         write(insert, values![realm, fence.number, fence.at, fence.identity.as_str(), fence.epoch], Must::Touch(1)),
-        write(bound, values![JUMP, fence.bound(), fence.bound(), realm, fence.epoch], Must::Touch(1)),
+        write(bound, values![after(fence), fence.bound(), fence.bound(), realm, fence.epoch], Must::Touch(1)),
         write(void, values![realm, first_id(codes)], Must::Any),
         write("DELETE FROM devices WHERE realm = ?", values![realm], Must::Any),
+        // Which of them another one had ended may be lost.
+        write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
     ];
     writes.extend(nodes.iter().map(|node| join(realm, fence.number, node, fence.at)));
     writes

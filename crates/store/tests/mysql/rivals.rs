@@ -146,7 +146,8 @@ async fn a_lock_that_is_not_let_go_of_ends_in_unavailable() {
     let start = Instant::now();
     let answer = engine.commit(three_rows(1)).await;
     let took = start.elapsed();
-    assert!(matches!(answer, Err(CommitError::Unavailable(_))), "{answer:?}");
+    // Red without `waits_at_most` in mysql/batch.rs: the wait that the deadline ends is told, and every connection taken for dead.
+    assert!(matches!(&answer, Err(CommitError::Unavailable(why)) if why.contains("1205")), "{answer:?}");
     // A server looks once a second who has waited for too long.
     assert!((7..60).contains(&took.as_secs()), "{took:?}");
     assert_eq!(found(&engine, 1).await, 0);

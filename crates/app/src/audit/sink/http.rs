@@ -83,6 +83,11 @@ impl Http {
         }
     }
 
+    /// Ends what is kept of it, once that was not used for a while.
+    pub(super) fn let_go(&self) {
+        self.inbox.let_go();
+    }
+
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         let body = Bytes::from(json_lines(&realm.id, lines));
         let fields = self.fields(lines, &body).map_err(|error| Refused::because(error.to_string()))?;

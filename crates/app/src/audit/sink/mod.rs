@@ -60,6 +60,13 @@ impl From<std::io::Error> for Refused {
 }
 
 impl Sink {
+    /// Ends what is kept of a connection, once that was not used for a while.
+    pub(super) fn let_go(&self) {
+        if let Sink::Http(http) = self {
+            http.let_go();
+        }
+    }
+
     /// Sends lines; once this is done, the receiver has them.
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         match self {

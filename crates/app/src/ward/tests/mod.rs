@@ -16,7 +16,7 @@ use hasher::{Hasher, Settings as Hashing};
 use rules::events::{Event, Kind};
 use rules::id::{FamilyId, SessionId};
 use rules::login::session::Session;
-use rules::oauth::authorize::ClaimsRequest;
+use rules::oauth::claims::ClaimsRequest;
 use rules::oauth::code::{Code, Granted};
 use rules::oauth::scope::Scope;
 use rules::people::User;

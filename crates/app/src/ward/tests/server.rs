@@ -127,6 +127,8 @@ pub struct Paper {
     pub on_remember: Hook,
     /// Nothing more is remembered.
     pub full: AtomicBool,
+    /// Nothing more is added, and it is known.
+    pub broken: AtomicBool,
     /// Whoever appends waits while this is held for writing.
     pub slow: tokio::sync::RwLock<()>,
     /// Parts before this one were removed.
@@ -146,12 +148,16 @@ impl Journal for Paper {
         Box::pin(async move {
             rings(&self.on_append);
             let _slow = self.slow.read().await;
+            self.works()?;
             self.records.lock().unwrap().push(record);
             Ok(())
         })
     }
     fn works(&self) -> Result<(), String> {
-        Ok(())
+        match self.broken.load(SeqCst) {
+            true => Err("no space is left".to_owned()),
+            false => Ok(()),
+        }
     }
     fn parts(&self) -> Result<Vec<u64>, String> {
         Ok((0..self.records.lock().unwrap().len() as u64).rev().collect())

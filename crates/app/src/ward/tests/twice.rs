@@ -57,6 +57,43 @@ async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
     assert!(found.is_none(), "it came back");
 }
 
+/// The history that is lost has a fence of its own, by which its epochs were as far as those of the one that stays.
+#[tokio::test]
+async fn what_an_operator_changed_after_a_fence_is_not_overwritten_from_a_history_that_had_one_too() {
+    // red with the jump alone in store::tables::fences, after: the shop was enabled again.
+    let server = Server::start().await;
+    let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
+    let (stays, lost) = (server.standby().await, server.standby().await);
+    server.fail_over(lost, "second");
+    one.app.meet().await.unwrap();
+    other.app.meet().await.unwrap();
+    for enabled in [false, true, false, true] {
+        other.app.set_client_enabled(&"shop".into(), enabled).await.unwrap().unwrap();
+    }
+    server.fail_over(stays, "third");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    one.app.set_client_enabled(&"shop".into(), false).await.unwrap().unwrap();
+    other.clock.advance(Span::seconds(30));
+    other.app.meet().await.unwrap();
+    let found = ask(&**one.app.below(), &one.app.realm.id, clients::ById(&"shop".into())).await.unwrap();
+    assert!(found.unwrap().disabled_at.is_some(), "what was lost came over what is");
+}
+
+#[tokio::test]
+async fn what_cannot_be_noted_is_not_done_once_that_is_known() {
+    // red without `works` in ward/mod.rs, commit_and_note: it was done, and whoever came again was told that it had been done before.
+    let server = Server::start().await;
+    let node = Node::ready(&server, "a").await;
+    node.journal.broken.store(true, SeqCst);
+    assert!(matches!(node.revokes("token").await, Err(CommitError::Unavailable(why)) if why.contains("no space")));
+    assert!(!node.is_revoked("token").await);
+    node.journal.broken.store(false, SeqCst);
+    node.revokes("token").await.unwrap();
+    assert!(node.is_revoked("token").await);
+}
+
 #[tokio::test]
 async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_is_up() {
     // red without `r.fenced` in store::tables::families, of_token.

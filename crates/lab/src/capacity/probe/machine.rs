@@ -3,9 +3,10 @@
 use super::{cpu, cpu_of};
 use crate::private::Cores;
 use crate::report::machine::is_memory;
+use load::cpu::of_cores;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,68 +66,35 @@ fn quota(root: &Path) -> Option<f64> {
     Path::new(path).ancestors().filter_map(limit).min_by(f64::total_cmp)
 }
 
-/// How busy a machine must be with others' work for figures to be doubted, in cores.
-pub const DISTURBED: f64 = 0.15;
-
 /// Looks at what others do, from when it is made.
 pub struct Watch {
     begun: Instant,
-    all: Option<f64>,
-    own: f64,
+    all: Option<Duration>,
+    own: Duration,
     pid: u32,
 }
 
 impl Watch {
     /// Beginning now; the private server of this number is not others.
     pub fn begin(pid: u32) -> Watch {
-        Watch { begun: Instant::now(), all: busy(), own: own(pid), pid }
+        Watch { begun: Instant::now(), all: of_cores(&[pid]), own: own(pid), pid }
     }
 
     /// Cores that others have kept busy since then.
     pub fn others(&self) -> Option<f64> {
         let seconds = self.begun.elapsed().as_secs_f64();
-        let all = busy()? - self.all?;
-        Some(((all - (own(self.pid) - self.own)) / seconds).max(0.0))
+        let all = of_cores(&[self.pid])?.checked_sub(self.all?)?;
+        Some(all.saturating_sub(own(self.pid).saturating_sub(self.own)).as_secs_f64() / seconds)
     }
 }
 
-fn own(pid: u32) -> f64 {
-    cpu().as_secs_f64() + cpu_of(pid).as_secs_f64()
-}
-
-/// Seconds that the cores that this program may use were at work since the machine started, those that its host took away included.
-/// See proc_stat(5).
-fn busy() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let cores = Cores::all().ok()?;
-    of_stat(&stat, rustix::param::clock_ticks_per_second() as f64, |core| cores.has(core))
-}
-
-fn of_stat(stat: &str, ticks: f64, ours: impl Fn(usize) -> bool) -> Option<f64> {
-    let at_work = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-        let fields: Vec<f64> = words.filter_map(|n| n.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; what guests use is in user already.
-        let [user, nice, system, _, _, irq, softirq, steal, ..] = fields.as_slice() else { return None };
-        ours(core).then_some(user + nice + system + irq + softirq + steal)
-    };
-    let all: Vec<f64> = stat.lines().filter_map(at_work).collect();
-    (!all.is_empty()).then(|| all.iter().sum::<f64>() / ticks)
+fn own(pid: u32) -> Duration {
+    cpu() + cpu_of(pid)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn all_that_is_not_idle_counts() {
-        let stat =
-            "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\ncpu1 400 0 0 9 8 0 0 0 0 0\nintr 1";
-        assert_eq!(of_stat(stat, 100.0, |_| true), Some(5.4));
-        assert_eq!(of_stat(stat, 100.0, |core| core == 0), Some(1.4), "and nobody's who may not be used");
-        assert_eq!(of_stat("cpu0 1 2", 100.0, |_| true), None);
-    }
 
     #[test]
     fn the_least_limit_of_all_groups_around_counts() {

@@ -137,7 +137,11 @@ pub fn remove_user(world: &World, user: &UserId) -> Plan {
 
 /// Somebody takes an application's access back.
 pub fn revoke_consent(world: &World, user: &UserId, client: &ClientId) -> Plan {
-    let revoked = consent::revoke(user, client, world.now);
+    // Whoever has never signed in has allowed nothing.
+    let Some(session) = world.tables.sessions.values().find(|session| session.user == *user) else {
+        return Plan::nothing();
+    };
+    let revoked = consent::revoke(session, client, world.now);
     let (user, client) = (user.clone(), client.clone());
     Plan::of(revoked.changes, move |world| {
         world.ledger.agreed.remove(&(user.clone(), client.clone()));

@@ -1,7 +1,7 @@
 //! The two databases of a move, and how each is reached.
 
 use crate::boot::BootError;
-use crate::cli::outcome::{Failure, Outcome, Reply};
+use crate::cli::outcome::{Failure, Outcome, Reply, say};
 use crate::cli::reach::own;
 use crate::cli::request::Request;
 use crate::config::{Config, SecretFile, StoreUrl};
@@ -199,7 +199,13 @@ impl Target {
             sqlite::vacant(&file).map_err(|Trouble(why)| Failure::Failed(format!("{}: {why}", self.name)))?;
             if std::fs::metadata(&file).map_or(true, |found| found.len() == 0) {
                 sqlite::local(&file).map_err(|error| Failure::Failed(error.to_string()))?;
-                has_room(folder, before::size(from).await?)?;
+                if let Some(why) = lacks_room(folder, before::size(from).await?)? {
+                    // What a server keeps has gaps that are not copied.
+                    match from.dialect() {
+                        Dialect::Sqlite => return Err(Failure::Failed(why)),
+                        Dialect::Postgres | Dialect::Mysql => say(&format!("{why}; it may be enough all the same")),
+                    }
+                }
                 return Ok(Takes { dialect: Dialect::Sqlite, packet: None });
             }
         }
@@ -239,23 +245,22 @@ impl Target {
     }
 }
 
-/// Whether a file of so many bytes can be made in a folder.
-fn has_room(folder: &Path, bytes: u64) -> Result<(), Failure> {
-    let failed = |why: String| Failure::Failed(format!("{}: {why}", folder.display()));
-    let disk = statvfs(folder).map_err(|error| failed(error.to_string()))?;
-    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.to_string()))?;
-    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-    let whole = |bytes: u64| bytes.div_ceil(1 << 20);
-    match free < bytes {
-        true => Err(failed(format!("{} MiB are free, and what is moved has {} MiB", free >> 20, whole(bytes)))),
-        false => Ok(()),
-    }
+/// Whether a file of so many bytes can be made in a folder: what it lacks in room.
+fn lacks_room(folder: &Path, bytes: u64) -> Result<Option<String>, Failure> {
+    let failed = |error: rustix::io::Errno| Failure::Failed(format!("{}: {error}", folder.display()));
+    let disk = statvfs(folder).map_err(failed)?;
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(failed)?;
+    let (free, has) = (disk.f_bavail.saturating_mul(disk.f_frsize), bytes.div_ceil(1 << 20));
+    let why = || format!("{}: {} MiB are free, and what is moved has {has} MiB", folder.display(), free >> 20);
+    Ok((free < bytes).then(why))
 }
 
 /// Of two databases it has to be said which one cannot be reached; neither need be that of `store.url`.
 fn unreached(config: &Config, error: BootError) -> Failure {
     let why = error.to_string();
-    Failure::Failed(format!("{}: {}", name(config), why.strip_prefix("store.url: ").unwrap_or(&why)))
+    let why =
+        ["store.url: ", "store.password_file: "].iter().find_map(|option| why.strip_prefix(option)).unwrap_or(&why);
+    Failure::Failed(format!("{}: {why}", name(config)))
 }
 
 async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
@@ -282,10 +287,10 @@ mod tests {
     #[test]
     fn a_file_is_not_begun_where_there_is_no_room_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(has_room(folder.path(), 0), Ok(()));
-        let Err(Failure::Failed(line)) = has_room(folder.path(), 1 << 60) else { panic!() };
+        assert_eq!(lacks_room(folder.path(), 0), Ok(None));
+        let Ok(Some(line)) = lacks_room(folder.path(), 1 << 60) else { panic!() };
         assert!(line.contains("MiB are free, and what is moved has 1099511627776 MiB"), "{line}");
-        assert!(has_room(&folder.path().join("none"), 0).is_err());
+        assert!(lacks_room(&folder.path().join("none"), 0).is_err());
     }
 
     #[test]

@@ -267,7 +267,7 @@ async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal>
     let client = form.params.get("client_id").unwrap_or("").into();
     let app = &door.site.app;
     // Where it was taken away before, in another tab, it is so.
-    match app.revoke_consent(&form.user, &client).await? || app.find_client(&client).await?.is_some() {
+    match app.revoke_consent(&form.session, &client).await? || app.find_client(&client).await?.is_some() {
         true => Ok(door.done(Notice::AccessRemoved, &form.session)),
         false => Err(Refusal::NotFound),
     }

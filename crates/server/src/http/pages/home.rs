@@ -16,7 +16,7 @@ pub async fn home(door: Door, _: Body) -> Result<Response, Refusal> {
     let (owned, session) = (app.has_owner().await?, app.session(&door.browser()).await?);
     let known = session.as_ref().map(|(_, user)| (user.display_name(), user.role == Role::Owner));
     let visitor = match (owned, &known) {
-        (false, None) => Visitor::BeforeSetup { inhabited: !app.users("").await?.is_empty() },
+        (false, None) => Visitor::BeforeSetup { inhabited: app.is_inhabited().await? },
         (true, None) => Visitor::SignedOut,
         (_, Some((name, owner))) => Visitor::SignedIn { name, owner: *owner },
     };

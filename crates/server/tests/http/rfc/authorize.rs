@@ -161,7 +161,7 @@ fn rfc8252_8_6_a_native_client_is_not_authorized_again_in_silence() {
 
 #[test]
 fn oidc_core_5_5_single_claims_need_consent_like_their_scopes() {
-    // red without Request::asked in rules/oauth/step.rs, or ClaimsRequest::within in rules/oauth/authorize.rs.
+    // red without Request::asked in rules/oauth/step.rs, or ClaimsRequest::within in rules/oauth/claims.rs.
     let server = default_server();
     let (app, person) = (App::web(server), Person::add(server));
     let mut browser = Browser::of(server, &person);

@@ -1,0 +1,156 @@
+//! Why there is no response, and what of it is said.
+
+use super::{Wrong, trust};
+use rustix::io::Errno;
+use std::io::ErrorKind;
+use tokio_rustls::rustls;
+
+/// Why there is no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No connection could be made.
+    Connect(ErrorKind),
+    /// The same, because this process or this machine may open no more files: a limit of the generator's own.
+    NoFiles,
+    /// The same, because this machine has no port left to come from: a limit of the generator's own.
+    NoPorts,
+    /// A connection was made, but TLS was not agreed on, for this reason.
+    Tls(&'static str),
+    /// The connection ended in the middle of a response, or before it.
+    Closed,
+    /// Reading or writing failed otherwise.
+    Broken(ErrorKind),
+    /// The response was not whole in time.
+    Timeout,
+    /// What came is no HTTP/1.1 response.
+    Malformed(&'static str),
+    /// The URL does not lead to this machine, or to one that is owned.
+    Url(Wrong),
+}
+
+impl Fault {
+    /// True where there was no connection at all: whoever goes on at once then only goes round, and keeps a core busy with it. A
+    /// connection that ended is another matter, since the next one is work for the server as the one before was.
+    pub const fn is_unconnected(self) -> bool {
+        match self {
+            Fault::Connect(_) | Fault::NoFiles | Fault::NoPorts | Fault::Tls(_) => true,
+            Fault::Closed | Fault::Broken(_) | Fault::Timeout | Fault::Malformed(_) | Fault::Url(_) => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Fault::Connect(kind) => write!(f, "no connection ({kind})"),
+            Fault::NoFiles => {
+                f.write_str("no connection: the generator itself may open no more files, which is no failure of the server (ulimit -n)")
+            }
+            Fault::NoPorts => f.write_str(
+                "no connection: the generator itself has no port left, which is no failure of the server (keep connections open)",
+            ),
+            Fault::Tls(why) => write!(f, "TLS failed: {why}"),
+            Fault::Closed => f.write_str("the connection was closed early"),
+            Fault::Broken(kind) => write!(f, "the connection broke ({kind})"),
+            Fault::Timeout => f.write_str("no response in time"),
+            Fault::Malformed(what) => f.write_str(what),
+            Fault::Url(wrong) => write!(f, "{wrong}"),
+        }
+    }
+}
+
+/// Why nobody could be reached.
+pub(super) fn unconnected(error: &std::io::Error) -> Fault {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE) => Fault::NoFiles,
+        // No port is left to come from: those of connections that ended rest for a minute.
+        Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
+        _ => Fault::Connect(error.kind()),
+    }
+}
+
+/// What TLS itself objects to.
+fn objection(error: &rustls::Error) -> &'static str {
+    use rustls::{AlertDescription as Alert, CertificateError as Certificate, Error};
+    match error {
+        Error::InvalidCertificate(Certificate::UnknownIssuer | Certificate::BadSignature) => {
+            "nobody who is trusted signed the certificate (--ca FILE)"
+        }
+        Error::InvalidCertificate(Certificate::NotValidForName | Certificate::NotValidForNameContext { .. }) => {
+            "the certificate is for another name (subjectAltName)"
+        }
+        Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
+            "the certificate has run out"
+        }
+        Error::InvalidCertificate(Certificate::NotValidYet | Certificate::NotValidYetContext { .. }) => {
+            "the certificate is not good yet"
+        }
+        error if trust::is_of_an_authority(error) => {
+            "the server shows the certificate of an authority as its own, which is trusted only where --ca FILE names exactly that one"
+        }
+        Error::InvalidCertificate(_) => "the certificate is not trusted (--ca FILE)",
+        Error::AlertReceived(Alert::CertificateRequired) => {
+            "the server wants a certificate of the client, and none is shown here"
+        }
+        Error::PeerIncompatible(_) | Error::AlertReceived(Alert::ProtocolVersion) => {
+            "the server offers no version or cipher that is safe (TLS 1.2 at least)"
+        }
+        Error::AlertReceived(Alert::HandshakeFailure) => {
+            "the server offers no cipher that is safe, or wants a certificate of the client, and none is shown here"
+        }
+        Error::InvalidMessage(_) => "it is no https",
+        _ => "the server and the generator do not agree",
+    }
+}
+
+/// Why a connection that there was is of no more use.
+pub(super) fn broken(error: std::io::Error) -> Fault {
+    if let Some(error) = error.get_ref().and_then(|inside| inside.downcast_ref::<rustls::Error>()) {
+        return Fault::Tls(objection(error));
+    }
+    match error.kind() {
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => Fault::Closed,
+        kind => Fault::Broken(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_open_no_more_files_is_told_from_who_is_not_let_in() {
+        let of = |errno: Errno| unconnected(&errno.into());
+        assert_eq!([of(Errno::MFILE), of(Errno::NFILE)], [Fault::NoFiles; 2]);
+        assert_eq!(of(Errno::ADDRNOTAVAIL), Fault::NoPorts);
+        assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
+        assert!(Fault::NoFiles.to_string().contains("the generator itself"));
+    }
+
+    /// Red where whoever is hung up on pauses: a server that closes each connection was offered ten a second of each user.
+    #[test]
+    fn only_who_gets_no_connection_would_go_round() {
+        let refused = Fault::Connect(ErrorKind::ConnectionRefused);
+        assert!(
+            [refused, Fault::NoFiles, Fault::NoPorts, Fault::Tls("it is no https")].iter().all(|f| f.is_unconnected())
+        );
+        let others = [
+            Fault::Closed,
+            Fault::Broken(ErrorKind::Other),
+            Fault::Timeout,
+            Fault::Malformed(""),
+            Fault::Url(Wrong::NoTls),
+        ];
+        assert!(!others.iter().any(|fault| fault.is_unconnected()));
+    }
+
+    #[test]
+    fn what_tls_objects_to_is_told() {
+        use rustls::{CertificateError as Certificate, Error};
+        let of = |error: Error| broken(std::io::Error::new(ErrorKind::InvalidData, error)).to_string();
+        assert!(of(Error::InvalidCertificate(Certificate::UnknownIssuer)).contains("--ca FILE"));
+        assert!(of(Error::InvalidCertificate(Certificate::Expired)).contains("has run out"));
+        assert!(of(Error::InvalidCertificate(Certificate::NotValidForName)).contains("another name"));
+        assert!(of(Error::AlertReceived(rustls::AlertDescription::CertificateRequired)).contains("of the client"));
+    }
+}
