@@ -365,9 +365,11 @@ impl Form {
         let text = |name, default: &str| tag.value(name).unwrap_or(default).to_owned();
         let default = if matches!(kind, Kind::Tick | Kind::Radio) { "on" } else { "" };
         let is_new = tag.value("autocomplete").is_some_and(|words| words.contains("new-password"));
-        let rank = if matches!(kind, Kind::Text | Kind::Password) { rank(tag) } else { 0 };
         let is_code = is_code(tag, kind);
-        let rank = if is_code { rank.min(1) } else { rank };
+        let rank = match kind {
+            Kind::Text | Kind::Password => rank(tag).min(if is_code { 1 } else { 3 }),
+            _ => u8::from(is_code),
+        };
         let (name, value) = (text("name", ""), text("value", default));
         let (ticked, required) = (tag.has("checked"), tag.has("required"));
         Some(Ok(Field { ticked, rank, is_new, required, is_code, ..Field::of(kind, name, value) }))

@@ -15,8 +15,15 @@ use std::sync::Arc;
 pub struct Reach {
     owned: Vec<(String, Vec<IpAddr>)>,
     /// Where whatever is at an origin is looked for, in place of where its name leads.
-    instead: Option<(String, Vec<SocketAddr>)>,
+    instead: Option<(Origin, Vec<SocketAddr>)>,
     tls: Option<Arc<ClientConfig>>,
+}
+
+/// What a URL has of its origin (RFC 6454 §4), the port also where it is not written.
+type Origin = (bool, String, u16);
+
+fn origin(url: &Url) -> Origin {
+    (url.is_secure(), url.host().to_ascii_lowercase(), url.port())
 }
 
 impl Reach {
@@ -41,7 +48,7 @@ impl Reach {
         let url = Url::parse(&format!("http://{place}")).ok().filter(|url| has_port && url.target() == "/");
         let url = url.ok_or_else(|| wrong("it is no HOST:PORT"))?;
         let addresses = self.addresses(&url).map_err(|why| wrong(&why.to_string()))?;
-        self.instead = Some((target.origin(), addresses));
+        self.instead = Some((origin(target), addresses));
         Ok(())
     }
 
@@ -85,7 +92,7 @@ impl Reach {
         if url.is_secure() && self.tls.is_none() {
             return Err(Wrong::NoTls);
         }
-        if let Some((_, addresses)) = self.instead.as_ref().filter(|(origin, _)| *origin == url.origin()) {
+        if let Some((_, addresses)) = self.instead.as_ref().filter(|(of, _)| *of == origin(url)) {
             return Ok(addresses.clone());
         }
         url.addresses().or_else(|wrong| {
