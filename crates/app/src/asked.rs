@@ -23,6 +23,8 @@ enum Source {
 struct Found {
     /// The epoch by which it is judged.
     epoch: Option<i64>,
+    /// Which server answered when it read first.
+    generation: Option<u64>,
     /// How its client stands under the rate that it has.
     standing: Option<Standing>,
     /// Whether its client is over that.
@@ -78,6 +80,16 @@ pub(crate) fn judged_at(epoch: i64) {
 /// The epoch that this request has read already: what else is asked for it need not read it once more.
 pub(crate) fn epoch() -> Option<i64> {
     found(|found| found.epoch).flatten()
+}
+
+/// Notes that this request reads, while the server of that generation answers.
+pub(crate) fn reads(generation: u64) {
+    found(|found| found.generation = found.generation.or(Some(generation)));
+}
+
+/// Which server answered when this request read first.
+pub(crate) fn generation() -> Option<u64> {
+    found(|found| found.generation).flatten()
 }
 
 /// Notes how the client of this request stands under its rate, once it was counted there.

@@ -1,4 +1,7 @@
 //! What is kept in memory: clients, keys and checked tokens, each valid only at the epoch at which it was read.
+//!
+//! And only while the same server answers: one that takes the place of another may have less than that had, and come to a number of the
+//! epoch once more, with other facts.
 
 use crate::keyring::Keys;
 use crate::tally::Cached;
@@ -11,8 +14,7 @@ use rules::oauth::redirect::{as_sent, origin};
 use rules::oauth::token::AccessClaims;
 use rules::secret::Handle;
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
 use store::tables::{Questions, clients, keys};
 
@@ -20,10 +22,6 @@ use store::tables::{Questions, clients, keys};
 const CLIENTS: usize = 2_000;
 /// Checked tokens kept at the most.
 const TOKENS: usize = 20_000;
-/// Who has read an epoch is done with it by then.
-const UNDER_WAY: Duration = Duration::from_secs(120);
-/// Of which epoch what is that may be used by whoever read it, and counts for nobody else.
-const NONE: i64 = i64::MIN;
 
 /// Where the pages of applications are. Of those that are disabled, too: what the endpoints say of that is for their pages.
 #[derive(Debug, Default)]
@@ -68,61 +66,40 @@ impl Origins {
     }
 }
 
+/// Which server's, by [`store::engine::Engine::generation`], and at which epoch of its realm.
+pub(crate) type At = (u64, i64);
+
 pub(crate) struct Cache {
-    clients: Bounded<ClientId, (i64, Arc<Client>)>,
-    tokens: Bounded<Handle, (i64, Arc<AccessClaims>)>,
-    keys: RwLock<Option<(i64, Arc<Keys>)>>,
-    origins: RwLock<Option<(i64, Arc<Origins>)>>,
+    clients: Bounded<ClientId, (At, Arc<Client>)>,
+    tokens: Bounded<Handle, (At, Arc<AccessClaims>)>,
+    keys: RwLock<Option<(At, Arc<Keys>)>>,
+    origins: RwLock<Option<(At, Arc<Origins>)>>,
     /// Held by whoever gathers them: all applications are looked at, by one at a time.
     gathering: tokio::sync::Mutex<()>,
-    /// Of which server's history it is, and from when on something may be kept of that.
-    history: RwLock<(u64, Option<Instant>)>,
 }
 
 impl Cache {
-    /// Of the server of that generation.
-    pub(crate) fn new(generation: u64) -> Self {
+    pub(crate) fn new() -> Self {
         Cache {
             clients: Bounded::new(CLIENTS),
             tokens: Bounded::new(TOKENS),
             keys: RwLock::new(None),
             origins: RwLock::new(None),
             gathering: tokio::sync::Mutex::new(()),
-            history: RwLock::new((generation, None)),
         }
-    }
-
-    /// Whether what is kept is of the server of this generation, and more may be. Another one may have less than the one before had, and
-    /// come to a number of the epoch once more, with other facts: what is kept goes when it answers first, and nothing is kept for as
-    /// long as somebody may be under way who has read an epoch of before.
-    fn is_of(&self, generation: u64) -> bool {
-        let (of, from) = *self.history.read().unwrap_or_else(PoisonError::into_inner);
-        if of == generation {
-            return from.is_none_or(|from| Instant::now() >= from);
-        }
-        let mut history = self.history.write().unwrap_or_else(PoisonError::into_inner);
-        if history.0 < generation {
-            *history = (generation, Some(Instant::now() + UNDER_WAY));
-            self.clients.clear();
-            self.tokens.clear();
-            *self.keys.write().unwrap_or_else(PoisonError::into_inner) = None;
-            *self.origins.write().unwrap_or_else(PoisonError::into_inner) = None;
-        }
-        false
     }
 }
 
 impl App {
-    /// What is kept, where an epoch tells what of that is good: after a failover that lost something, the jump of the fence, and without
-    /// a journal nothing.
-    fn kept(&self) -> Option<&Cache> {
-        let is_good = self.ward.is_some() || self.cache.is_of(self.engine.generation());
-        is_good.then_some(&self.cache)
+    /// Where what is read now belongs, by an epoch that was read before: to the server that answered when this request began to read.
+    fn at(&self, epoch: i64) -> At {
+        (asked::generation().unwrap_or_else(|| self.engine.generation()), epoch)
     }
 
-    /// Under which epoch what is read now is kept: one that nobody asks for, where nothing is.
-    fn kept_under(&self, epoch: i64) -> i64 {
-        if self.kept().is_some() { epoch } else { NONE }
+    /// Whether what is kept of then counts for this request, which has read that epoch: it began to read from the same server, and that
+    /// one answers still.
+    pub(crate) fn counts(&self, at: At, epoch: i64) -> bool {
+        at == self.at(epoch) && at.0 == self.engine.generation()
     }
 
     /// The realm's epoch now.
@@ -147,9 +124,8 @@ impl App {
     /// at the next.
     pub(crate) async fn client(&self, id: &ClientId, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         asked::judged_at(epoch);
-        if let Some(cache) = self.kept()
-            && let Some((at, client)) = cache.clients.get(id)
-            && at == epoch
+        if let Some((at, client)) = self.cache.clients.get(id)
+            && self.counts(at, epoch)
         {
             self.tally.hits.one(Cached::Clients);
             return Ok(Some(client));
@@ -162,7 +138,7 @@ impl App {
                 let why = "it is registered with what only a later version of this program knows: upgrade this node";
                 tracing::warn!(client = id.as_str(), values, why, "an application is refused here");
             }
-            self.cache.clients.insert(id.clone(), (self.kept_under(epoch), Arc::clone(client)));
+            self.cache.clients.insert(id.clone(), (self.at(epoch), Arc::clone(client)));
         }
         Ok(found)
     }
@@ -175,18 +151,17 @@ impl App {
     /// The signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
         asked::judged_at(epoch);
-        let held = self.kept().and_then(|cache| cache.keys.read().ok()?.clone());
+        let held = self.cache.keys.read().ok().and_then(|held| held.clone());
         if let Some((at, keys)) = held
-            && at == epoch
+            && self.counts(at, epoch)
         {
             self.tally.hits.one(Cached::Keys);
             return Ok(keys);
         }
         self.tally.misses.one(Cached::Keys);
         let keys = Arc::new(self.keyring.open(self.ask(keys::All).await?)?);
-        let under = self.kept_under(epoch);
         if let Ok(mut held) = self.cache.keys.write() {
-            *held = Some((under, Arc::clone(&keys)));
+            *held = Some((self.at(epoch), Arc::clone(&keys)));
         }
         Ok(keys)
     }
@@ -194,8 +169,7 @@ impl App {
     /// Has them read, where they are of another epoch, beside what a request has to wait for in any case. Where they cannot be
     /// read, who signs is told.
     pub(crate) async fn have_keys(&self, epoch: i64) {
-        let held = self.kept().and_then(|cache| cache.keys.read().ok()?.as_ref().map(|(at, _)| *at));
-        if held != Some(epoch) {
+        if self.cache.keys.read().is_ok_and(|held| held.as_ref().is_none_or(|(at, _)| !self.counts(*at, epoch))) {
             drop(self.keys(epoch).await);
         }
     }
@@ -206,13 +180,13 @@ impl App {
     }
 
     /// The claims of a token whose signature was right, and at which epoch.
-    pub(crate) fn checked(&self, token: &Handle) -> Option<(i64, Arc<AccessClaims>)> {
-        self.kept()?.tokens.get(token)
+    pub(crate) fn checked(&self, token: &Handle) -> Option<(At, Arc<AccessClaims>)> {
+        self.cache.tokens.get(token)
     }
 
     /// Remembers that a token's signature was right at `epoch`.
     pub(crate) fn remember(&self, token: Handle, epoch: i64, claims: &Arc<AccessClaims>) {
-        self.cache.tokens.insert(token, (self.kept_under(epoch), Arc::clone(claims)));
+        self.cache.tokens.insert(token, (self.at(epoch), Arc::clone(claims)));
     }
 
     /// Whether some application of this realm, disabled or not, answers at `asked`: the origin of one of its redirect URIs.
@@ -248,7 +222,7 @@ impl App {
         }
     }
 
-    fn held_origins(&self) -> Option<(i64, Arc<Origins>)> {
+    fn held_origins(&self) -> Option<(At, Arc<Origins>)> {
         self.cache.origins.read().ok()?.clone()
     }
 
@@ -257,9 +231,8 @@ impl App {
             Some(epoch) => epoch,
             None => self.epoch().await?,
         };
-        if self.kept().is_some()
-            && let Some((at, origins)) = self.held_origins()
-            && at == epoch
+        if let Some((at, origins)) = self.held_origins()
+            && self.counts(at, epoch)
         {
             self.tally.hits.one(Cached::Origins);
             return Ok(origins);
@@ -270,7 +243,7 @@ impl App {
         let _turn = self.cache.gathering.lock().await;
         if let Some((at, origins)) = self.held_origins()
             && Some(at) != before
-            && at >= epoch
+            && at >= self.at(epoch)
         {
             return Ok(origins);
         }
@@ -284,9 +257,8 @@ impl App {
             page.iter().for_each(|client| origins.add(client));
         }
         let origins = Arc::new(origins);
-        let under = self.kept_under(epoch);
         if let Ok(mut held) = self.cache.origins.write() {
-            *held = Some((under, Arc::clone(&origins)));
+            *held = Some((self.at(epoch), Arc::clone(&origins)));
         }
         Ok(origins)
     }
@@ -296,22 +268,6 @@ impl App {
 mod tests {
     use super::*;
     use rules::Time;
-
-    #[test]
-    fn what_is_kept_goes_with_the_server_that_it_was_read_from() {
-        // Red where it stays, or where something is kept at once: the number of its epoch may come once more.
-        let cache = Cache::new(3);
-        let app = ClientId::from("app");
-        let client = || (7, Arc::new(Client::new("app", Vec::new())));
-        cache.clients.insert(app.clone(), client());
-        assert!(cache.is_of(3) && cache.clients.get(&app).is_some());
-        assert!(!cache.is_of(4) && cache.clients.get(&app).is_none());
-        assert!(!cache.is_of(4) && !cache.is_of(3), "somebody may be under way");
-        cache.history.write().unwrap().1 = Some(Instant::now());
-        assert!(cache.is_of(4) && !cache.is_of(3));
-        cache.clients.insert(app.clone(), client());
-        assert!(cache.is_of(4) && cache.clients.get(&app).is_some(), "whoever is late takes nothing away");
-    }
 
     #[test]
     fn an_origin_is_known_as_browsers_write_it() {

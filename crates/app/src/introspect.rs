@@ -64,7 +64,7 @@ impl App {
     async fn checked_at(&self, token: &str, epoch: i64) -> Result<Option<Arc<AccessClaims>>, Fault> {
         let handle = Handle::of(token);
         if let Some((at, claims)) = self.checked(&handle)
-            && at == epoch
+            && self.counts(at, epoch)
         {
             self.tally.hits.one(Cached::Tokens);
             return Ok(Some(claims));

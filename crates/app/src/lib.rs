@@ -142,7 +142,6 @@ impl App {
         let node = entropy::fresh()?.name("node");
         let per_second = realm.settings.client_rate;
         let rate = Rate { per_second, burst: per_second.saturating_mul(2) };
-        let cache = Cache::new(engine.generation());
         Ok(App(Arc::new(Parts {
             node,
             realm,
@@ -155,7 +154,7 @@ impl App {
             rejections: audit::Rejections::default(),
             hashes: passwords::Looked::default(),
             uses: uses::Uses::default(),
-            cache,
+            cache: Cache::new(),
             turnstile: Turnstile::new(),
             stakes: Stakes::default(),
             tally: Tally::default(),

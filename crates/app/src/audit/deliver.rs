@@ -85,8 +85,8 @@ impl Going {
         lines.truncate(last.map_or(lines.len(), |at| at + 1));
     }
 
-    /// So many lines are delivered. Where those were as many as may be, and the receiver was quick, more at a time are tried: twice as
-    /// many, up to where that was too many, and from there on few more.
+    /// So many lines are delivered. Where those were as many as may be, more at a time are tried: twice as many, up to where that was
+    /// too many, and from there on few more. Of a receiver that takes its time, no more than at the beginning.
     fn went_well(&mut self, sent: i64) {
         (self.failures, self.upto, self.refused) = (0, None, None);
         self.complaint.over();

@@ -5,7 +5,7 @@ use super::scattered::Scattered;
 use super::{NOW, application, database, node};
 use crate::admin::clients::ClientSecret;
 use crate::clock::Clock;
-use crate::{App, Fault};
+use crate::{App, Fault, asked};
 use rules::id::ClientId;
 use rules::oauth::client::Client;
 use rules::oauth::scope::Scope;
@@ -13,7 +13,9 @@ use rules::oauth::token;
 use rules::secret::Secret;
 use rules::{Fresh, Span};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
+use store::engine::{Around, Engine};
 use tempfile::TempDir;
 
 /// More reads than any of these use cases asks.
@@ -119,6 +121,42 @@ async fn of_two_changes_to_a_client_neither_undoes_the_other() {
         let client = two.there.find_client(&two.svc).await.unwrap().expect("registered");
         assert_eq!((client.is_enabled(), client.secret), (false, Some(secret().handle())), "{place}");
     }
+}
+
+/// An engine behind which another server answers when a test says so.
+struct Moved(Arc<dyn Engine>, AtomicU64);
+
+impl Around for Moved {
+    fn inside(&self) -> &dyn Engine {
+        &*self.0
+    }
+    fn generation_around(&self) -> u64 {
+        self.1.load(SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of_its_epoch() {
+    // Red without the generation in cache.rs, counts: a server that took over with less than there was came to the same epoch.
+    let folder = tempfile::tempdir().unwrap();
+    let moved = Arc::new(Moved(database(folder.path()).await, AtomicU64::new(1)));
+    let here = node(Arc::clone(&moved) as Arc<_>, Clock::fixed(NOW)).await;
+    here.add_client(application("svc"), ClientSecret::Generated).await.unwrap().unwrap();
+    let svc = ClientId::from("svc");
+    let scope = async || here.client(&svc, here.epoch().await.unwrap()).await.unwrap().unwrap().scope.to_string();
+    let before = scope().await;
+    let other = "UPDATE clients SET data = REPLACE(data, '\"scope\":\"', '\"scope\":\"more ')";
+    moved.0.alter(vec![other.to_owned()]).await.unwrap();
+    assert_eq!(scope().await, before, "it is kept");
+    let request = asked::within("r1".into(), "192.0.2.1".parse().unwrap(), async {
+        scope().await;
+        moved.1.fetch_add(1, SeqCst);
+        assert_eq!(scope().await, format!("more {before}"));
+    });
+    request.await;
+    // Who began before has left nothing that counts.
+    moved.0.alter(vec![other.to_owned()]).await.unwrap();
+    assert_eq!(scope().await, format!("more more {before}"));
 }
 
 #[tokio::test]

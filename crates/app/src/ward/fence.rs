@@ -101,7 +101,9 @@ impl App {
                 tracing::warn!(fence = fence.number, server = identity, "joined the fence of another node");
                 return Ok(fence.clone());
             }
-            let fence = next(newest.as_ref(), identity, &reached, clock);
+            // Also behind the one that this node knows and that was lost: the epoch is counted from its time.
+            let known = memory.fence.map(|(_, at)| at + Span(1)).filter(|at| is_believable(*at, clock));
+            let fence = next(newest.as_ref(), identity, &reached, clock.max(known.unwrap_or(clock)));
             let waited = there(&nodes, &memory.node, clock);
             let since = fence.at - self.realm.settings.code_ttl - SLACK;
             let others = waited.iter().filter(|node| **node != memory.node);

@@ -243,9 +243,9 @@ impl Remote {
         (id, h0)
     }
 
-    /// Whether this no of many is looked at.
+    /// Whether this no of many is looked at. The others have the rest of the room for it to themselves.
     pub(crate) fn is_doubted(&mut self) -> bool {
-        self.chance.looks()
+        self.suspects() < SUSPECTS / 2 && self.chance.looks()
     }
 
     fn suspects(&self) -> usize {

@@ -126,8 +126,9 @@ impl Batch {
             let way = shared.held.way(lost.held > 0, Instant::now());
             // An answer that does not come in time would be taken for a server that hangs.
             let left = deadline.saturating_duration_since(Instant::now());
-            if let Some(why) = lost.row.as_ref().filter(|_| left < lease.link.waits_at_most(way.wait)) {
-                let why = why.clone();
+            let is_late = lost.row.is_some() || left < shared.timeout / 2;
+            if is_late && left < lease.link.waits_at_most(way.wait) {
+                let why = lost.row.unwrap_or_else(|| "there is no time left to wait for a row".to_owned());
                 lease.keep();
                 return Err(CommitError::Unavailable(why));
             }
