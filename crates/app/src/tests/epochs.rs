@@ -145,8 +145,8 @@ async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of
     let svc = ClientId::from("svc");
     let scope = async || here.client(&svc, here.epoch().await.unwrap()).await.unwrap().unwrap().scope.to_string();
     let before = scope().await;
-    let other = "UPDATE clients SET data = REPLACE(data, '\"scope\":\"', '\"scope\":\"more ')";
-    moved.0.alter(vec![other.to_owned()]).await.unwrap();
+    let other = |scope| format!("UPDATE clients SET data = REPLACE(data, '\"scope\":\"', '\"scope\":\"{scope} ')");
+    moved.0.alter(vec![other("more")]).await.unwrap();
     assert_eq!(scope().await, before, "it is kept");
     let request = asked::within("r1".into(), "192.0.2.1".parse().unwrap(), async {
         scope().await;
@@ -155,8 +155,8 @@ async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of
     });
     request.await;
     // Who began before has left nothing that counts.
-    moved.0.alter(vec![other.to_owned()]).await.unwrap();
-    assert_eq!(scope().await, format!("more more {before}"));
+    moved.0.alter(vec![other("extra")]).await.unwrap();
+    assert_eq!(scope().await, format!("extra more {before}"));
 }
 
 #[tokio::test]
