@@ -44,11 +44,11 @@ async fn whoever_finds_no_free_connection_in_time_is_told() {
             settings.timeout = timeout;
         })
     };
-    let engine = place.ready_with(one(Duration::from_secs(16))).await;
+    let engine = place.ready_with(one(Duration::from_secs(4))).await;
     let patient = place.ready_with(one(Duration::from_secs(120))).await;
     let mut other = place.conn().await;
-    other.query_drop("START TRANSACTION").await.unwrap();
-    other.query_drop("INSERT INTO note (realm, name) VALUES ('bench', '1-code')").await.unwrap();
+    // Whoever waits for a row lets others have the connection; for a table it is kept.
+    other.query_drop("LOCK TABLES note WRITE").await.unwrap();
     let waits = tokio::spawn(async move { patient.commit(three_rows(1)).await });
     let mut running = JoinSet::new();
     for _ in 0..4 {
@@ -62,7 +62,7 @@ async fn whoever_finds_no_free_connection_in_time_is_told() {
     }
     assert!(!waits.is_finished(), "whoever has more time");
     assert!(whys.iter().any(|why| why.contains("no connection to the database became free")), "{whys:?}");
-    other.query_drop("ROLLBACK").await.unwrap();
+    other.query_drop("UNLOCK TABLES").await.unwrap();
     waits.await.unwrap().unwrap();
     until("a free place", async || engine.commit(three_rows(2)).await.is_ok()).await;
     place.remove().await;
