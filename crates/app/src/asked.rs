@@ -1,5 +1,6 @@
 //! Where what is done comes from, so that the audit log can say so, and what a request found out on its way.
 
+use crate::App;
 use crate::rates::{Over, Standing};
 use rules::events::Event;
 use rules::login::throttle::counted_as;
@@ -23,8 +24,8 @@ enum Source {
 struct Found {
     /// The epoch by which it is judged.
     epoch: Option<i64>,
-    /// Which server answered when it read first.
-    generation: Option<u64>,
+    /// Which server of the database answered when it came.
+    generation: u64,
     /// How its client stands under the rate that it has.
     standing: Option<Standing>,
     /// Whether its client is over that.
@@ -35,9 +36,17 @@ tokio::task_local! {
     static SOURCE: Option<Source>;
 }
 
-/// Does `work` as part of the request of that id, which came from that address.
-pub fn within<F: Future>(request: Arc<str>, address: IpAddr, work: F) -> impl Future<Output = F::Output> {
-    SOURCE.scope(Some(Source::Request(request, address, Arc::default())), work)
+impl App {
+    /// Does `work` as part of the request of that id, which came from that address just now.
+    pub fn within<F: Future>(
+        &self,
+        request: Arc<str>,
+        address: IpAddr,
+        work: F,
+    ) -> impl Future<Output = F::Output> + use<F> {
+        let found = Found { generation: self.engine.generation(), ..Found::default() };
+        SOURCE.scope(Some(Source::Request(request, address, Arc::new(Mutex::new(found)))), work)
+    }
 }
 
 /// Does `work` for a command of that user of the machine.
@@ -82,14 +91,9 @@ pub(crate) fn epoch() -> Option<i64> {
     found(|found| found.epoch).flatten()
 }
 
-/// Notes that this request reads, while the server of that generation answers.
-pub(crate) fn reads(generation: u64) {
-    found(|found| found.generation = found.generation.or(Some(generation)));
-}
-
-/// Which server answered when this request read first.
+/// Which server of the database answered when this request came.
 pub(crate) fn generation() -> Option<u64> {
-    found(|found| found.generation).flatten()
+    found(|found| found.generation)
 }
 
 /// Notes how the client of this request stands under its rate, once it was counted there.

@@ -91,12 +91,12 @@ impl Cache {
 }
 
 impl App {
-    /// Where what is read now belongs, by an epoch that was read before: to the server that answered when this request began to read.
+    /// Where what is read now belongs, by an epoch that was read before: to the server that answered when this request came.
     fn at(&self, epoch: i64) -> At {
         (asked::generation().unwrap_or_else(|| self.engine.generation()), epoch)
     }
 
-    /// Whether what is kept of then counts for this request, which has read that epoch: it began to read from the same server, and that
+    /// Whether what is kept of then counts for this request, which has read that epoch: it came when the same server answered, and that
     /// one answers still.
     pub(crate) fn counts(&self, at: At, epoch: i64) -> bool {
         at == self.at(epoch) && at.0 == self.engine.generation()

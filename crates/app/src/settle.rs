@@ -58,7 +58,6 @@ pub(crate) async fn whole<T, A: Future<Output = Result<Vec<T>, Fault>>>(
 impl App {
     /// Asks the store.
     pub(crate) async fn ask<Q: Questions + Sync>(&self, questions: Q) -> Result<Q::Facts, Fault> {
-        asked::reads(self.engine.generation());
         Ok(timed(Stage::Fetch, ask(&*self.engine, &self.realm.id, questions)).await?)
     }
 

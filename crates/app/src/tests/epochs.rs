@@ -5,7 +5,7 @@ use super::scattered::Scattered;
 use super::{NOW, application, database, node};
 use crate::admin::clients::ClientSecret;
 use crate::clock::Clock;
-use crate::{App, Fault, asked};
+use crate::{App, Fault};
 use rules::id::ClientId;
 use rules::oauth::client::Client;
 use rules::oauth::scope::Scope;
@@ -148,7 +148,7 @@ async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of
     let other = |scope| format!("UPDATE clients SET data = REPLACE(data, '\"scope\":\"', '\"scope\":\"{scope} ')");
     moved.0.alter(vec![other("more")]).await.unwrap();
     assert_eq!(scope().await, before, "it is kept");
-    let request = asked::within("r1".into(), "192.0.2.1".parse().unwrap(), async {
+    let request = here.within("r1".into(), "192.0.2.1".parse().unwrap(), async {
         scope().await;
         moved.1.fetch_add(1, SeqCst);
         assert_eq!(scope().await, format!("more {before}"));

@@ -1,6 +1,7 @@
 //! Refusals of who has not shown who they are: each is counted, and a flood of them costs the database little.
 
 use super::{NOW, application, database, newcomer, node};
+use crate::App;
 use crate::admin::clients::ClientSecret;
 use crate::audit::Failures;
 use crate::browser::Browser;
@@ -8,7 +9,6 @@ use crate::clock::Clock;
 use crate::device::Lookup;
 use crate::flow::{Flow, Place, To};
 use crate::sign_in::Typed;
-use crate::{App, asked};
 use rules::Span;
 use rules::login::attempt::Refusal;
 use rules::oauth::client::{AuthMethod, Client, Grant};
@@ -85,8 +85,8 @@ impl Around for Stopping {
 }
 
 /// One request.
-async fn from<F: Future>(work: F) -> F::Output {
-    asked::within("r1".into(), ADDRESS.parse().unwrap(), work).await
+async fn from<F: Future>(app: &App, work: F) -> F::Output {
+    app.within("r1".into(), ADDRESS.parse().unwrap(), work).await
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
     let (_folder, app, _) = start().await;
     let client = Params::parse(vec![("grant_type".into(), "client_credentials".into())]).unwrap();
     for (name, counted) in [("shop", Some("shop".to_owned())), ("nobody", None)] {
-        from(async {
+        from(&app, async {
             assert!(app.token(&client, posting(name)).await.unwrap().is_err());
             assert!(app.authenticate(posting(name)).await.unwrap().is_err());
             assert!(app.introspect(Some("x"), posting(name)).await.unwrap().is_err());
@@ -107,7 +107,7 @@ async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
         let row = ("client", counted, ADDRESS.to_owned(), 5);
         assert!(listed(&app).await.contains(&row), "{row:?}: {:?}", listed(&app).await);
     }
-    from(async {
+    from(&app, async {
         assert!(app.introspect(Some("x"), naming("open")).await.unwrap().is_err());
         assert!(app.proof_in(Err(Error::client("it cannot be read"))).await.is_err());
         assert!(app.proof_in(Err(Error::request("it says two things"))).await.is_err());
@@ -126,7 +126,7 @@ async fn a_flood_of_wrong_secrets_is_a_commit_a_minute_and_an_address() {
     let before = commits(&app);
     for _ in 0..3 {
         for _ in 0..100 {
-            assert!(from(app.authenticate(posting("shop"))).await.unwrap().is_err());
+            assert!(from(&app, app.authenticate(posting("shop"))).await.unwrap().is_err());
         }
         clock.advance(Span::minutes(1));
     }
@@ -147,11 +147,11 @@ async fn whoever_is_told_to_wait_is_counted() {
     let (session, _) = app.session(&browser).await.unwrap().unwrap();
     let mut waits = 0;
     for _ in 0..7 {
-        let tried = from(app.sign_in(flow(), Typed::new("ada", b"wrong wrong wrong"), &Browser::default())).await;
+        let tried = from(&app, app.sign_in(flow(), Typed::new("ada", b"wrong wrong wrong"), &Browser::default())).await;
         waits += i64::from(matches!(tried.unwrap(), Err(Refusal::Wait(_))));
     }
     for _ in 0..60 {
-        let tried = from(app.device_find("BCDF-GHJK", &session, &browser)).await;
+        let tried = from(&app, app.device_find("BCDF-GHJK", &session, &browser)).await;
         waits += i64::from(matches!(tried.unwrap(), Err(Lookup::Wait(_))));
     }
     assert!(waits > 2, "{waits}");
@@ -167,7 +167,7 @@ async fn where_nothing_can_be_written_a_refusal_is_told_all_the_same_and_written
     let app = node(Arc::clone(&engine) as Arc<_>, Clock::fixed(NOW)).await;
     engine.stopped.store(true, Ordering::Relaxed);
     for _ in 0..3 {
-        assert!(from(app.authenticate(posting("nobody"))).await.unwrap().is_err());
+        assert!(from(&app, app.authenticate(posting("nobody"))).await.unwrap().is_err());
     }
     assert_eq!(listed(&app).await, []);
     engine.stopped.store(false, Ordering::Relaxed);

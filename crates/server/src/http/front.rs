@@ -81,7 +81,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
         }
         response
     };
-    let asked = app::asked::within(Arc::clone(&visit.request_id), visit.client.address, answered);
+    let asked = site.app.within(Arc::clone(&visit.request_id), visit.client.address, answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
     if of_account {

@@ -50,7 +50,7 @@ async fn a_line_says_in_which_request_it_was_written_and_from_where() {
         });
         done.await.unwrap();
     };
-    crate::asked::within("r1".into(), "192.0.2.1".parse().unwrap(), write()).await;
+    world.app.within("r1".into(), "192.0.2.1".parse().unwrap(), write()).await;
     write().await;
     let wanted = Filter { request: Some("r1".into()), ..Filter::default() };
     let lines = world.app.audit_lines(&wanted, "", true, 9).await.unwrap().lines;
