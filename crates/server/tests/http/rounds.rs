@@ -53,14 +53,17 @@ impl Between {
         Between { port: own, rounds, turns }
     }
 
-    /// Round trips of the cheapest of several requests: nodes have business of their own now and then.
+    /// Round trips of the cheaper ones of several requests: nodes have business of their own now and then. Not of the cheapest: an answer
+    /// that is on its way is not always told from the next question.
     fn least(&self, requests: impl Iterator<Item = Call>, server: &Server) -> usize {
         let cost = |call: Call| {
             let before = self.rounds.load(SeqCst);
             server.send(&call).must_be(200);
             self.rounds.load(SeqCst) - before
         };
-        requests.map(cost).min().unwrap()
+        let mut costs: Vec<usize> = requests.map(cost).collect();
+        costs.sort_unstable();
+        costs[costs.len() / 4]
     }
 }
 
@@ -104,8 +107,9 @@ fn a_token_request_costs_two_round_trips_to_postgresql_and_an_introspection_one(
     let refreshes = tokens.iter().map(|tokens| {
         app.call("/oauth2/token", &[("grant_type", "refresh_token"), ("refresh_token", tokens.refresh.as_str())])
     });
-    let introspections =
-        tokens.iter().map(|tokens| app.call("/oauth2/introspect", &[("token", tokens.access.as_str())]));
+    // Of two nodes in turn, one knows the token that it has given.
+    let introspection = |tokens: &Tokens| app.call("/oauth2/introspect", &[("token", tokens.access.as_str())]);
+    let introspections = tokens.iter().flat_map(|tokens| [introspection(tokens), introspection(tokens)]);
     let costs =
         [between.least(redemptions, server), between.least(introspections, server), between.least(refreshes, server)];
     assert_eq!(costs, [2, 1, 2], "a redemption, an introspection, a refresh");
