@@ -181,12 +181,10 @@ impl App {
                 return Ok(Decision::accept(()));
             }
             // The log is told which, and no more of a person.
-            let asked = form.claims.iter().map(|(claim, _)| *claim);
-            let (was, is) = (user.profile.claims(), profile.claims());
-            let claims = asked.filter(|claim| was.get(*claim) != is.get(*claim));
-            let changed = claims.chain(email.map(|_| "email")).collect::<Vec<_>>().join(" ");
+            let mut changed = user.profile.changed(&profile, form.claims.iter().map(|(claim, _)| *claim));
+            changed.extend(email.map(|_| "email"));
             let event = Event::new(Kind::UserChanged, now).user(&user.id).session(&session.id);
-            let event = event.detail("what", "profile").detail("changed", changed);
+            let event = event.detail("what", "profile").detail("changed", changed.join(" "));
             // An ending that was acknowledged before holds: a copy of the cookie may have been on its way.
             let stands = Standing {
                 user: Some(user.id.clone()),

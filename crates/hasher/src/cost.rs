@@ -257,7 +257,7 @@ impl Costs {
         let family = Family::from(kind);
         let nanos = elapsed.as_nanos() as f64 / (size as f64 * kind.work());
         let overall = &mut self.overall[family.algorithm()];
-        *overall = Some(overall.map_or(nanos, |mean| mean + (nanos - mean) * WEIGHT));
+        *overall = Some(overall.map_or(nanos, |mean| mean + (nanos.min(mean * MUCH) - mean) * WEIGHT));
         let paces = self.paces_of(family);
         paces.with[size - 1].record(nanos, loaded);
         paces.batches = paces.batches.wrapping_add(1);
@@ -344,6 +344,28 @@ mod tests {
             costs.record(kind(1000, 1), 1, Duration::from_millis(5), true);
         }
         assert!((4_900_000..=5_000_000).contains(&costs.batch(kind(1000, 1), 1)));
+    }
+
+    #[test]
+    fn a_moment_in_which_the_machine_stood_still_is_not_what_a_hash_costs() {
+        // Red where a batch counts whole, or where what is measured beside idle threads lowers nothing: a server on which little goes on
+        // believed for good that a hash takes seconds.
+        let mut costs = Costs::new();
+        let mut took = |millis, loaded| {
+            costs.record(kind(1000, 1), 1, Duration::from_millis(millis), loaded);
+            costs.batch(kind(1000, 1), 1)
+        };
+        for _ in 0..20 {
+            took(1, true);
+        }
+        assert!(took(120_000, true) < 1_200_000);
+        let mut slow = took(120_000, true);
+        while slow < 8_000_000 {
+            slow = took(120_000, true);
+        }
+        (0..40).for_each(|_| slow = took(1, false));
+        assert!((2_000_000..5_000_000).contains(&slow), "{slow}");
+        assert_eq!(took(3, false), slow, "others beside it may make it slower by that");
     }
 
     #[test]

@@ -243,12 +243,11 @@ fn with_claims(user: &User, claims: &[(&str, &str)]) -> Result<User, Refused> {
 
 /// Which of `claims` are other ones by that, by name: the log is told no more of a person.
 fn changed<'a>(user: &User, edited: &User, claims: &[(&'a str, &str)]) -> Vec<&'a str> {
-    let (before, after) = (user.profile.claims(), edited.profile.claims());
-    let is_other = |claim: &&str| match *claim {
-        "email" => (&user.email, user.email_verified) != (&edited.email, edited.email_verified),
-        claim => before.get(claim) != after.get(claim),
-    };
-    claims.iter().map(|(claim, _)| *claim).filter(is_other).collect()
+    let asked = || claims.iter().map(|(claim, _)| *claim);
+    let mut changed = user.profile.changed(&edited.profile, asked());
+    let is_other = (&user.email, user.email_verified) != (&edited.email, edited.email_verified);
+    changed.extend(asked().find(|claim| *claim == "email" && is_other));
+    changed
 }
 
 /// What has to be written so that `user` is as `edited`.

@@ -6,13 +6,14 @@
 //! typed: a wrong password gives another H0, and no tag that anybody returns makes it right.
 //!
 //! What is left to a bad worker is to refuse and to be slow. So what does not match is computed again here before it is
-//! called wrong (where the caller is throttled, one in eight, and nobody waits for that); one ask in 64 is a canary, a random H0 whose tag is computed here
-//! too; whoever was wrong once is asked nothing more, and [`Parted::Lied`] says so. An ask that is late is computed here
+//! called wrong (where the caller is throttled, one in eight, and nobody waits for that); one ask in 64 is a canary, a random H0
+//! whose tag is computed here too; whoever was wrong once is asked nothing more, and [`Parted::Lied`] says so. An ask that is late is computed here
 //! as well, and whoever comes first is taken; a worker that goes away has its asks given to another one once, then
 //! computed here.
 //!
 //! This module knows nothing of networks: [`Link`] has asks to be sent and takes answers that came, [`frame`] makes bytes
-//! of them. Rooms: `worker` is the books of one worker, `desk` of all, `link` the handle of one, `state` what the outside is told, `canary` draws what is asked to test, `speed` is how fast one is, `versions` which language both sides speak.
+//! of them. Rooms: `worker` is the books of one worker, `desk` of all, `link` the handle of one, `state` what the outside is told,
+//! `canary` draws what is asked to test, `speed` is how fast one is, `versions` which language both sides speak.
 
 mod canary;
 pub(crate) mod desk;

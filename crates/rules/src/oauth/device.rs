@@ -145,9 +145,10 @@ pub fn ask(
     }
     let asked = match scope.map(Scope::parse) {
         // RFC 6749 §3.3: who it is, or where that is none of the client's business, what it is registered for.
-        None => {
-            Scope::parse("openid").ok().filter(|who| !allowed(who, client).is_empty()).unwrap_or(client.scope.clone())
-        }
+        None => Scope::parse("openid")
+            .ok()
+            .filter(|who| !allowed(who, client).is_empty())
+            .unwrap_or_else(|| client.scope.clone()),
         Some(Ok(asked)) => asked,
         Some(Err(why)) => return Decision::refuse(Error::new(ErrorCode::InvalidScope, why)),
     };

@@ -120,6 +120,11 @@ impl Profile {
     pub fn claims(&self) -> Map<String, Value> {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
+    /// Which of these claims are other ones in another profile.
+    pub fn changed<'a>(&self, other: &Profile, claims: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let (before, after) = (self.claims(), other.claims());
+        claims.filter(|claim| before.get(*claim) != after.get(*claim)).collect()
+    }
     /// One claim, when it is text.
     pub fn get(&self, claim: &str) -> Option<String> {
         self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)

@@ -15,9 +15,10 @@ use rules::time::{Span, Time};
 const JUMP: i64 = 1_000_000;
 
 /// The configuration epoch after a fence. What was lost may have had a fence of its own, and jumped as far from the same number: so it is
-/// the fence's time in milliseconds, which is beyond all that came of an earlier one as long as less than one thing changes in each.
+/// the fence's time in microseconds, which is beyond all that came of an earlier one, as long as fewer than a thousand things change in a
+/// millisecond.
 fn after(fence: &Fence) -> i64 {
-    (fence.epoch + JUMP).max(fence.at.0)
+    (fence.epoch + JUMP).max(fence.at.0.saturating_mul(1_000))
 }
 
 /// One failover.

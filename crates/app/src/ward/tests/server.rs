@@ -131,6 +131,8 @@ pub struct Paper {
     pub broken: AtomicBool,
     /// Whoever appends waits while this is held for writing.
     pub slow: tokio::sync::RwLock<()>,
+    /// Parts in which nothing is newer were to be removed.
+    pub forgotten: Mutex<Option<Time>>,
     /// Parts before this one were removed.
     pub cut: Mutex<bool>,
 }
@@ -166,7 +168,8 @@ impl Journal for Paper {
         rings(&self.on_read);
         Ok(vec![self.records.lock().unwrap()[part as usize].clone()])
     }
-    fn forget(&self, _: Time) -> Result<(), String> {
+    fn forget(&self, before: Time) -> Result<(), String> {
+        *self.forgotten.lock().unwrap() = Some(before);
         Ok(())
     }
     fn is_cut(&self) -> bool {

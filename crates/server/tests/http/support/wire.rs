@@ -5,6 +5,7 @@ use load::wire::Jar;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, TcpStream};
 use std::time::Duration;
@@ -135,11 +136,19 @@ impl Call {
 }
 
 /// A response.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Answer {
+    /// For whoever reads why a test failed: the body as text, the beginning of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body: String = self.text().chars().take(2_000).collect();
+        write!(f, "{} {:?}\n{body}", self.status, self.headers)
+    }
 }
 
 impl Answer {
