@@ -25,17 +25,17 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Somebody signed in.
+    /// A user signed in.
     SignedIn = "session.started",
-    /// Somebody proved again who they are.
+    /// A user authenticated again in a session.
     Reauthenticated = "session.raised",
     /// A session was ended.
     SignedOut = "session.ended",
     /// A sign-in to a known account failed.
     SignInFailed = "signin.failed",
-    /// A code was issued.
+    /// An authorization code was issued.
     CodeIssued = "code.issued",
-    /// A code was presented again, or by somebody else.
+    /// An authorization code was presented again, or by someone it was not issued to.
     CodeMisused = "code.misused",
     /// Tokens were issued.
     TokensIssued = "tokens.issued",
@@ -43,15 +43,15 @@ kinds! {
     RefreshReused = "refresh.reused",
     /// Tokens were revoked.
     TokensRevoked = "tokens.revoked",
-    /// Access was granted to an application.
+    /// An application was granted access.
     ConsentGranted = "consent.granted",
-    /// Access was asked for by an application, and the person said no.
+    /// An application asked for access, and the user denied it.
     ConsentDenied = "consent.denied",
-    /// Access was taken from an application.
+    /// The access of an application was revoked.
     ConsentRevoked = "consent.revoked",
     /// A device's request was answered.
     DeviceAnswered = "device.answered",
-    /// An account was made.
+    /// An account was created.
     UserAdded = "user.added",
     /// An account was changed.
     UserChanged = "user.changed",
@@ -71,55 +71,55 @@ kinds! {
     ClientRemoved = "client.removed",
     /// A group was added, changed or removed.
     GroupChanged = "group.changed",
-    /// A key came in.
+    /// A signing key was added.
     KeyRotated = "key.rotated",
-    /// A key was thrown out.
+    /// A signing key was revoked.
     KeyRevoked = "key.revoked",
-    /// A link that makes the first account was made.
+    /// A link that creates the first account was created.
     SetupOffered = "realm.setup_offered",
-    /// The first account was made.
+    /// The first account was created.
     SetUp = "realm.setup",
-    /// A copy of the database was put in its place, and everything that had been issued in it was ended.
+    /// A copy of the database was restored, and everything that had been issued in it was ended.
     Restored = "realm.restored",
     /// The database failed over in a way that may have lost acknowledged writes.
     FenceRaised = "fence.raised",
-    /// A node said again what it had acknowledged.
+    /// A node replayed what it had acknowledged.
     FenceReplayed = "fence.replayed",
-    /// An operator no longer waits for a node.
+    /// An operator decided that the fence no longer waits for a node.
     FenceWaived = "fence.waived",
-    /// Nobody is waited for any more.
+    /// The fence was lifted: it waits for no node any more.
     FenceLifted = "fence.lifted",
-    /// A token was made with which a machine that hashes passwords may come in.
+    /// A token was created that lets a hash worker enroll.
     WorkerOffered = "worker.offered",
-    /// A machine that hashes passwords was let in.
+    /// A hash worker was enrolled.
     WorkerEnrolled = "worker.enrolled",
-    /// It was given another name.
+    /// A hash worker was renamed.
     WorkerRenamed = "worker.renamed",
-    /// It is not let in any more.
+    /// A hash worker was revoked: it is not let in any more.
     WorkerRevoked = "worker.revoked",
-    /// It was wrong, and is asked nothing any more.
+    /// A hash worker was wrong, and is asked nothing any more.
     WorkerQuarantined = "worker.quarantined",
-    /// An operator lets it work again.
+    /// An operator lets a quarantined hash worker work again.
     WorkerTrusted = "worker.trusted",
-    /// A node began to serve; `starts` says how many starts a line is about, where it is more than one.
+    /// A node started to serve; `starts` says how many starts an entry is about, if it is more than one.
     NodeStarted = "node.started",
-    /// A node ended, as it was told to.
+    /// A node stopped, as it was told to.
     NodeStopped = "node.stopped",
-    /// An operator no longer counts on a node.
+    /// An operator took a node off the list of nodes.
     NodeForgotten = "node.forgotten",
     /// The database was copied into a file.
     DatabaseCopied = "database.copied",
-    /// Lines of the audit log were read by a command.
+    /// A command read audit log entries.
     AuditRead = "audit.read",
-    /// The audit log is sealed under another key than before, whose owner did not hand it over.
+    /// The audit log is sealed under another key than before, and the previous key did not hand it over.
     AuditRekeyed = "audit.rekeyed",
-    /// Lines of the audit log were taken out that were not sealed, not delivered or not what was sealed; `detail` says why.
+    /// Audit log entries were removed that were not sealed, not delivered, or not what was sealed; `detail` says why.
     AuditDropped = "audit.dropped",
-    /// An operator let the audit log go on although a node had seen a longer one, or another.
+    /// An operator let the audit log continue although a node had seen a longer or a different log.
     AuditAccepted = "audit.accepted",
-    /// A line of the audit log was not delivered to a stream: its receiver refused it for good.
+    /// An audit log entry was not delivered to a stream, because its receiver refused it for good.
     AuditSkipped = "audit.skipped",
-    /// A stream of the audit log was set to another place: `after_block` says behind which block it goes on.
+    /// A stream of the audit log was set to another place; `after_block` is the block after which it continues.
     AuditMoved = "audit.moved",
     /// A stream of the audit log was given up.
     AuditForgotten = "audit.forgotten",

@@ -26,77 +26,78 @@ pub struct Set {
 /// What is to change; all else stays.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Edit {
-    /// What people know it as
+    /// The name that users see
     #[arg(long)]
     pub name: Option<String>,
-    /// Redirect URIs in the place of those that it has
+    /// Redirect URIs that replace the current ones
     #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_redirect_uri", "remove_redirect_uri"])]
     pub redirect_uri: Vec<String>,
-    /// One more redirect URI
+    /// A redirect URI to add
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub add_redirect_uri: Vec<String>,
-    /// A redirect URI that it has no more
+    /// A redirect URI to remove
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub remove_redirect_uri: Vec<String>,
-    /// Post-logout URIs in the place of those that it has
+    /// Post-logout URIs that replace the current ones
     #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_post_logout_redirect_uri", "remove_post_logout_redirect_uri"])]
     pub post_logout_redirect_uri: Vec<String>,
-    /// One more URI to which the browser may go after sign-out
+    /// A URI to add, to which the browser may go after sign-out
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub add_post_logout_redirect_uri: Vec<String>,
-    /// A post-logout URI that it has no more
+    /// A post-logout URI to remove
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub remove_post_logout_redirect_uri: Vec<String>,
-    /// Grants in the place of those that it may use
+    /// Grants that replace the current ones
     #[arg(long, value_parser = grants(), hide_possible_values = true, num_args = 1.., conflicts_with_all = ["add_grant", "remove_grant"])]
     pub grant: Vec<Grant>,
-    /// One more grant that it may use
+    /// A grant to add
     #[arg(long, value_name = "GRANT", value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub add_grant: Vec<Grant>,
-    /// A grant that it may use no more
+    /// A grant to remove
     #[arg(long, value_name = "GRANT", value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub remove_grant: Vec<Grant>,
-    /// Scopes in the place of those that it may ask for
+    /// Scopes that replace the current ones
     #[arg(long, value_parser = scope, num_args = 1.., conflicts_with_all = ["add_scope", "remove_scope"])]
     pub scope: Vec<Scope>,
-    /// One more scope that it may ask for; may hold several, separated by spaces
+    /// A scope to add; may hold several, separated by spaces
     #[arg(long, value_name = "SCOPE", value_parser = scope, num_args = 1..)]
     pub add_scope: Vec<Scope>,
-    /// A scope that it may ask for no more
+    /// A scope to remove
     #[arg(long, value_name = "SCOPE", value_parser = scope, num_args = 1..)]
     pub remove_scope: Vec<Scope>,
-    /// Audiences in the place of those of its access tokens, or of those that it may introspect
+    /// Audiences that replace the current ones, of its access tokens or of the tokens that it may introspect
     #[arg(long, value_name = "URI", num_args = 1.., conflicts_with_all = ["add_resource", "remove_resource"])]
     pub resource: Vec<String>,
-    /// One more audience
+    /// An audience to add
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub add_resource: Vec<String>,
-    /// An audience that it has no more
+    /// An audience to remove
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub remove_resource: Vec<String>,
-    /// The ways in which it may authenticate from now on: none, client_secret_basic, client_secret_post, private_key_jwt.
-    /// A secret that is needed is made and printed once; secret and keys that are not needed any more go
+    /// Methods by which it may authenticate from now on: none, client_secret_basic, client_secret_post,
+    /// private_key_jwt. A secret that is needed is generated and printed once; secret and keys no longer needed are
+    /// removed
     #[arg(long, value_name = "METHOD", value_parser = methods(), hide_possible_values = true, num_args = 1..)]
     pub auth_method: Vec<AuthMethod>,
-    /// File with its public keys (RFC 7517) in the place of those that it has
+    /// File with public keys (RFC 7517) that replace its current ones
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub jwks: Option<PathBuf>,
     /// Whether it is a native application (RFC 8252)
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub native: Option<bool>,
-    /// Whether it must use PKCE; a public client must
+    /// Whether it must use PKCE; a public client always must
     #[arg(long, value_enum)]
     pub pkce: Option<Pkce>,
-    /// What its ID tokens are signed with: RS256, ES256 or EdDSA
+    /// The algorithm that signs its ID tokens: RS256, ES256 or EdDSA
     #[arg(long, value_name = "ALG", value_parser = algs(), hide_possible_values = true)]
     pub id_token_alg: Option<Alg>,
-    /// What its access tokens look like
+    /// The format of its access tokens
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub access_token: Option<AccessToken>,
-    /// What its access tokens are signed with: RS256, ES256 or EdDSA
+    /// The algorithm that signs its access tokens: RS256, ES256 or EdDSA
     #[arg(long, value_name = "ALG", value_parser = algs(), hide_possible_values = true)]
     pub access_token_alg: Option<Alg>,
-    /// The typ in its access tokens' header
+    /// The typ in the header of its access tokens
     #[arg(long, value_name = "TYP", value_enum)]
     pub access_token_typ: Option<AccessTyp>,
     /// Whether it is a resource server, which may introspect tokens issued for its resources
@@ -105,16 +106,16 @@ pub struct Edit {
     /// Whether to skip the consent page
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub trusted: Option<bool>,
-    /// Whether it may use the account API with sign-in screens of its own
+    /// Whether it may use the account API with its own sign-in screens
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub first_party: Option<bool>,
     /// Whether to put e-mail, profile and group claims into ID tokens too
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub claims_in_id_token: Option<bool>,
-    /// Whether to leave the ID token out of refresh answers
+    /// Whether to omit the ID token from refresh responses
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub no_id_token_on_refresh: Option<bool>,
-    /// Whether to accept the token endpoint, too, as the audience of its assertions
+    /// Whether to also accept the token endpoint as the audience of its assertions
     #[arg(long, value_name = "yes|no", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = yes_or_no(), hide_possible_values = true)]
     pub assertion_aud_endpoint: Option<bool>,
     /// The keys, once they were read.

@@ -24,7 +24,8 @@ pub enum Command {
     /// Register an application
     ///
     /// A client is confidential unless --public is given: its secret is generated and printed once, or read with
-    /// --secret-stdin. Client secrets are kept under a fast hash, so one that is given must be 256 random bits.
+    /// --secret-stdin. Client secrets are stored under a fast hash, so a secret that you supply must be 256 random
+    /// bits.
     #[command(after_long_help = "\
 Examples:
   A web application:
@@ -49,11 +50,11 @@ Examples:
     List(List),
     /// Show an application
     Show(Named),
-    /// Change what an application registered
+    /// Change the registration of an application
     ///
-    /// What is not named stays. It holds at once, on every node. Tokens that are out keep what they say until they expire; a
-    /// code or a refresh token that would give more than the client may have by then is refused. To end all of them, disable the
-    /// client and enable it again.
+    /// What is not named stays. The change holds at once, on every node. Issued tokens keep what they say until they
+    /// expire. A code or a refresh token that would give more than the client may have by then is refused. To end all
+    /// of them, disable the client and enable it again.
     #[command(after_long_help = "\
 Examples:
   portiere client set shop --add-redirect-uri https://shop.example.com/callback2
@@ -62,22 +63,22 @@ Examples:
     Set(Box<Set>),
     /// Disable an application
     ///
-    /// Nobody can sign in to it, and its tokens are dead at once.
+    /// Nobody can sign in to it, and its tokens are invalid at once.
     Disable(Named),
     /// Enable an application again
     Enable(Named),
-    /// Remove an application: what was issued to it is dead at once
+    /// Remove an application; everything issued to it is invalid at once
     Remove(Named),
     /// Give an application a new secret
     ///
-    /// It is generated and printed once, or read with --secret-stdin. The old one is dead at once.
+    /// The secret is generated and printed once, or read with --secret-stdin. The old secret is invalid at once.
     RotateSecret(RotateSecret),
 }
 
 /// Which applications to list.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
-    /// Begin after the client of this id
+    /// Start after the client with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.

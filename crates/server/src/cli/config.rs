@@ -15,15 +15,15 @@ pub enum Command {
 Examples:
   portiere config example > portiere.toml")]
     Example,
-    /// Name everything that is wrong with the configuration, at once
+    /// Report everything that is wrong with the configuration, at once
     ///
-    /// Reads what the server would read: the file, PORTIERE_ variables, --data, and the files of keys and certificates that
-    /// they name. Ends with 2 when something is wrong.
+    /// Reads what the server would read: the file, PORTIERE_ variables, --data, and the files of keys and certificates
+    /// that they name. Exits with 2 if something is wrong.
     #[command(after_long_help = "\
 Examples:
   portiere config check --config portiere.toml")]
     Check,
-    /// Print every option with the value in force and where that came from; secrets are hidden
+    /// Print every option with its effective value and where the value came from; secrets are hidden
     Show,
 }
 

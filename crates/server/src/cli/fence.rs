@@ -16,16 +16,18 @@ use store::tables::fences::State;
 pub enum Command {
     /// Show whether a fence is up, and which nodes it waits for
     ///
-    /// A database server that fails over may have lost the last acknowledged writes. Then each node says again what it had
-    /// acknowledged to end: sign-outs, revocations, used codes and tokens, changed passwords. Until all nodes that were there
-    /// have done so, the fence is up: sessions and tokens from before it are refused, and whoever signs in anew is let in.
+    /// A database server that fails over may have lost the last acknowledged writes. Each node then replays the endings
+    /// that it had acknowledged: sign-outs, revocations, used codes and tokens, changed passwords. Until all nodes that
+    /// were there have done so, the fence is up: sessions and tokens from before it are refused, and users who sign in
+    /// again are let in.
     Status,
-    /// No longer wait for a node that will not return
+    /// Stop waiting for a node that will not return
     ///
-    /// What that node had acknowledged in the last moments before the failover, and the database lost, stays lost: a token
-    /// that was revoked there may be good again, a session that was ended there may go on, an old password may be the
-    /// password again. Everything that was issued before the fence is used again from then on. Start the node instead if you
-    /// can: it needs its data folder, and no request. The decision is written into the audit log.
+    /// Writes that the node had acknowledged in the last moments before the failover, and that the database lost, stay
+    /// lost: a token that was revoked there may be valid again, a session that was ended there may continue, an old
+    /// password may be the password again. Everything that was issued before the fence is accepted again from then on.
+    /// Start the node instead if you can: it needs its data folder, and no request. The decision is written to the
+    /// audit log.
     #[command(after_long_help = "\
 Examples:
   portiere fence status
@@ -36,9 +38,9 @@ Examples:
 /// Whose loss.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct AcceptLoss {
-    /// The node, as `portiere fence status` calls it
+    /// The node, as `portiere fence status` shows it
     pub node: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }

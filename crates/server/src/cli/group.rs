@@ -14,7 +14,7 @@ use store::tables::groups::Group;
 /// What can be done about groups.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
-    /// Make a group
+    /// Create a group
     #[command(after_long_help = "\
 Examples:
   portiere group add staff
@@ -22,13 +22,13 @@ Examples:
     Add(NewGroup),
     /// List groups
     List,
-    /// List who is in a group
+    /// List the members of a group
     Show(Show),
-    /// Remove a group; its members stay
+    /// Remove a group; its members' accounts stay
     Remove(Named),
-    /// Put somebody into a group, or take them out
+    /// Add a user to a group, or remove the user from it
     ///
-    /// To see somebody's groups: portiere user show USER.
+    /// To see the groups of a user: portiere user show USER.
     #[command(after_long_help = "\
 Examples:
   portiere group member staff ada
@@ -41,7 +41,7 @@ Examples:
 pub struct NewGroup {
     /// The group's name
     pub name: String,
-    /// Where a group of that name is there already, change nothing and end with 0
+    /// If a group of that name exists, change nothing and exit with 0
     #[arg(long)]
     #[serde(default)]
     pub if_absent: bool,
@@ -61,7 +61,7 @@ pub struct Show {
     /// The group's name
     #[arg(allow_hyphen_values = true)]
     pub name: String,
-    /// Begin after the account of this id
+    /// Start after the account with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.
@@ -78,7 +78,7 @@ pub struct Member {
     /// Username, verified e-mail address or id
     #[arg(allow_hyphen_values = true)]
     pub user: String,
-    /// Take them out
+    /// Remove the user from the group
     #[arg(long)]
     pub remove: bool,
 }

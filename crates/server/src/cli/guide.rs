@@ -17,11 +17,12 @@ pub fn markdown() -> String {
     );
     let _ = writeln!(out, "{}\n", about(&program));
     out.push_str(
-        "A password or a secret is never an argument: it comes on standard input (`--password-stdin`, `--secret-stdin`), where \
-         one line break at\nits end is cut, or is typed at a terminal that does not show it. Two exceptions: the token of a hash \
-         worker, which is good\nonce and lapses in minutes; and the URL of a database (`move`, `lab`), which may hold a \
-         password: `move` also reads one from a\nfile. Wrong use, or a file to be read that is not there, ends with exit \
-         code 2, a failure with 1; each says why in one line on standard error.\n\nEvery command takes:\n\n",
+        "A password or a secret is never an argument. It comes on standard input (`--password-stdin`, \
+         `--secret-stdin`), where\none line break at its end is cut, or is typed at a terminal that does not show it. \
+         There are two exceptions: the token\nof a hash worker, which is valid once and expires in minutes; and the \
+         URL of a database (`move`, `lab`), which may hold\na password. `move` also reads a URL from a file. Wrong \
+         use, or a file to read that does not exist, exits with code 2; a\nfailure exits with 1. Each says why in one \
+         line on standard error.\n\nEvery command takes:\n\n",
     );
     out.push_str(&rows(program.get_arguments().filter(|arg| arg.is_global_set())));
     for command in commands(&program) {

@@ -16,26 +16,27 @@ use std::time::Duration;
 pub enum Command {
     /// Measure this machine, and recommend parameters for new password hashes
     ///
-    /// Takes all cores for some seconds and touches no data. Recommends the Argon2id parameters that cost an attacker most
-    /// among those of which one hash takes no longer than --target here, and all cores together no more memory than
-    /// --memory; never below OWASP's list. Then it prints what OWASP's and RFC 9106's choices cost.
+    /// Takes all cores for some seconds and touches no data. It recommends the Argon2id parameters that cost an
+    /// attacker most, among parameters with which one hash takes no longer than --target here, and all cores together
+    /// no more memory than --memory; never below OWASP's list. Then it prints what the parameters that OWASP and RFC
+    /// 9106 recommend cost.
     #[command(after_long_help = "\
 Examples:
   portiere hash tune
   portiere hash tune --target 100ms --memory 256MiB --json")]
     Tune(Tune),
-    /// Make a pepper: a secret of 32 bytes that every password hash then needs beside the database
+    /// Create a pepper: a secret of 32 bytes that every password hash then needs beside the database
     ///
-    /// Prints the line for the configuration. Keep a copy of the file apart from the database and its backups: without it no
-    /// password can be verified any more.
+    /// Prints the line for the configuration. Keep a copy of the file apart from the database and its backups: without
+    /// the file, no password can be verified any more.
     #[command(after_long_help = "\
 Examples:
   portiere hash pepper p1 /etc/portiere/pepper-p1")]
     Pepper(NewPepper),
-    /// Make a binding key: a secret of 32 bytes under which a hash is worth nothing for any other account
+    /// Create a binding key: a secret of 32 bytes that makes a hash worthless for any other account
     ///
-    /// Hash workers need one beside a pepper. Prints the line for the configuration. Keep a copy of the file apart from the
-    /// database and its backups: without it no password can be verified any more.
+    /// Hash workers require a binding key and a pepper. Prints the line for the configuration. Keep a copy of the file
+    /// apart from the database and its backups: without the file, no password can be verified any more.
     #[command(after_long_help = "\
 Examples:
   portiere hash binding b1 /etc/portiere/binding-b1")]
@@ -45,10 +46,10 @@ Examples:
 /// How dear a hash may be.
 #[derive(Debug, Args)]
 pub struct Tune {
-    /// The longest that one hash may take on a machine with nothing else to do
+    /// The longest time that one hash may take on a machine with nothing else to do
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = target)]
     target: Duration,
-    /// The most memory that all hashes at a time may take [default: a quarter of the machine's]
+    /// The most memory that concurrent hashes may take together [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<Size>,
 }
@@ -63,7 +64,7 @@ pub struct NewPepper {
     /// Its name in stored hashes: 1 to 8 letters and digits
     #[arg(value_parser = KeyFile::name)]
     name: String,
-    /// The file, which must not be there yet
+    /// The file, which must not exist yet
     #[arg(value_hint = clap::ValueHint::FilePath)]
     file: PathBuf,
 }

@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 /// What can be done about signing keys.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
-    /// List signing keys and where each stands
+    /// List signing keys and their states
     ///
-    /// A key is next (published, does not sign yet), active (signs), retiring (published until what it signed has expired),
-    /// retired, or revoked (thrown out: nothing that it signed is believed).
+    /// A key is next (published, does not sign yet), active (signs), retiring (published until what it signed has
+    /// expired), retired, or revoked (nothing that it signed is trusted).
     List,
-    /// Bring in new signing keys
+    /// Rotate the signing keys
     ///
-    /// Each algorithm gets a key that is published at once and signs after an hour, when no cache holds a key set without
-    /// it; the old one stays published until what it signed has expired. The server does this by itself when keys grow old
-    /// (keys.rotate_after). With --revoke, for a key that somebody else may have: nothing that it signed is believed any more,
-    /// and a new key of its algorithm comes in with the same step where none waits already.
+    /// Each algorithm gets a new key, which is published at once and signs after an hour, when no cache holds a key set
+    /// without it. The old key stays published until what it signed has expired. The server does this by itself when
+    /// keys grow old (keys.rotate_after). Use --revoke for a key that somebody else may have: nothing that it signed is
+    /// trusted any more, and a new key of its algorithm is added in the same step unless one waits already.
     #[command(after_long_help = "\
 Examples:
   portiere keys rotate
@@ -34,7 +34,7 @@ Examples:
 /// Whether a key has to go.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Rotate {
-    /// Throw this key out
+    /// Revoke this key
     #[arg(long, value_name = "KID", allow_hyphen_values = true)]
     pub revoke: Option<String>,
 }

@@ -15,17 +15,19 @@ use serde_json::{Value, json};
 pub enum Command {
     /// List the nodes that share the database
     ///
-    /// Each says every five seconds that it is there, which version it runs, and what it takes an acknowledgement of the
-    /// database to be worth: zero-loss, durable or bounded-loss. Its journal is kept (what ends something is in it before it
-    /// is acknowledged), idle (nothing acknowledged can be lost at present), failing (it cannot be written, and the node is
-    /// not ready), off (store.journal) or closed (the node has stopped, as it was told to). FENCE is the failover that waits for the node. One that was away for 30 days is
-    /// taken off the list, unless a fence waits for it; one without a journal after an hour.
+    /// Every five seconds, each node reports that it is there, which version it runs, and how durable it takes a write
+    /// to be that the database acknowledged: zero-loss, durable or bounded-loss. Its journal is kept (whatever ends
+    /// something is in it before it is acknowledged), idle (nothing acknowledged can be lost at present), failing (it
+    /// cannot be written, and the node is not ready), off (store.journal) or closed (the node has stopped, as it was
+    /// told to). FENCE is the failover that waits for the node. A node that was away for 30 days is taken off the list,
+    /// unless a fence waits for it; a node without a journal, after an hour.
     List,
-    /// No longer count on a node that is gone for good
+    /// Forget a node that is gone for good
     ///
-    /// It is taken off the list, and no failover waits for it. Refused for a node that was there in the last half minute, unless
-    /// it stopped since, and for one that a fence waits for (portiere fence accept-loss). One that is started again after all is a node like any
-    /// other. The decision is written into the audit log.
+    /// The node is taken off the list, and no failover waits for it. Refused for a node that was there in the last half
+    /// minute, unless it has stopped since, and for a node that a fence waits for (portiere fence accept-loss). A
+    /// forgotten node that is started again after all is a node like any other. The decision is written to the audit
+    /// log.
     #[command(after_long_help = "\
 Examples:
   portiere node list
@@ -36,9 +38,9 @@ Examples:
 /// Which node.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Forget {
-    /// The node, as `portiere node list` calls it
+    /// The node, as `portiere node list` shows it
     pub node: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }

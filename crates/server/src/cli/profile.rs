@@ -23,13 +23,13 @@ const ROUTES: usize = 8;
 /// For how long, and where to.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Command {
-    /// For how long: 1 to 120
+    /// Seconds to sample: 1 to 120
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=120))]
     pub seconds: u64,
-    /// Samples for each second of CPU: 1 to 999
+    /// Samples per second of CPU time: 1 to 999
     #[arg(long, value_name = "HZ", default_value_t = profile::FREQUENCY, value_parser = clap::value_parser!(u32).range(1..=999))]
     pub frequency: u32,
-    /// Where to write the picture; a file that is there is replaced [default: profile.svg; with --json, nowhere]
+    /// File for the picture; an existing file is replaced [default: profile.svg; with --json, nowhere]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     #[serde(skip)]
     pub output: Option<PathBuf>,

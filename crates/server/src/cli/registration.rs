@@ -19,16 +19,17 @@ use std::path::{Path, PathBuf};
 /// A new application.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Add {
-    /// Its client_id
+    /// The client_id
     #[arg(long)]
     pub id: String,
-    /// What people know it as [default: its id]
+    /// The name that users see [default: its id]
     #[arg(long)]
     pub name: Option<String>,
-    /// Where authorization responses may go; compared byte for byte, but for the port of a native client's loopback URI
+    /// URI to which authorization responses may go; compared byte for byte, except for the port of a native client's
+    /// loopback URI
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub redirect_uri: Vec<String>,
-    /// Where the browser may go after sign-out
+    /// URI to which the browser may go after sign-out
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub post_logout_redirect_uri: Vec<String>,
     /// A public client: it cannot keep a secret
@@ -37,16 +38,16 @@ pub struct Add {
     /// Read the client's secret from standard input instead of generating it
     #[arg(long)]
     pub secret_stdin: bool,
-    /// A grant it may use: authorization_code, refresh_token, client_credentials, device_code, or a grant's URN
+    /// A grant that it may use: authorization_code, refresh_token, client_credentials, device_code, or a grant's URN
     /// [default: authorization_code and refresh_token; none for a resource server without redirect URIs]
     #[arg(long, value_parser = grants(), hide_possible_values = true, num_args = 1..)]
     pub grant: Vec<Grant>,
-    /// A scope it may ask for, and no others; may hold several, separated by spaces [default: the standard ones for a
-    /// client that signs people in]
+    /// A scope that it may request, and no others; may hold several, separated by spaces [default: the standard ones
+    /// for a client that signs people in]
     #[arg(long, value_parser = scope, num_args = 1..)]
     pub scope: Vec<Scope>,
-    /// A way in which it may authenticate: none, client_secret_basic, client_secret_post, private_key_jwt [default: basic
-    /// and post; private_key_jwt with --jwks; none with --public]
+    /// A method by which it may authenticate: none, client_secret_basic, client_secret_post, private_key_jwt [default:
+    /// basic and post; private_key_jwt with --jwks; none with --public]
     #[arg(long, value_name = "METHOD", value_parser = methods(), hide_possible_values = true, num_args = 1..)]
     pub auth_method: Vec<AuthMethod>,
     /// File with its public keys (RFC 7517), for private_key_jwt
@@ -56,22 +57,23 @@ pub struct Add {
     /// client with such a URI]
     #[arg(long)]
     pub native: bool,
-    /// Whether it must use PKCE; a public client must
+    /// Whether it must use PKCE; a public client always must
     #[arg(long, value_enum, default_value_t = Pkce::Required)]
     pub pkce: Pkce,
-    /// What its ID tokens are signed with: RS256, ES256 or EdDSA
+    /// The algorithm that signs its ID tokens: RS256, ES256 or EdDSA
     #[arg(long, value_name = "ALG", default_value = "RS256", value_parser = algs(), hide_possible_values = true)]
     pub id_token_alg: Alg,
-    /// What its access tokens look like
+    /// The format of its access tokens
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = AccessToken::Jwt)]
     pub access_token: AccessToken,
-    /// What its access tokens are signed with: RS256, ES256 or EdDSA
+    /// The algorithm that signs its access tokens: RS256, ES256 or EdDSA
     #[arg(long, value_name = "ALG", default_value = "ES256", value_parser = algs(), hide_possible_values = true)]
     pub access_token_alg: Alg,
-    /// The typ in its access tokens' header: JWT is for resource servers that know no better
+    /// The typ in the header of its access tokens; JWT is for resource servers that do not know at+jwt
     #[arg(long, value_name = "TYP", value_enum, default_value_t = AccessTyp::AtJwt)]
     pub access_token_typ: AccessTyp,
-    /// An audience of its access tokens, or, for a resource server, of those it may introspect [default: the issuer]
+    /// An audience of its access tokens or, for a resource server, of the tokens that it may introspect [default: the
+    /// issuer]
     #[arg(long, value_name = "URI", num_args = 1..)]
     pub resource: Vec<String>,
     /// A resource server: it may introspect tokens issued for its resources
@@ -80,19 +82,19 @@ pub struct Add {
     /// Skip the consent page
     #[arg(long)]
     pub trusted: bool,
-    /// Let it use the account API with sign-in screens of its own
+    /// Let it use the account API with its own sign-in screens
     #[arg(long)]
     pub first_party: bool,
     /// Put e-mail, profile and group claims into ID tokens too, not only into userinfo
     #[arg(long)]
     pub claims_in_id_token: bool,
-    /// Leave the ID token out of refresh answers
+    /// Omit the ID token from refresh responses
     #[arg(long)]
     pub no_id_token_on_refresh: bool,
-    /// Accept the token endpoint, too, as the audience of its assertions (private_key_jwt)
+    /// Also accept the token endpoint as the audience of its assertions (private_key_jwt)
     #[arg(long)]
     pub assertion_aud_endpoint: bool,
-    /// Where a client of that id is there already, change nothing and end with 0, whatever it registered; its secret is not
+    /// If a client with that id exists, change nothing and exit with 0, whatever its registration; its secret is not
     /// shown
     #[arg(long)]
     #[serde(default)]
@@ -118,7 +120,7 @@ pub enum Pkce {
 /// The format of access tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum AccessToken {
-    /// Signed, to be checked by anybody (RFC 9068)
+    /// Signed, so that anyone can check it (RFC 9068)
     Jwt,
     /// A random value that only introspection explains
     Opaque,
@@ -136,7 +138,7 @@ impl From<AccessToken> for AccessFormat {
 /// The typ of signed access tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum AccessTyp {
-    /// As RFC 9068 has it
+    /// As in RFC 9068
     #[value(name = "at+jwt")]
     AtJwt,
     /// As older libraries expect

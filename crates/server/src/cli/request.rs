@@ -20,7 +20,7 @@ use store::moving::marks::Marks;
 /// A command that works on a realm.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Request {
-    /// Manage people
+    /// Manage users
     #[command(subcommand)]
     User(user::Command),
     /// Manage applications
@@ -32,43 +32,44 @@ pub enum Request {
     /// Manage signing keys
     #[command(subcommand)]
     Keys(keys::Command),
-    /// Read the audit log, follow it, and prove that it is what was written
+    /// Read and follow the audit log, and prove that it is what was written
     #[command(subcommand, visible_alias = "events")]
     Audit(Box<audit::Command>),
-    /// Look after failovers of the database
+    /// Manage failovers of the database
     #[command(subcommand)]
     Fence(fence::Command),
-    /// Look after the nodes that share a database
+    /// Manage the nodes that share a database
     #[command(subcommand)]
     Node(node::Command),
     /// Have other machines hash passwords for this server
     ///
-    /// A worker computes the slow part of a password's hash and learns neither the password nor whose it is, nor whether it was
-    /// right; a wrong answer lets nobody in.
+    /// A worker computes the slow part of a password's hash. It learns neither the password nor whose it is, nor
+    /// whether it was right. A wrong answer lets nobody in.
     #[command(subcommand)]
     Verifier(verifier::Command),
-    /// Make a one-time link that makes the first account
+    /// Create a one-time link that creates the first account
     ///
-    /// It is good for 30 minutes and once, and only while there is no owner. A link made before is void. Where a server that
-    /// has no terminal left its link in the file setup-link, the new one is there too.
+    /// The link works once, within 30 minutes, and only while there is no owner. Earlier links are void. If a server
+    /// without a terminal left its link in the file setup-link, the new link is there too.
     SetupLink,
-    /// Bring the database to this program's schema
+    /// Migrate the database to this program's schema
     ///
     /// The server does this by itself when it starts. Safe to interrupt and to repeat.
     Migrate,
-    /// Copy the database into a new file, while the server runs or not
+    /// Copy the database into a new file, whether or not the server runs
     ///
-    /// Of SQLite: a database server is copied with its own tools. The master key is never in the copy: keep it in another place, since the copy cannot be used without it. The file is
-    /// readable by its owner only, and one that is there already is not overwritten.
+    /// For SQLite only: copy a database server with its own tools. The copy never contains the master key: keep the key
+    /// in another place, since the copy cannot be used without it. Only the file's owner can read it. An existing file
+    /// is not overwritten.
     #[command(after_long_help = "\
 Examples:
   portiere backup /var/backups/portiere-$(date +%F).db")]
     Backup(Backup),
-    /// Draw where the running server's CPU goes, and where its requests wait
+    /// Draw where the running server spends CPU time, and where its requests wait
     ///
-    /// Samples the server for some seconds, without a restart and without root, and writes a flame graph: a picture for a browser,
-    /// with a section on what requests waited for and how long the queues were. Sign-ins are a few
-    /// per cent slower meanwhile. One profile at a time.
+    /// Samples the server for some seconds, without a restart and without root, and writes a flame graph: a picture for
+    /// a browser, with a section on what requests waited for and how long the queues were. Sign-ins are a few percent
+    /// slower meanwhile. Only one profile runs at a time.
     #[command(after_long_help = "\
 Examples:
   portiere profile

@@ -29,19 +29,19 @@ const ELSEWHERE: &str = "the database is a server (store.url): restore it with t
 /// A backup to put in place.
 #[derive(Clone, Debug, Args)]
 pub struct Restore {
-    /// The backup of a database that is a file of ours
+    /// The backup, if the database is an SQLite file
     #[arg(value_hint = ValueHint::FilePath, required_unless_present = "in_place")]
     pub file: Option<PathBuf>,
-    /// Replace the database that is there, which is kept beside it under another name
+    /// Replace the existing database, which is kept beside it under another name
     #[arg(long, requires = "file")]
     pub force: bool,
-    /// The backup is of a database that had been moved to another one: that is gone, and no server runs on it
+    /// The backup is of a database that had been moved to another database, which is gone and on which no server runs
     #[arg(long, requires = "file")]
     pub target_is_gone: bool,
-    /// The database was put back by other means, a server's by its own tools: end what it would revive
+    /// The database was put back by other means, a database server by its own tools: end what it would revive
     #[arg(long, conflicts_with_all = ["file", "force", "target_is_gone"])]
     pub in_place: bool,
-    /// Do not ask whether everybody is to be signed out (--in-place)
+    /// Do not ask whether all users are to be signed out (--in-place)
     #[arg(long, requires = "in_place", conflicts_with = "file")]
     pub yes: bool,
 }

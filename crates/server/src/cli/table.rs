@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 /// An OpenID provider in one binary with one data folder
 ///
-/// Commands that work on people, applications, groups and keys may be run whether or not the server runs: while it does,
-/// they go through the control socket in the data folder.
+/// Commands for users, applications, groups and keys work whether or not the server runs. While it runs, they go
+/// through the control socket in the data folder.
 #[derive(Debug, Parser)]
 #[command(
     name = "portiere",
@@ -64,9 +64,10 @@ pub struct Global {
 pub enum Command {
     /// Run the server
     ///
-    /// Without any configuration it listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It prints where it
-    /// is and, while there is no owner, a one-time link that makes their account; with --json an object on one line, and
-    /// the link's file. SIGTERM and Ctrl-C stop it after what runs is finished; a second one, at once.
+    /// Without any configuration, the server listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It
+    /// prints its address and, while there is no owner, a one-time link that creates the owner's account. With --json,
+    /// it prints an object on one line, which names the link's file. SIGTERM and Ctrl-C stop the server after requests
+    /// in flight are finished; a second signal stops it at once.
     #[command(after_long_help = "\
 Examples:
   portiere serve
@@ -75,31 +76,33 @@ Examples:
     /// What is carried out on a realm.
     #[command(flatten)]
     Request(Request),
-    /// Put a backup in the place of the database, while no server runs
+    /// Restore the database from a backup, while no server runs
     ///
-    /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code, token and consent
-    /// in it is ended, since it cannot know what was signed out or revoked after it was made. Hash workers are asked nothing
-    /// until each is trusted again (portiere verifier trust). Accounts, applications, groups and keys are as they were.
+    /// Needs the master key that belongs to the backup. A restored copy revives nothing: every session, code, token and
+    /// consent in it is ended, since the copy cannot know what was signed out or revoked after it was made. Hash
+    /// workers are asked nothing until each is trusted again (portiere verifier trust). Accounts, applications, groups
+    /// and keys are as they were.
     ///
-    /// A database server is restored with its own tools, while no node runs; then --in-place, on one node, ends the same in it.
-    /// So it does for a file that was put back by other means, such as a snapshot of the machine.
+    /// Restore a database server with its own tools, while no node runs. Then run this command with --in-place on one
+    /// node, which ends the same in the database. Do the same for a database file that was put back by other means,
+    /// such as a snapshot of the machine.
     #[command(after_long_help = "\
 Examples:
   portiere restore /var/backups/portiere-2030-01-31.db
   portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db
   portiere restore --in-place --config /etc/portiere.toml")]
     Restore(Restore),
-    /// Move everything to another database, on whichever engine
+    /// Move everything to another database, on any engine
     ///
-    /// First it is looked whether the target can be reached, is empty, and takes every value: nothing is changed, and the source goes on.
-    /// From then on the source only reads: every write, of every node, is answered with 503 and Retry-After. Then each table is
-    /// copied, and every row compared. Interrupted at any point, the same command goes on where it was. At the end the source
-    /// stays as it is, no server starts on it any more, and one that is started on the target goes on where the others
-    /// stopped: who was signed in stays signed in. The data folder stays: the master key and the peppers are not in the
-    /// database.
+    /// First, the command checks that the target can be reached, is empty, and takes every value. Nothing changes, and
+    /// the source continues to work. From then on, the source is read-only: every write, of every node, is answered
+    /// with 503 and Retry-After. Then the command copies each table and compares every row. After an interruption at
+    /// any point, the same command continues where it was. At the end, the source stays as it is, and no server starts
+    /// on it any more. A server that is started on the target continues where the others stopped: users who were signed
+    /// in stay signed in. The data folder stays: the master key and the peppers are not in the database.
     ///
-    /// A URL with a password in it is better given in a file (--from-file, --to-file) or in PORTIERE_MOVE_FROM and
-    /// PORTIERE_MOVE_TO: arguments can be read by every process of the machine. The target must be empty.
+    /// Give a URL with a password in a file (--from-file, --to-file) or in PORTIERE_MOVE_FROM and PORTIERE_MOVE_TO:
+    /// every process of the machine can read arguments. The target must be empty.
     #[command(after_long_help = "\
 Examples:
   portiere move --check --to-file /etc/portiere/new-url
@@ -108,15 +111,15 @@ Examples:
   portiere move --abort --to-file /etc/portiere/new-url
   portiere move --from sqlite:portiere.db --to sqlite:/mnt/new/portiere.db --yes")]
     Move(Moving),
-    /// Look at the configuration
+    /// Inspect the configuration
     #[command(subcommand)]
     Config(config::Command),
-    /// Choose how dear password hashes are
+    /// Choose the cost of password hashes
     #[command(subcommand)]
     Hash(hash::Command),
     /// Print the version
     Version,
-    /// Print a shell's completions
+    /// Print completions for a shell
     #[command(after_long_help = "\
 Examples:
   portiere completions bash > /etc/bash_completion.d/portiere
@@ -126,7 +129,7 @@ Examples:
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, or that of one command
+    /// Print the manual page of the program or of one command
     #[command(after_long_help = "\
 Examples:
   portiere man | man -l -
@@ -135,8 +138,9 @@ Examples:
     Man(Man),
     /// Put load on an OpenID provider, and measure it
     ///
-    /// Any provider: its endpoints come from its discovery document, its sign-in pages are read as a browser reads them. A
-    /// target that is not this machine is refused unless --i-own-this-host says that it may be put under load.
+    /// Works with any provider: its endpoints come from its discovery document, and its sign-in pages are read as a
+    /// browser reads them. A target that is not this machine is refused unless --i-own-this-host says that it may be
+    /// put under load.
     #[command(after_long_help = "\
 Examples:
   portiere load jwks
@@ -146,12 +150,13 @@ Examples:
   portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
 --client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
     Load(Box<load::cli::Command>),
-    /// Measure this machine, and predict what it can carry
+    /// Measure this machine, and predict the load that it can carry
     ///
-    /// Takes about a minute and all cores, and touches no data: it measures hashes, signatures, commits, reads, requests and
-    /// memory, on the disk of the data folder and with private servers of its own, and from these it says how many sign-ins,
-    /// refreshes and introspections a second the machine carries, how long they take, what sets the limit, what would help and
-    /// which settings suit it. With --verify it then proves that: about two minutes more.
+    /// Takes about a minute and all cores, and touches no data. It measures hashes, signatures, commits, reads,
+    /// requests and memory, on the disk of the data folder and with private servers of its own. From these it says how
+    /// many sign-ins, refreshes and introspections per second the machine carries, how long they take, what sets the
+    /// limit, what would help, and which settings suit the machine. With --verify, it then proves the prediction, which
+    /// takes about two minutes more.
     #[command(after_long_help = "\
 Examples:
   portiere capacity
@@ -159,10 +164,10 @@ Examples:
   portiere capacity --data /var/lib/portiere --save capacity.json
   portiere capacity --from capacity.json")]
     Capacity(Box<lab::capacity::cli::Command>),
-    /// Find out what a machine makes of this program: experiments on private servers
+    /// Run experiments on private servers, to find out how this program performs on this machine
     ///
-    /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more than noise.
-    /// Nothing of a server that runs is touched.
+    /// Each experiment changes one thing, measures in turns, and says what the difference is and whether it is more
+    /// than noise. A running server is not touched.
     #[command(after_long_help = "\
 Examples:
   portiere lab list

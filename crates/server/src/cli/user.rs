@@ -21,10 +21,10 @@ use std::collections::BTreeMap;
 /// What can be done about people.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
-    /// Make an account
+    /// Create an account
     ///
-    /// The e-mail address counts as verified, and the person may sign in with it. Without --password-stdin the password is
-    /// asked for at the terminal.
+    /// The e-mail address counts as verified, and the user may sign in with it. Without --password-stdin, the command
+    /// asks for the password at the terminal.
     #[command(after_long_help = "\
 Examples:
   portiere user add ada --email ada@example.com
@@ -36,8 +36,9 @@ Examples:
     List(List),
     /// Count accounts by how their passwords are stored
     ///
-    /// With which algorithm, and which secrets of the configuration they need (peppers, binding keys, keys of an import): what
-    /// nobody needs may be taken out. A hash of before gives way to one of today's policy when its owner signs in.
+    /// Shows the algorithms of the hashes, and which secrets of the configuration they need (peppers, binding keys,
+    /// import keys). A secret that no hash needs may be removed. An older hash is replaced with one under the current
+    /// policy when its owner signs in.
     #[command(after_long_help = "\
 Examples:
   portiere user hashes
@@ -48,16 +49,16 @@ Examples:
     Show(Named),
     /// Disable an account
     ///
-    /// Its sessions and tokens are dead at once; it is kept with all that belongs to it.
+    /// Its sessions and tokens are invalid at once. The account is kept with everything that belongs to it.
     Disable(Named),
     /// Enable an account again
     Enable(Named),
-    /// Remove an account and all that is its own
+    /// Remove an account and everything that belongs to it alone
     Remove(Named),
     /// Set a password
     ///
-    /// Ends every session of the account and revokes its tokens. Without --password-stdin the password is asked for at the
-    /// terminal.
+    /// Ends every session of the account and revokes its tokens. Without --password-stdin, the command asks for the
+    /// password at the terminal.
     SetPassword(SetPassword),
     /// Set claims of an account
     ///
@@ -76,21 +77,22 @@ Examples:
 pub struct Add {
     /// The name to sign in with
     pub name: String,
-    /// An e-mail address, with which the person may sign in too
+    /// An e-mail address, with which the user may sign in too
     #[arg(long)]
     pub email: Option<String>,
-    /// The account's role: there is one owner, who is neither disabled nor removed; an admin may do no more than a member yet
+    /// The account's role. There is one owner, who cannot be disabled or removed; an admin may do no more than a member
+    /// yet
     #[arg(long, value_name = "owner|admin|member", default_value = "member", value_parser = roles(), hide_possible_values = true)]
     pub role: Role,
     /// Read the password from standard input
     #[arg(long)]
     pub password_stdin: bool,
-    /// Read from standard input, instead of a password, what another system stored for it: bcrypt, PBKDF2, scrypt, …; see
-    /// the guide's page on passwords
+    /// Instead of a password, read from standard input what another system stored for it: bcrypt, PBKDF2, scrypt, …;
+    /// see the guide's page on passwords
     #[arg(long, conflicts_with = "password_stdin")]
     pub password_hash_stdin: bool,
-    /// Where somebody has that username already, change nothing, read no password and end with 0, whatever their role and
-    /// their e-mail address; one with which somebody else signs in is refused all the same
+    /// If an account with that username exists, change nothing, read no password and exit with 0, whatever its role and
+    /// e-mail address; an e-mail address with which another user signs in is refused all the same
     #[arg(long)]
     #[serde(default)]
     pub if_absent: bool,
@@ -103,7 +105,7 @@ pub struct Add {
 /// Which accounts to list.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
-    /// Begin after the account of this id
+    /// Start after the account with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
     /// Whether the list was begun by a page before.
@@ -114,7 +116,7 @@ pub struct List {
 /// Whose hashes.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Hashes {
-    /// List the accounts whose hash is of this algorithm, or needs the secret of this name
+    /// List the accounts whose hash has this algorithm, or needs the secret of this name
     #[arg(long, value_name = "ALGORITHM|SECRET")]
     pub of: Option<String>,
     /// The account after which the list goes on.

@@ -23,41 +23,42 @@ use tokio::sync::watch;
 /// What can be done about hash workers.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
-    /// Make a token with which one worker is enrolled, good once and for 10 minutes
+    /// Create a token that enrolls one worker, valid once and for 10 minutes
     ///
-    /// It names the server's key, too, so that the worker knows whom it speaks to. The server listens for workers where
-    /// workers.listen says.
+    /// The token also names the server's key, so that the worker knows which server it speaks to. The server listens
+    /// for workers at workers.listen.
     Token,
-    /// Show the workers: which are here, how fast they are, what they did, and whether they are trusted
+    /// Show the workers: which are connected, how fast they are, what they did, and whether they are trusted
     ///
-    /// Asks the server that runs on this data folder. Of several nodes each shows the workers that are connected to it.
+    /// Asks the server that runs on this data folder. With several nodes, each node shows the workers that are
+    /// connected to it.
     Status,
     /// List the enrolled workers
     List,
-    /// Give a worker another name
+    /// Rename a worker
     #[command(after_long_help = "\
 Examples:
   portiere verifier rename hash-1 rack2-hash-1")]
     Rename(Rename),
-    /// Let a worker in no more, and send it away if it is here
+    /// Revoke a worker, and disconnect it if it is connected
     ///
-    /// What it was computing is computed by others. Other nodes send it away within 5 s.
+    /// What it was computing is computed by others. Other nodes disconnect it within 5 s.
     #[command(after_long_help = "\
 Examples:
   portiere verifier revoke hash-1")]
     Revoke(Named),
-    /// Let a worker work again that was quarantined
+    /// Trust a quarantined worker again
     ///
-    /// A worker is quarantined when it gave a wrong answer, and after a restore. Of a wrong answer find out why first: honest
-    /// machines give one only when their memory or processor is broken.
+    /// A worker is quarantined after a wrong answer, and after a restore. First find out why an answer was wrong:
+    /// honest machines give a wrong answer only if their memory or processor is broken.
     #[command(after_long_help = "\
 Examples:
   portiere verifier trust hash-1")]
     Trust(Named),
-    /// On the worker's machine: enrol it
+    /// On the worker's machine: enroll it
     ///
-    /// Makes a key in the worker's folder, shows it to the server with the token, and notes the server's key. Nothing else of the
-    /// server is needed there, and nothing secret of it is kept there.
+    /// Creates a key in the worker's folder, shows it to the server with the token, and notes the server's key. The
+    /// machine needs nothing else of the server, and keeps nothing secret of it.
     #[command(after_long_help = "\
 Examples:
   portiere verifier enroll --server login.example.com:8444 --token pvt1.…
@@ -65,7 +66,8 @@ Examples:
     Enroll(Enroll),
     /// On the worker's machine: hash for the server, until stopped
     ///
-    /// Needs no configuration, no database and no open port: it dials the server, and dials again when the connection ends.
+    /// Needs no configuration, no database and no open port: it connects to the server, and connects again when the
+    /// connection ends.
     #[command(after_long_help = "\
 Examples:
   portiere verifier serve
@@ -85,26 +87,26 @@ pub struct Named {
 pub struct Rename {
     /// Its name, as portiere verifier list shows it
     pub name: String,
-    /// The new one: 1 to 40 letters, digits, dots, dashes and underscores
+    /// The new name: 1 to 40 letters, digits, dots, dashes and underscores
     pub new: String,
 }
 
 /// Where and as what.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Enroll {
-    /// Where the server listens for workers; for several nodes, give each
+    /// Address at which the server listens for workers; for several nodes, give each
     #[arg(long, value_name = "HOST:PORT", required = true)]
     pub server: Vec<String>,
-    /// The token of portiere verifier token; it is good once, and lapses after 10 minutes
+    /// The token from portiere verifier token; it is valid once and expires after 10 minutes
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_stdin", required_unless_present = "token_stdin")]
     pub token: Option<String>,
     /// Read the token from standard input
     #[arg(long)]
     pub token_stdin: bool,
-    /// What people call the worker [default: the name of the machine]
+    /// The worker's name [default: the name of the machine]
     #[arg(long)]
     pub name: Option<String>,
-    /// The worker's folder, made with mode 0700
+    /// The worker's folder, created with mode 0700
     #[arg(long, value_name = "DIR", default_value = "verifier", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 }
@@ -115,10 +117,10 @@ pub struct Serve {
     /// The worker's folder
     #[arg(long, value_name = "DIR", default_value = "verifier", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
-    /// Threads that hash, one a core at most [default: one a core]
+    /// Hashing threads, at most one per core [default: one a core]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// The most memory in which hashes are computed [default: a quarter of the machine's]
+    /// The most memory for hashing [default: a quarter of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
 }

@@ -100,170 +100,177 @@ macro_rules! options {
 }
 
 options! {
-    /// Where the server listens and what it is called.
+    /// Where the server listens, and its public name.
     "" server: Server {
-        /// Addresses to listen on. Port 0 takes any free port.
-        /// Where a machine has no IPv6, the default's second address is left out.
+        /// Addresses to listen on. Port 0 takes any free port. On a machine without IPv6, the default's second address
+        /// is left out.
         listen: Vec<SocketAddr> = default_listen(), Start, |all: &Vec<SocketAddr>| listens(all);
-        /// The URL under which people and applications reach the server: the issuer, byte for byte.
-        /// It must be https, except on localhost, and have neither a query, a fragment nor a trailing slash.
+        /// The URL at which users and applications reach the server. It is the issuer, byte for byte. It must be https,
+        /// except on localhost, and must have no query, no fragment and no trailing slash.
         public_url: Option<PublicUrl> = None => "http://localhost with the port of `listen`", Start;
-        /// The data folder, made with mode 0700.
+        /// The data folder. The server creates it with mode 0700.
         data: PathBuf = "./data".into(), Start;
-        /// Whether the home page offers "Try it"; `auto` means on a localhost public URL.
+        /// Whether the home page offers "Try it". `auto`: only if the public URL is on localhost.
         try_it: TryIt = TryIt::Auto, Start;
     }
 
-    /// How the pages present themselves.
+    /// How the pages present the service.
     "brand." brand: Brand {
-        /// The name on every page.
+        /// The name that every page shows.
         name: String = "Portiere".into(), Start, |name: &String| readable_name(name);
     }
 
-    /// Where facts are kept.
+    /// Where the server keeps its data.
     "store." store: Store {
-        /// The database: `sqlite:FILE`, where a relative file lies in the data folder, or a server that several nodes share:
-        /// `postgres://USER:PASSWORD@HOST/DATABASE` or `mysql://USER:PASSWORD@HOST/DATABASE` (also for MariaDB). Give one with
-        /// a password through the environment, or the password alone in a file (`store.password_file`).
+        /// The database: `sqlite:FILE`, where a relative path starts at the data folder, or a database server that
+        /// several nodes can share: `postgres://USER:PASSWORD@HOST/DATABASE` or `mysql://USER:PASSWORD@HOST/DATABASE`
+        /// (also for MariaDB). Set a URL that contains a password through the environment, or put the password alone in
+        /// a file (`store.password_file`).
         url: StoreUrl = StoreUrl::Sqlite("portiere.db".into()), Start;
-        /// A server: file of the password, where `store.url` has none: as it is, without the end of its line; nothing in it is
-        /// percent-encoded. Each new connection takes what is in it by then.
+        /// Database server: file with the password, if `store.url` has none. The text is used as it is, without the
+        /// line ending; nothing in it is percent-encoded. Each new connection uses the current content of the file.
         password_file: Option<SecretFile> = None => "the one in `store.url`, if any", Live;
-        /// SQLite: connections that read.
+        /// SQLite: number of connections for reads.
         readers: Option<usize> = None => "one a core, at least 2 and at most 4", Start, if_set(between(1, 64));
-        /// SQLite: when a write is acknowledged: `full` once it is on the disk; with `normal` a power cut may lose the
-        /// last ones.
+        /// SQLite: when a write is acknowledged. `full`: once it is on the disk. With `normal`, a power cut may lose
+        /// the last writes.
         synchronous: Synchronous = Synchronous::Full, Start;
-        /// A server: connections that are kept to it.
+        /// Database server: number of connections that the node keeps to it.
         connections: usize = 8, Start, between(2, 512);
-        /// A server: the longest that a read or a write may take. Connecting to one is given up earlier, so that there is time
-        /// for the next: with PostgreSQL after 3 s (`connect_timeout` in the URL), or this where it is shorter; with MySQL
-        /// and MariaDB after a quarter of this.
+        /// Database server: the longest time that a read or a write may take. An attempt to connect to one server is
+        /// given up earlier, to leave time for the next server: with PostgreSQL after 3 s (`connect_timeout` in the
+        /// URL), or after this timeout if it is shorter; with MySQL and MariaDB after a quarter of this timeout.
         timeout: Duration = Duration::from_secs(10), Start,
             between(Duration::from_secs(1), Duration::from_secs(300));
-        /// PostgreSQL: `kept` prepares each statement once for a connection; `unnamed` sends it anew each time, for a pooler
-        /// that gives each transaction another connection (PgBouncer in transaction mode). MySQL and MariaDB: always kept.
+        /// PostgreSQL: `kept` prepares each statement once per connection. `unnamed` sends each statement anew every
+        /// time, for a pooler that gives each transaction another connection (PgBouncer in transaction mode). MySQL and
+        /// MariaDB: always kept.
         statements: Statements = Statements::Kept, Start;
-        /// A server: PEM file of the authorities that may vouch for it.
+        /// Database server: PEM file with the certificate authorities that may vouch for it.
         authorities: Option<PathBuf> = None => "those of the system", Live;
-        /// A server that wants a certificate of its clients: PEM file of ours, with its chain.
+        /// Database server that requires client certificates: PEM file with the node's certificate and its chain.
         certificate: Option<PathBuf> = None => "none", Live;
-        /// PEM file of that certificate's private key.
+        /// PEM file with the private key of that certificate.
         key: Option<SecretFile> = None => "none", Live;
-        /// A server that is configured to lose acknowledged writes is refused, unless the loss is named here: `commits` (the
-        /// last moments, when its process dies) or `database` (everything, at power loss).
+        /// A database server that is configured to lose acknowledged writes is refused, unless this list names the
+        /// loss: `commits` (the last moments, when the database process dies) or `database` (everything, at a power
+        /// loss).
         accept_loss: Vec<Loss> = Vec::new(), Start;
-        /// A server: what you know of its replication, which no server can say of itself. `strict`: PostgreSQL never
-        /// acknowledges what no standby has confirmed, also when its standbys are gone (Patroni's `synchronous_mode_strict`);
-        /// while one confirms, no journal is kept. `observed`: it may go on alone. `bounded`: another server may take over that
-        /// did not get the last writes, also one that the URL does not name.
+        /// Database server: what you know about its replication, which no server can report itself. `strict`:
+        /// PostgreSQL never acknowledges a write that no standby has confirmed, even if its standbys are gone
+        /// (Patroni's `synchronous_mode_strict`); while a standby confirms writes, the node keeps no journal.
+        /// `observed`: the server may continue without a standby. `bounded`: a server that did not get the last writes
+        /// may take over, even a server that the URL does not name.
         replication: Replication = Replication::Observed, Start;
-        /// A server: what each node keeps so that nothing acknowledged is undone by a failover. `auto` keeps a journal in the
-        /// data folder while the server could lose acknowledged writes; `off` never does, and a failover then undoes what it
-        /// undoes.
+        /// Database server: what each node keeps so that a failover undoes nothing that was acknowledged. `auto`: a
+        /// journal in the data folder, while the database server could lose acknowledged writes. `off`: no journal, so
+        /// that whatever a failover undoes stays undone.
         journal: Journal = Journal::Auto, Start;
     }
 
-    /// How much of the machine password hashing may take.
+    /// How much of the machine password hashing may use.
     "hash." hash: Hash {
-        /// Threads that hash. Cores are those that the process may use: a container's limit of CPU time (`cpu.max`) counts,
-        /// rounded down to whole ones, and 1 at least.
+        /// Number of hashing threads. Only cores that the process may use count: a container's CPU limit (`cpu.max`)
+        /// applies, rounded down to whole cores, but at least 1.
         threads: Option<usize> = None => "one a core", Start, if_set(between(1, 1024));
-        /// How long a sign-in may wait for its turn. Past that it is refused at once with 503 and Retry-After.
+        /// The longest time that a sign-in may wait for its turn. A sign-in that would wait longer is refused at once
+        /// with 503 and Retry-After.
         max_wait: Duration = Duration::from_secs(3), Start,
             between(Duration::from_millis(100), Duration::from_secs(60));
-        /// Ceiling of the memory in which hashes are computed.
+        /// The most memory in which hashes are computed.
         memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(Size(8 << 20)));
-        /// Whether a hash that was imported or made under another policy is replaced when its owner signs in. Turn it off
-        /// only while another system reads the same hashes.
+        /// Whether the server replaces a hash that was imported, or made under another policy, when its owner signs in.
+        /// Turn this off only while another system reads the same hashes.
         upgrade: bool = true, Start;
-        /// Peppers: secrets of 32 bytes, made by `portiere hash pepper`, that password hashes need beside the database. The
-        /// first is for new hashes; keep the others until nobody's hash needs them, which happens as people sign in. A
-        /// pepper that is lost takes every password with it.
+        /// Peppers: secrets of 32 bytes, made by `portiere hash pepper`, without which password hashes from the
+        /// database cannot be checked. New hashes use the first pepper. Keep the others until no hash needs them;
+        /// hashes move to the first pepper as users sign in. If a pepper is lost, every password that needs it is lost.
         peppers: Vec<KeyFile> = Vec::new(), Start;
-        /// Binding keys: secrets of 32 bytes, made by `portiere hash binding`, under which a hash is worth nothing for any other
-        /// account. Hash workers need one, and a pepper. The first is for new hashes; keep the others until nobody's hash needs
-        /// them. One that is lost takes every password with it.
+        /// Binding keys: secrets of 32 bytes, made by `portiere hash binding`, that make a hash worthless for any other
+        /// account. Hash workers require a binding key and a pepper. New hashes use the first binding key. Keep the
+        /// others until no hash needs them. If a binding key is lost, every password that needs it is lost.
         binding_keys: Vec<KeyFile> = Vec::new(), Start;
-        /// Secrets of other systems that imported hashes were made with: Firebase's signer key in base64, Devise's pepper. Each
-        /// file holds the text as that system shows it. Keep them until nobody's hash needs them, which happens as people
-        /// sign in.
+        /// Secrets of other systems with which imported hashes were made: Firebase's signer key in base64, Devise's
+        /// pepper. Each file holds the text as that system shows it. Keep each secret until no hash needs it; hashes
+        /// stop needing it as users sign in.
         import_keys: Vec<KeyFile> = Vec::new(), Start;
     }
 
-    /// The parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.
+    /// Parameters of new password hashes (Argon2id, RFC 9106). They cannot go below OWASP's list.
     "hash.argon2." argon2: Argon2 {
-        /// Memory of one hash, in KiB.
+        /// Memory for one hash, in KiB.
         memory_kib: u32 = 19_456, Start, between(7_168, 1_048_576);
-        /// Passes over that memory.
+        /// Number of passes over that memory.
         passes: u32 = 2, Start, between(1, 64);
-        /// Lanes of one hash.
+        /// Number of lanes of one hash.
         lanes: u32 = 1, Start, between(1, 64);
     }
 
-    /// Machines that hash passwords for this server: see docs/guide/workers.md.
+    /// Machines that hash passwords for this server; see docs/guide/workers.md.
     "workers." workers: Workers {
-        /// Addresses on which hash workers dial in, over TLS with keys of their own. None: there are no workers.
+        /// Addresses on which the server accepts hash workers, over TLS with keys of their own. Empty: there are no
+        /// workers.
         listen: Vec<SocketAddr> = Vec::new(), Start;
     }
 
-    /// What a password must be.
+    /// Requirements for passwords.
     "password." password: Password {
-        /// The least number of characters. NIST SP 800-63B asks for 15 where the password is the only factor.
+        /// The minimum number of characters. NIST SP 800-63B asks for 15 if the password is the only factor.
         min_length: usize = 8, Start, between(8, 64);
     }
 
-    /// Accounts that people make themselves.
+    /// Accounts that people create themselves.
     "signup." signup: Signup {
-        /// Whether anybody may make an account.
+        /// Whether anyone may create an account.
         enabled: bool = false, Start;
     }
 
-    /// Lives of tokens.
+    /// Lifetimes of tokens.
     "token." token: Token {
-        /// Life of an access token. A signed one that was revoked is still good elsewhere until it ends.
+        /// Lifetime of an access token. A signed access token that was revoked is still accepted elsewhere until it
+        /// expires.
         access_ttl: Span = Span::minutes(15), Start, between(Span::seconds(10), Span::hours(24));
-        /// Life of an ID token.
+        /// Lifetime of an ID token.
         id_ttl: Span = Span::minutes(15), Start, between(Span::seconds(10), Span::hours(24));
     }
 
     /// Authorization codes.
     "code." code: Code {
-        /// Life of an authorization code (RFC 6749 §4.1.2 recommends at most 10 minutes).
+        /// Lifetime of an authorization code (RFC 6749 §4.1.2 recommends at most 10 minutes).
         ttl: Span = Span::seconds(60), Start, between(Span::seconds(1), Span::minutes(10));
     }
 
     /// Refresh tokens.
     "refresh." refresh: Refresh {
-        /// A refresh token that is not used for so long is dead.
+        /// A refresh token expires if it is not used for this long.
         idle: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
-        /// No line of refresh tokens outlives this.
+        /// The longest lifetime of a family of refresh tokens.
         absolute: Span = Span::days(90), Start, between(Span::minutes(1), Span::days(3650));
-        /// How long the token before the current one, sent again by its client, still yields the same successor,
-        /// so that a lost response signs nobody out. `0s`: any reuse revokes the whole line.
+        /// How long the previous refresh token, sent again by its client, still yields the same successor, so that a
+        /// lost response signs nobody out. `0s`: any reuse revokes the whole family.
         grace: Span = Span::seconds(10), Start, between(Span::ZERO, Span::minutes(5));
     }
 
     /// The device flow (RFC 8628).
     "device." device: Device {
-        /// Life of a device code.
+        /// Lifetime of a device code.
         ttl: Span = Span::minutes(10), Start, between(Span::minutes(1), Span::minutes(30));
     }
 
     /// Sign-in sessions.
     "session." session: Session {
-        /// A session that is not used for so long is over.
+        /// A session expires if it is not used for this long.
         idle: Span = Span::hours(24), Start, between(Span::minutes(1), Span::days(3650));
-        /// No session outlives this.
+        /// The longest lifetime of a session.
         absolute: Span = Span::days(30), Start, between(Span::minutes(1), Span::days(3650));
-        /// How seldom the last use of a session is written down: at most so often, and often enough that a session in use
-        /// never counts as idle.
+        /// How often the server records the last use of a session: at most once in this time, but often enough that a
+        /// session in use never counts as idle.
         touch_every: Span = Span::minutes(5), Start, between(Span::ZERO, Span::hours(24));
     }
 
-    /// Proof keys for codes (RFC 7636).
+    /// Proof Key for Code Exchange (RFC 7636).
     "pkce." pkce: Pkce {
-        /// Lets clients that have a secret or a key leave out PKCE. Public clients never may.
+        /// Lets clients that have a secret or a key omit PKCE. Public clients must always use it.
         optional_for_confidential: bool = false, Start;
     }
 
@@ -271,197 +278,207 @@ options! {
     "keys." keys: Keys {
         /// Age at which the next signing key takes over.
         rotate_after: Span = Span::days(90), Start, between(Span::days(1), Span::days(3650));
-        /// File of the master key, made with mode 0600 at the first start. Keep a copy apart from the backups.
+        /// File with the master key. The server creates it with mode 0600 at the first start. Keep a copy apart from
+        /// the backups.
         master: Option<SecretFile> = None => "`master.key` in the data folder", Start;
-        /// The master key itself, 32 bytes in base64, in place of a file. Give it through the environment.
+        /// The master key itself, 32 bytes in base64, in place of a file. Set it through the environment.
         master_key: Option<Secret> = None => "not set", Start, if_set(master_key);
     }
 
-    /// Slowing down guessers. Only failures count, and those of strangers keep nobody out of a browser or an application in
-    /// which they have signed in before (of several people, the four who were there last).
+    /// Slows down guessing. Only failures count. Failures of strangers do not keep a user out of a browser or an
+    /// application in which the user has signed in before (of several users, the last four who signed in there).
     "throttle." throttle: Throttle {
-        /// From this failure of an account on, each costs a wait.
+        /// Starting with this failure of an account, each failure costs a wait.
         free_failures: u32 = 5, Start, between(1, 1000);
-        /// The wait after that failure; it doubles with each further one.
+        /// The wait after that failure. It doubles with each further failure.
         base_delay: Span = Span::seconds(1), Start, between(Span(100), Span::minutes(10));
         /// The longest wait.
         max_delay: Span = Span::minutes(15), Start, between(Span::seconds(1), Span::hours(24));
-        /// Failures of an address (a /64 for IPv6) that cost nothing.
+        /// Number of failures of an address (a /64 for IPv6) that cost no wait.
         address_free_failures: u32 = 50, Start, between(1, 1_000_000);
-        /// How many times as many failures as one address the network around it may have (a /24, a /56 for IPv6; four times
-        /// as many again for a /48), so that guesses that are spread over its addresses are slowed, too. 0: networks are
-        /// not counted.
+        /// How many times as many failures as one address the network around it may have (a /24, or a /56 for IPv6; a
+        /// /48 may have four times as many again), so that guesses spread over its addresses are slowed down too. 0:
+        /// networks are not counted.
         network_factor: u32 = 10, Start, between(0, 1000);
     }
 
-    /// What a connection may take of the server.
+    /// How much of the server connections and requests may use.
     "limits." limits: Limits {
-        /// Time in which a request's headers, and before them the TLS handshake, must have come.
+        /// Time within which the TLS handshake must finish, and after it the headers of a request must arrive.
         header_timeout: Duration = Duration::from_secs(10), Start,
             between(Duration::from_millis(100), Duration::from_secs(300));
-        /// Time in which a request's body must have come.
+        /// Time within which the body of a request must arrive.
         body_timeout: Duration = Duration::from_secs(15), Start,
             between(Duration::from_millis(100), Duration::from_secs(600));
-        /// Time after which a connection without a request is closed.
+        /// Time after which the server closes a connection without a request.
         idle_timeout: Duration = Duration::from_secs(60), Start,
             between(Duration::from_secs(1), Duration::from_secs(3600));
-        /// Time in which a server that was told to stop still answers everybody while `/readyz` is 503 and each answer
-        /// closes its connection, so that a proxy loses none.
+        /// How long a server that was told to stop still answers every request, while `/readyz` is 503 and each answer
+        /// closes its connection, so that a proxy loses no request.
         stop_delay: Option<Duration> = None => "3s where the database can serve several nodes, 0s on SQLite", Start,
             if_set(between(Duration::ZERO, Duration::from_secs(600)));
-        /// Time that running requests are given when the server stops.
+        /// Time that requests in flight get to finish when the server stops.
         drain_timeout: Duration = Duration::from_secs(25), Start,
             between(Duration::from_millis(100), Duration::from_secs(600));
-        /// The largest body.
+        /// The largest body of a request.
         body_size: Size = Size(64 << 10), Start, between(Size(16 << 10), Size(16 << 20));
-        /// Connections from one address (a /64 for IPv6) at a time; by HTTP/2 each further request at the same time counts as
-        /// one more. Loopback and listed proxies are exempt.
+        /// The most concurrent connections from one address (a /64 for IPv6). With HTTP/2, each further concurrent
+        /// request counts as one more. Loopback and listed proxies are exempt.
         connections_per_address: usize = 1024, Start, at_least(1);
-        /// Further networks of trusted machines, whose connections, failures and wrong passwords are not counted per address
-        /// (those of an account are).
+        /// Further networks of trusted machines. Their connections, failures and wrong passwords are not counted per
+        /// address (failures of an account still count).
         exempt_addresses: Vec<Cidr> = Vec::new(), Start, |all: &Vec<Cidr>| not_all_exempt(all);
-        /// Connections in all, counted in the same way.
+        /// The most concurrent connections in total, counted in the same way.
         connections: usize = 20_000, Start, at_least(1);
-        /// Requests of applications (tokens, introspection, userinfo, keys) that are worked on at a time. More wait.
+        /// Requests of applications (tokens, introspection, userinfo, keys) that the server works on at a time. Further
+        /// requests wait.
         tokens: usize = 512, Start, between(1, 1_000_000);
-        /// Pages, and forms without a password, that are worked on at a time.
+        /// Pages, and forms without a password, that the server works on at a time.
         pages: usize = 256, Start, between(1, 1_000_000);
-        /// Forms with a password that are worked on at a time; how long they wait for their hash is `hash.max_wait`.
+        /// Forms with a password that the server works on at a time. `hash.max_wait` limits how long they wait for
+        /// their hash.
         passwords: usize = 4096, Start, between(1, 1_000_000);
-        /// The longest that a request waits for a place among these. Who would wait longer is told at once when to come
-        /// back.
+        /// The longest time that a request waits for one of these places. A request that would wait longer is refused
+        /// at once and told when to retry.
         max_wait: Duration = Duration::from_secs(1), Start,
             between(Duration::from_millis(10), Duration::from_secs(60));
-        /// Failed requests a second of one address (a /64 for IPv6), in the long run; beyond, it is told to slow down. What
-        /// succeeds does not count, but for what devices ask for, and revocations that change nothing, in the name of a
-        /// public client. 0 for no limit. Loopback is exempt.
+        /// Failed requests per second from one address (a /64 for IPv6), in the long run. Beyond that, the address is
+        /// told to slow down. Successful requests do not count, except device authorization requests and revocations
+        /// that change nothing, both in the name of a public client. 0: no limit. Loopback is exempt.
         failures_per_address: u32 = 10, Start, between(0, 1_000_000);
-        /// Failed requests of an address at once.
+        /// Failed requests that an address may make at once.
         failures_burst: u32 = 1000, Start, between(1, 1_000_000);
-        /// Requests a second of one client that authenticates; twice as many at once. 0 for no limit.
+        /// Requests per second of one client that authenticates; twice as many at once. 0: no limit.
         requests_per_client: u32 = 0, Start, between(0, 1_000_000);
-        /// Requests a second of everybody together, for each kind of work (tokens, pages, passwords) by itself; twice as many
-        /// at once. 0 for no limit.
+        /// Requests per second of all clients and users together, separately for each kind of work (tokens, pages,
+        /// passwords); twice as many at once. 0: no limit.
         requests_per_realm: u32 = 0, Start, between(0, 1_000_000);
     }
 
     /// Reverse proxies in front of the server.
     "proxy." proxy: Proxy {
-        /// Networks of the proxies whose forwarded headers are believed. Nobody else's ever are.
+        /// Networks of the proxies whose forwarded headers the server trusts. It never trusts forwarded headers from
+        /// elsewhere.
         trusted: Vec<Cidr> = Vec::new(), Start, |all: &Vec<Cidr>| not_everybody(all);
-        /// The one header in which they name the client. The other one is ignored, since a proxy passes it on as
-        /// it came.
+        /// The header in which these proxies name the client. The server ignores the other header, since a proxy passes
+        /// it on unchanged.
         header: ProxyHeader = ProxyHeader::XForwardedFor, Start;
     }
 
-    /// TLS, where no proxy does it.
+    /// TLS, if no proxy terminates it.
     "tls." tls: Tls {
-        /// PEM file of the certificate and its chain.
+        /// PEM file with the certificate and its chain.
         certificate: Option<PathBuf> = None => "no TLS", Live;
-        /// PEM file of the certificate's private key.
+        /// PEM file with the private key of the certificate.
         key: Option<SecretFile> = None => "no TLS", Live;
     }
 
-    /// Log lines, on standard error.
+    /// The log, on standard error.
     "log." log: Log {
         /// `text` for people, `json` for machines.
         format: LogFormat = LogFormat::Text, Start;
-        /// The least severe level that is written.
+        /// The least severe level that is logged.
         level: LevelFilter = LevelFilter::INFO, Start;
-        /// A request that takes longer is logged, with where its time went. `0s`: none is.
+        /// A request that takes longer is logged, with where its time went. `0s`: no request is logged for its time.
         slow: Duration = Duration::from_secs(1), Start;
     }
 
-    /// Figures for Prometheus.
+    /// Metrics for Prometheus.
     "metrics." metrics: Metrics {
-        /// Addresses on which `/metrics` is served, such as 127.0.0.1:9464, and nothing else. Empty: nowhere. It speaks HTTP
-        /// without TLS.
+        /// Addresses that serve `/metrics`, and nothing else, such as 127.0.0.1:9464, over HTTP without TLS. Empty: no
+        /// address does.
         listen: Vec<SocketAddr> = Vec::new(), Start, |all: &Vec<SocketAddr>| no_twins(all);
-        /// File of the secret that a scraper has to send (`Authorization: Bearer …`), at least 16 characters, mode 0600. An
-        /// address beyond this machine's loopback needs one.
+        /// File with the secret that a scraper must send (`Authorization: Bearer …`), at least 16 characters, with mode
+        /// 0600. Required if an address is not on this machine's loopback.
         secret: Option<SecretFile> = None => "none", Live;
     }
 
     /// Traces of requests (OpenTelemetry), for a collector.
     "trace." trace: Trace {
-        /// Where they are sent to: OTLP over HTTP, in protobuf. Without a path it is `/v1/traces` there.
+        /// URL to which the server sends traces: OTLP over HTTP, in protobuf. A URL without a path gets `/v1/traces`.
         endpoint: Option<Target> = None => "nowhere: no request is traced", Start;
-        /// Which share of the requests is traced. Where a proxy in `proxy.trusted` says in `traceparent` whether it is, that
-        /// holds.
+        /// Share of the requests that is traced. If a proxy in `proxy.trusted` says in `traceparent` whether a request
+        /// is traced, that decision holds.
         sample: Share = Share(0.1), Start, between(Share(0.0), Share(1.0));
-        /// File of header fields that go with them, a line each (`Authorization: Bearer …`), mode 0600. The endpoint must then
-        /// be https, except on this machine.
+        /// File with header fields to send with the traces, one per line (`Authorization: Bearer …`), with mode 0600.
+        /// The endpoint must then be https, except on this machine.
         headers: Option<SecretFile> = None => "none", Start;
-        /// PEM file of the authorities that may vouch for an https endpoint.
+        /// PEM file with the certificate authorities that may vouch for an https endpoint.
         authorities: Option<PathBuf> = None => "those of the system", Live;
-        /// If it wants a certificate of its clients: PEM file of ours, with its chain.
+        /// PEM file with the client certificate and its chain, if the receiver requires client certificates.
         certificate: Option<PathBuf> = None => "none", Live;
-        /// PEM file of that certificate's private key.
+        /// PEM file with the private key of that certificate.
         key: Option<SecretFile> = None => "none", Live;
     }
 
-    /// When `/readyz` says no although nothing is broken.
+    /// When `/readyz` reports that the server is not ready although nothing is broken.
     "ready." ready: Ready {
-        /// After so long a time in which a queue (of passwords, of the database, or at the door) was nearly full, the server is
-        /// not ready until it has shrunk to half: whoever asks sends people to another node. `0s`: never, for a server that
-        /// is alone.
+        /// If a queue (for passwords, for the database, or for admission) stays nearly full for this long, the server
+        /// is not ready until the queue has shrunk to half, so that a load balancer sends users to another node. `0s`:
+        /// never, for a single server.
         strained_after: Duration = Duration::from_secs(5), Start,
             between(Duration::ZERO, Duration::from_secs(600));
     }
 
-    /// The record of who did what.
+    /// The audit log: the record of who did what.
     "audit." audit: Audit {
-        /// How long events are kept. They go in whole blocks, the oldest first, once they are sealed and delivered.
+        /// How long events are kept. They are removed in whole blocks, the oldest first, once they are sealed and
+        /// delivered.
         retention: Span = Span::days(90), Start, between(Span::days(1), Span::days(36_500));
-        /// How many events are kept: beyond that the oldest go before their time, in whole blocks. With a journal
-        /// (`store.journal`) those of the last day stay all the same.
+        /// How many events are kept. Beyond that number, the oldest are removed before their time, in whole blocks.
+        /// With a journal (`store.journal`), events of the last day are kept all the same.
         max_lines: Option<usize> = None => "as many as come", Start, if_set(at_least(1000));
-        /// Beyond so many, events go that are not sealed yet, and those that only wait to be delivered although their time has
-        /// come. Each loss is written down. With a journal (`store.journal`) those of the last day stay all the same.
+        /// Beyond this number, events are removed even if they are not sealed yet, or if their time is over and they
+        /// only wait to be delivered. Each loss is recorded. With a journal (`store.journal`), events of the last day
+        /// are kept all the same.
         ceiling: Option<usize> = None => "none: they are kept", Start, if_set(at_least(1000));
-        /// File of the key under which the log is sealed, made with mode 0600 at the first start. Nodes that share a database
-        /// need the same one. Keep a copy apart from the backups.
+        /// File with the key that seals the log. The server creates it with mode 0600 at the first start. Nodes that
+        /// share a database need the same key. Keep a copy apart from the backups.
         key_file: Option<SecretFile> = None => "`audit.key` in the data folder", Start;
-        /// The key itself, 32 bytes in base64, in place of a file. Give it through the environment.
+        /// The audit key itself, 32 bytes in base64, in place of a file. Set it through the environment.
         key: Option<Secret> = None => "not set", Start, if_set(master_key);
-        /// Files of keys from before: what they sealed can be proved, and the log goes on under the new one.
+        /// Files with earlier audit keys. Blocks that they sealed can still be proved, and the log continues under the
+        /// new key.
         old_keys: Vec<SecretFile> = Vec::new(), Start;
-        /// Whether a command that reads lines (`portiere audit list`, `export`, `tail`) leaves one of its own, `audit.read`, for who
-        /// has to prove who read the log. It grows by being read then.
+        /// Whether a command that reads entries (`portiere audit list`, `export`, `tail`) writes an entry of its own,
+        /// `audit.read`. Set this if you must prove who read the log; the log then grows each time it is read.
         reads: bool = false, Start;
     }
 
     /// Delivery of the audit log to a syslog server (RFC 5424).
     "audit.syslog." audit_syslog: AuditSyslog {
-        /// Where it is: `tls://HOST:PORT` (RFC 5425) or `tcp://HOST:PORT` (RFC 6587, octet counting).
+        /// URL of the syslog server: `tls://HOST:PORT` (RFC 5425) or `tcp://HOST:PORT` (RFC 6587, octet counting).
         url: Option<String> = None => "no syslog", Start, if_set(|url: &String| syslog_url(url));
-        /// PEM file of the authorities that may vouch for it.
+        /// PEM file with the certificate authorities that may vouch for the receiver.
         authorities: Option<PathBuf> = None => "those of the system", Live;
-        /// If it wants a certificate of its clients (RFC 5425 §4.2.1): PEM file of ours, with its chain.
+        /// PEM file with the client certificate and its chain, if the receiver requires client certificates (RFC 5425
+        /// §4.2.1).
         certificate: Option<PathBuf> = None => "none", Live;
-        /// PEM file of that certificate's private key.
+        /// PEM file with the private key of that certificate.
         key: Option<SecretFile> = None => "none", Live;
-        /// Whether lines count as delivered over TLS only when the receiver says that it closes (`close_notify`). rsyslog with
-        /// GnuTLS (`gtls`) never does, with OpenSSL (`ossl`) it does. With `false` lines are lost where such a receiver dies,
-        /// or somebody on the way cuts the connection, just after our end.
+        /// Whether entries sent over TLS count as delivered only when the receiver announces that it closes the
+        /// connection (`close_notify`). rsyslog never does so with GnuTLS (`gtls`), but does with OpenSSL (`ossl`).
+        /// With `false`, entries are lost if such a receiver dies, or if an attacker cuts the connection, just after
+        /// the server has finished sending.
         require_close_notify: bool = true, Start;
     }
 
-    /// Delivery of the audit log to an HTTP server, as lines of JSON.
+    /// Delivery of the audit log to an HTTP server, as JSON lines.
     "audit.http." audit_http: AuditHttp {
-        /// Where they are posted to: `https://HOST/PATH`. Redirects are not followed.
+        /// URL to which entries are posted: `https://HOST/PATH`. Redirects are not followed.
         url: Option<String> = None => "no HTTP", Start, if_set(|url: &String| http_url(url));
-        /// File of the token that is sent as `Authorization: Bearer`.
+        /// File with the token that is sent as `Authorization: Bearer`.
         token_file: Option<SecretFile> = None => "no token", Start;
-        /// File of header fields that go with each request, a line each (`Authorization: Splunk …`, `DD-API-KEY: …`), mode 0600.
+        /// File with header fields to send with each request, one per line (`Authorization: Splunk …`, `DD-API-KEY:
+        /// …`), with mode 0600.
         headers: Option<SecretFile> = None => "none", Start;
-        /// File of the secret with which each request is signed, in `Portiere-Signature`.
+        /// File with the secret that signs each request, in `Portiere-Signature`.
         signature_key: Option<SecretFile> = None => "no signature", Start;
-        /// PEM file of the authorities that may vouch for it.
+        /// PEM file with the certificate authorities that may vouch for the receiver.
         authorities: Option<PathBuf> = None => "those of the system", Live;
-        /// If it wants a certificate of its clients: PEM file of ours, with its chain.
+        /// PEM file with the client certificate and its chain, if the receiver requires client certificates.
         certificate: Option<PathBuf> = None => "none", Live;
-        /// PEM file of that certificate's private key.
+        /// PEM file with the private key of that certificate.
         key: Option<SecretFile> = None => "none", Live;
     }
 }

@@ -63,7 +63,7 @@ impl Config {
 /// A configuration file with every option, its documentation and its default, all commented out.
 pub fn example() -> String {
     let mut out =
-        String::from("# Portiere's configuration. Every option is optional; what is commented out is the default.\n");
+        String::from("# Portiere's configuration. Every option is optional; the commented values are the defaults.\n");
     for section in SECTIONS {
         let header = section.prefix.trim_end_matches('.');
         let _ = write!(out, "\n{}", comment(section.about));
@@ -108,15 +108,15 @@ pub fn markdown() -> String {
 
 <!-- Generated from crates/server/src/config/options.rs; `UPDATE_DOCS=1 make test` writes it again. -->
 
-The server starts with no configuration at all. An option is set in the TOML file given with `--config` (or
-`PORTIERE_CONFIG`), by its environment variable, which overrides the file, or by a flag (`--listen`, `--public-url`,
-`--data`), which overrides both. In a variable the items of a list are separated by commas, and an empty variable counts
-as unset. `portiere config example` prints a file to start from, `config check` names every problem at once, `config
-show` prints the values in force and where each came from.
+The server starts with no configuration at all. Set an option in the TOML file given with `--config` (or
+`PORTIERE_CONFIG`), in its environment variable, which overrides the file, or with a flag (`--listen`, `--public-url`,
+`--data`), which overrides both. In a variable, commas separate the items of a list, and an empty variable counts as
+unset. `portiere config example` prints a file to start from, `config check` reports every problem at once, and `config
+show` prints the effective values and where each came from.
 
-Relative paths start at the working directory. Durations are a number with `ms`, `s`, `m`, `h` or `d`; sizes a number
-with `B`, `KiB`, `MiB` or `GiB`. Options are read when the server starts; of those marked *live* the file that they name
-is read again when it changes.
+Relative paths start at the working directory. A duration is a number with `ms`, `s`, `m`, `h` or `d`; a size is a
+number with `B`, `KiB`, `MiB` or `GiB`. The server reads options when it starts. If an option is marked *live*, the
+file that it names is read again when it changes.
 ",
     );
     for section in SECTIONS {

@@ -27,10 +27,10 @@ pub struct List {
     /// Which lines.
     #[command(flatten)]
     pub wanted: Wanted,
-    /// The most that are listed
+    /// The most entries to list
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..))]
     pub limit: i64,
-    /// Only lines older than the one of this id
+    /// Only entries older than the entry with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = line)]
     pub before: Option<String>,
     /// Whether a page before had any lines.
@@ -48,7 +48,7 @@ pub struct List {
 pub enum Format {
     /// An object on each line
     Jsonl,
-    /// RFC 4180, with a head
+    /// RFC 4180, with a header
     Csv,
 }
 
@@ -58,10 +58,11 @@ pub struct Export {
     /// Which lines.
     #[command(flatten)]
     pub wanted: Wanted,
-    /// How to write them
+    /// The output format
     #[arg(long, value_enum, default_value = "jsonl")]
     pub format: Format,
-    /// Only sealed lines behind this block, in the order of the chain: exports that go on where the one before ended have no gaps
+    /// Only sealed entries after this block, in the order of the chain: exports that continue where the previous one
+    /// ended have no gaps
     #[arg(long, value_name = "BLOCK[:CODE]", conflicts_with_all = ["since", "until"])]
     #[serde(default)]
     pub after_block: Option<Behind>,

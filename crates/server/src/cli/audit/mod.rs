@@ -23,38 +23,40 @@ use std::time::Duration;
 /// What can be done about the audit log.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
-    /// List lines, newest first
+    /// List entries, newest first
     ///
-    /// Who signed in, failed to, was given tokens or consent, and who changed what. Lines are kept for audit.retention.
+    /// Shows who signed in or failed to, who was given tokens or consent, and who changed what. Entries are kept for
+    /// audit.retention.
     #[command(after_long_help = "\
 Examples:
   portiere audit list --limit 20
   portiere audit list --since 2h --outcome refused
   portiere audit list --user ada --since 2030-01-31 --until 2030-02-28 --json")]
     List(list::List),
-    /// Write all lines, oldest first, as JSON lines or as CSV
+    /// Write all entries, oldest first, as JSON lines or as CSV
     ///
-    /// Takes the memory of one page, however long the log is. In CSV, what a spreadsheet would take for a formula begins with
-    /// an apostrophe. What is not sealed yet has no block.
+    /// Takes the memory of one page, however long the log is. In CSV, a value that a spreadsheet would take for a
+    /// formula begins with an apostrophe. An entry that is not sealed yet has no block.
     #[command(after_long_help = "\
 Examples:
   portiere audit export --since 30d > audit.jsonl
   portiere audit export --format csv --kind signin.failed > failures.csv")]
     Export(list::Export),
-    /// Show the newest sealed lines, and with -f those that come
+    /// Show the newest sealed entries, and with -f new entries as they come
     ///
-    /// Lines come in the order in which they were sealed, about a second after they were written: none is left out and none
-    /// comes twice, however late it was committed. With --json each line is an object on a line of its own.
+    /// Entries come in the order in which they were sealed, about a second after they were written. No entry is left
+    /// out or comes twice, however late it was committed. With --json, each entry is an object on a line of its own.
     #[command(after_long_help = "\
 Examples:
   portiere audit tail -n 50
   portiere audit tail -f --kind signin.failed --json")]
     Tail(tail::Tail),
-    /// List what was refused to callers that had not shown who they are, newest first
+    /// List what was refused to unauthenticated callers, newest first
     ///
-    /// Sign-ins with names that nobody has (name), applications that did not prove who they are (client), and whoever was told
-    /// to wait first, because too much failed before (throttled). They have no lines in the log, so that nobody can fill the
-    /// disk with them: they are counted by minute, address and application, and kept as long as lines are.
+    /// Lists sign-ins with names that nobody has (name), applications that failed to authenticate (client), and callers
+    /// that were told to wait because too much had failed before (throttled). They have no entries in the log, so that
+    /// nobody can fill the disk with them. They are counted by minute, address and application, and kept as long as
+    /// entries are.
     #[command(after_long_help = "\
 Examples:
   portiere audit strangers
@@ -62,54 +64,57 @@ Examples:
     Strangers(strangers::Strangers),
     /// Prove that the log is what was sealed
     ///
-    /// Names every line that was edited, removed, put in or given to another block, and every block that was edited or is
-    /// missing. That the newest blocks were cut off or written anew is told from what this node saw last (audit.mark in its
-    /// data folder), and for certain from a head that was exported before and kept elsewhere: --head. Needs the audit key,
-    /// which is not in the database. Ends with exit code 1 if anything is wrong.
+    /// Names every entry that was edited, removed, inserted or moved to another block, and every block that was edited
+    /// or is missing. To find out whether the newest blocks were cut off or rewritten, it compares the log with what
+    /// this node saw last (audit.mark in its data folder). Only a head that was exported before and kept elsewhere
+    /// (--head) shows this for certain. Needs the audit key, which is not in the database. Exits with 1 if anything is
+    /// wrong.
     #[command(after_long_help = "\
 Examples:
   portiere audit verify
   portiere audit verify --head /mnt/elsewhere/audit-head.json --json")]
     Verify(verify::Verify),
-    /// Print the end of the chain, to be kept in another place
+    /// Print the end of the chain, to keep in another place
     ///
-    /// Whoever has it can prove later that nothing was cut off (portiere audit verify --head). A machine that a stream delivers
-    /// the log to has the lines themselves, and the block of each, but no proof that it was sent all of them: keep a head as well.
+    /// With the head, you can prove later that nothing was cut off (portiere audit verify --head). A machine to which a
+    /// stream delivers the log has the entries themselves, and the block of each, but no proof that it was sent all of
+    /// them: keep a head as well.
     #[command(after_long_help = "\
 Examples:
   portiere audit head > /mnt/elsewhere/audit-head-$(date +%F).json")]
     Head,
     /// Show how far sealing and streams are
     Status,
-    /// Go on under this node's audit key although the one from before is lost
+    /// Continue under this node's audit key although the previous key is lost
     ///
-    /// Blocks that were sealed under the lost key stay, and can no longer be proved. It is written into the audit log. If the
-    /// key is not lost, name its file in audit.old_keys instead, and nothing else is needed.
+    /// Blocks that were sealed under the lost key stay, and can no longer be proved. The change is written to the audit
+    /// log. If the key is not lost, name its file in audit.old_keys instead; nothing else is needed.
     Rekey(Meant),
-    /// Go on with the log as it is, although this node saw a longer one, or another
+    /// Continue with the log as it is, although this node saw a longer or a different log
     ///
-    /// A node keeps in its data folder (audit.mark) where the log ended when it looked last. If the log in the database ends
-    /// before that, or has another block there, the node does not seal it any further, and says so in its log, in audit
-    /// status and on /readyz: somebody took lines out or wrote them anew, or the database was put back from a backup, or
-    /// failed over with a loss. Find out which, and say here that it is meant: at each node that says so. It is written into
-    /// the audit log. portiere restore does this by itself.
+    /// A node records in its data folder (audit.mark) where the log ended when it looked last. If the log in the
+    /// database ends before that, or has another block there, the node does not seal it any further, and says so in its
+    /// log, in audit status and on /readyz. Either somebody removed or rewrote entries, or the database was restored
+    /// from a backup or failed over with a loss. Find out which, and then confirm with this command that it is
+    /// intended, at each node that reports it. The confirmation is written to the audit log. portiere restore does this
+    /// by itself.
     Accept(Meant),
-    /// Take out blocks that retention keeps because they are not what was sealed
+    /// Remove blocks that retention keeps because they are not what was sealed
     ///
-    /// Retention takes out a block only if it is proved to be what was sealed: the note that it leaves would hide what was
-    /// done to it. What portiere audit verify finds in it should be kept elsewhere before. Blocks whose time has not come
-    /// stay. It is written into the audit log.
+    /// Retention removes a block only if it is proved to be what was sealed, since the note that retention leaves would
+    /// hide what was done to the block. Before you remove the block, save what portiere audit verify finds in it
+    /// elsewhere. Blocks whose time has not come stay. The removal is written to the audit log.
     #[command(after_long_help = "\
 Examples:
   portiere audit verify > findings.txt
   portiere audit discard 117")]
     Discard(Discard),
-    /// Leave a line out that the receiver of a stream refuses for good
+    /// Skip an entry that the receiver of a stream refuses for good
     ///
-    /// An HTTP receiver that answers 400, 413 or another status of that kind to a single line would refuse it for ever: the
-    /// stream stands still there, and portiere audit status names the line. It stays in the log. That it was not delivered is
-    /// written into the audit log, and delivered. Where it says that the receiver refuses every line, look at its URL and at the
-    /// form in which it wants lines first.
+    /// An HTTP receiver that answers 400, 413 or another status of that kind to a single entry would refuse it forever:
+    /// the stream stops there, and portiere audit status names the entry. The entry stays in the log. That it was not
+    /// delivered is written to the audit log, and delivered. If portiere audit status says that the receiver refuses
+    /// every line, first check its URL and the form in which it wants entries.
     #[command(after_long_help = "\
 Examples:
   portiere audit status
@@ -117,25 +122,26 @@ Examples:
     Skip(Skip),
     /// Set a stream to another place in the log
     ///
-    /// A stream begins with the oldest line that is kept: with now it begins, or goes on, with what is sealed from then on, and with
-    /// an earlier block it delivers once more what comes after it. One that is not in the configuration yet holds lines back from
-    /// then on. What is before the place that it is set to is not delivered, and stays in the log. It is written into the audit log.
+    /// A stream begins with the oldest entry that is kept. With now, it begins or continues with what is sealed from
+    /// then on. With an earlier block, it delivers again what comes after that block. From then on, a stream that is
+    /// not in the configuration yet holds entries back. Entries before the place that it is set to are not delivered,
+    /// and stay in the log. The change is written to the audit log.
     #[command(after_long_help = "\
 Examples:
   portiere audit stream http --after-block now
   portiere audit export --after-block 0 > all.jsonl
   portiere audit stream http --after-block 1042:5f0c21aa93d7")]
     Stream(stream::Set),
-    /// Give a stream up, so that what it has not delivered is no longer kept for it
+    /// Give up a stream, so that entries that it has not delivered are no longer kept for it
     ///
-    /// For a stream that is not in the configuration any more. One that still is begins again where the log begins.
+    /// For a stream that is no longer in the configuration. A stream that still is begins again where the log begins.
     Forget(Forget),
 }
 
 /// Whether it is meant.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Meant {
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -143,19 +149,19 @@ pub struct Meant {
 /// Which line of which stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Skip {
-    /// The stream, as `portiere audit status` calls it
+    /// The stream, as `portiere audit status` shows it
     pub stream: String,
-    /// The line's id, as it is named there
+    /// The entry's id, as it is named there
     pub line: String,
 }
 
 /// Which blocks.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Discard {
-    /// The last block that goes, with all before it
+    /// The last block to remove, with all blocks before it
     #[arg(value_parser = clap::value_parser!(i64).range(1..))]
     pub block: i64,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -163,7 +169,7 @@ pub struct Discard {
 /// Which stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Forget {
-    /// The stream, as `portiere audit status` calls it
+    /// The stream, as `portiere audit status` shows it
     pub stream: String,
 }
 

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 /// Which of them.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Strangers {
-    /// Only from this moment on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
+    /// Only refusals from this time on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
     #[arg(long, value_name = "WHEN", default_value = "1d")]
     pub since: String,
-    /// The most lines
+    /// The most lines to list
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub limit: i64,
     /// The moment that it comes to.

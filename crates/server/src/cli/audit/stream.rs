@@ -11,9 +11,9 @@ use std::str::FromStr;
 /// Which stream goes on from where.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Set {
-    /// The stream, as `portiere audit status` calls it: syslog or http
+    /// The stream, as `portiere audit status` shows it: syslog or http
     pub stream: String,
-    /// Go on after this block (0: from the beginning of the log), or after all that is sealed by now
+    /// Continue after this block (0: from the beginning of the log), or after everything sealed by now
     #[arg(long, value_name = "BLOCK[:CODE]|now")]
     pub after_block: After,
 }

@@ -26,10 +26,10 @@ pub struct Tail {
     /// Which lines.
     #[command(flatten)]
     pub wanted: Wanted,
-    /// Go on with the lines that come
+    /// Continue with new entries as they come
     #[arg(long, short)]
     pub follow: bool,
-    /// From how many of the newest lines to begin; of these, those come first that are wanted
+    /// How many of the newest entries to begin from; of these, matching entries come first
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(i64).range(0..=1000))]
     pub lines: i64,

@@ -18,7 +18,7 @@ const NAMED: u64 = 1000;
 /// Against what to verify.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Verify {
-    /// A head that `portiere audit head` printed before: nothing from before it may be missing
+    /// A head that `portiere audit head` printed before; nothing from before it may be missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub head: Option<PathBuf>,
     /// What is in that file.

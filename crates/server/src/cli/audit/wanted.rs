@@ -18,28 +18,28 @@ pub struct Wanted {
     /// Only events of this kind, such as signin.failed; may be given several times
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds(), hide_possible_values = true)]
     pub kind: Vec<String>,
-    /// Only what is about this person: name, address or id
+    /// Only events about this user: name, e-mail address or id
     #[arg(long, value_name = "USER", allow_hyphen_values = true)]
     pub user: Option<String>,
-    /// Only what went through this application
+    /// Only events through this application
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub client: Option<String>,
-    /// Only what happened in this session
+    /// Only events in this session
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub session: Option<String>,
-    /// Only what came from this address
+    /// Only events from this address
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<String>,
-    /// Only what happened in this request, as the x-request-id of its response says
+    /// Only events in this request, by the x-request-id of its response
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub request: Option<String>,
-    /// Only from this moment on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
+    /// Only events from this time on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only before this moment
+    /// Only events before this time
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Only what was done, or what was refused
+    /// Only events that were done, or that were refused
     #[arg(long, value_parser = ["done", "refused"])]
     pub outcome: Option<String>,
     /// What that comes to.

@@ -30,34 +30,36 @@ pub struct Moving {
     /// The database to move, as store.url names it [default: store.url]
     #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "from_file")]
     from: Option<Secret>,
-    /// A file with that URL in its first line
+    /// File with the URL in its first line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_file: Option<PathBuf>,
-    /// A file with the password of that URL, where it has none [default without --from: store.password_file]
+    /// File with the password, if the URL has none [default without --from: store.password_file]
     #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
     from_password_file: Option<SecretFile>,
     /// The database to move to
     #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "to_file")]
     to: Option<Secret>,
-    /// A file with that URL in its first line
+    /// File with the URL in its first line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     to_file: Option<PathBuf>,
-    /// A file with the password of that URL, where it has none
+    /// File with the password, if the URL has none
     #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
     to_password_file: Option<SecretFile>,
-    /// Do not ask before writes stop. Nobody is asked where the input is no terminal
+    /// Do not ask before writes stop. The command does not ask if the input is not a terminal
     #[arg(long)]
     yes: bool,
-    /// Only look whether the target can be reached and takes everything, as each move does before writes stop. Nothing is changed
+    /// Only check whether the target can be reached and takes everything, as each move does before writes stop. Nothing
+    /// changes
     #[arg(long, conflicts_with_all = ["abort", "status", "yes"])]
     check: bool,
-    /// Say how far a move is
+    /// Show how far a move is
     #[arg(long, conflicts_with_all = ["abort", "yes"])]
     status: bool,
-    /// Give a move up: the source is written to again, and what was copied is void. Not once a server has run on the target
+    /// Abort a move: the source accepts writes again, and the copy is void. Not possible once a server has run on the
+    /// target
     #[arg(long)]
     abort: bool,
-    /// With --abort: the target cannot be asked, and no server has run on it
+    /// With --abort: the target cannot be reached, and no server has run on it
     #[arg(long, requires = "abort")]
     target_is_gone: bool,
 }

@@ -9,14 +9,19 @@ pub static GROUP: Group = Group {
         gauge("portiere_build_info", &["version"], "1, for the version that runs.", |_, out| {
             out.of(&[env!("CARGO_PKG_VERSION")], 1);
         }),
-        counter("portiere_trace_spans_sent_total", &[], "Spans that a collector took (trace.endpoint).", |now, out| {
-            out.one(now.from.tracer.spans.sent.sum());
-        }),
+        counter(
+            "portiere_trace_spans_sent_total",
+            &[],
+            "Spans that a collector accepted (trace.endpoint).",
+            |now, out| {
+                out.one(now.from.tracer.spans.sent.sum());
+            },
+        ),
         counter(
             "portiere_trace_spans_dropped_total",
             &["reason"],
-            "Spans that nobody took: queue, more came than could be sent; export, the collector could not be reached or \
-             refused them.",
+            "Spans that were dropped: queue (more came than could be sent), export (the collector could not be reached \
+             or refused them).",
             |now, out| {
                 out.of(&["queue"], now.from.tracer.spans.unqueued.sum());
                 out.of(&["export"], now.from.tracer.spans.undelivered.sum());
@@ -25,7 +30,7 @@ pub static GROUP: Group = Group {
         counter("process_cpu_seconds_total", &[], "CPU time, user and system, of all threads.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.cpu));
         }),
-        gauge("process_resident_memory_bytes", &[], "Memory that is resident.", |now, out| {
+        gauge("process_resident_memory_bytes", &[], "Resident memory.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.resident));
         }),
         gauge("process_virtual_memory_bytes", &[], "Address space.", |now, out| {
@@ -34,13 +39,13 @@ pub static GROUP: Group = Group {
         gauge("process_threads", &[], "Threads.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.threads));
         }),
-        gauge("process_open_fds", &[], "Files and sockets that are open.", |now, out| {
+        gauge("process_open_fds", &[], "Open files and sockets.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.open_files));
         }),
-        gauge("process_max_fds", &[], "The most of them.", |now, out| {
+        gauge("process_max_fds", &[], "The most files and sockets that may be open.", |now, out| {
             now.process.iter().filter_map(|process| process.most_files).for_each(|most| out.one(most));
         }),
-        gauge("process_start_time_seconds", &[], "When the process was started, in seconds since 1970.", |now, out| {
+        gauge("process_start_time_seconds", &[], "When the process started, in seconds since 1970.", |now, out| {
             now.process.iter().for_each(|process| out.one(process.started));
         }),
     ],

@@ -8,14 +8,19 @@ use store::engine::Durability;
 pub static GROUP: Group = Group {
     about: "The database",
     metrics: &[
-        gauge("portiere_store_info", &["engine"], "1, for the engine: sqlite, postgres, mysql.", |now, out| {
-            out.of(&[now.store.engine()], 1);
-        }),
+        gauge(
+            "portiere_store_info",
+            &["engine"],
+            "1, for the database engine: sqlite, postgres, mysql.",
+            |now, out| {
+                out.of(&[now.store.engine()], 1);
+            },
+        ),
         gauge(
             "portiere_store_durability",
             &["class"],
-            "1 for what an acknowledged write is worth now: zero_loss over the loss of a node, durable_node while the disk \
-             survives, bounded where a failure may undo the last ones.",
+            "1 for the current durability of an acknowledged write: zero_loss (survives the loss of a node), \
+             durable_node (survives if the disk does), bounded (a failure may undo the last writes).",
             |now, out| {
                 let class = |class| u8::from(now.durability == Some(class));
                 out.of(&["zero_loss"], class(Durability::ZeroLoss));
@@ -26,15 +31,15 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_store_batches_total",
             &["outcome"],
-            "Batches of changes that use cases handed over: committed, conflict (facts had changed; it was decided again), \
-             unavailable, unknown (nobody knows whether it stands).",
+            "Batches of changes that use cases submitted: committed, conflict (data had changed, and the use case was \
+             decided again), unavailable, unknown (nobody knows whether the batch was committed).",
             |now, out| out.each(now.from.app.tally.batches.sums()),
         ),
         histogram(
             "portiere_store_commit_duration_seconds",
             &[],
-            "SQLite, MySQL: how long a COMMIT took, the sync to the disk included. PostgreSQL: a whole batch, from its turn on \
-             its connection.",
+            "SQLite, MySQL: how long a COMMIT took, including the sync to the disk. PostgreSQL: how long a whole batch \
+             took, from its turn on its connection.",
             |now, out| out.spread(&[], now.store.commit_times()),
         ),
         histogram("portiere_store_group_size", &[], "SQLite: batches that shared one COMMIT.", |now, out| {
@@ -45,18 +50,18 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_store_waiting",
             &[],
-            "SQLite: batches that wait for the writer or are being written. A server: reads and batches that wait for a \
-             connection or are under way.",
+            "SQLite: batches that wait for the writer or are being written. A server: reads and batches that wait for \
+             a connection or are in flight.",
             |now, out| out.one(now.store.waiting().0),
         ),
-        gauge("portiere_store_waiting_max", &[], "When so many wait it is too many.", |now, out| {
+        gauge("portiere_store_waiting_max", &[], "How many waiting reads and batches are too many.", |now, out| {
             out.one(now.store.waiting().1);
         }),
         gauge(
             "portiere_store_expected_wait_seconds",
             &[],
-            "How long a batch that came now would wait: what waits, by how many go together, times how long commits took \
-             lately; SQLite: at least as long as none has come to its end.",
+            "How long a batch that arrives now would wait: the number that wait, divided by how many go together, \
+             times how long recent commits took. SQLite: at least as long as no commit has ended.",
             |now, out| out.one(now.from.strain.database_wait().as_secs_f64()),
         ),
         gauge("portiere_store_readers", &[], "SQLite: connections for short reads.", |now, out| {
@@ -64,11 +69,16 @@ pub static GROUP: Group = Group {
                 out.one(readers.1);
             }
         }),
-        gauge("portiere_store_readers_in_use", &[], "SQLite: of these, the ones in use.", |now, out| {
-            if let Store::File { readers, .. } = &now.store {
-                out.one(readers.0);
-            }
-        }),
+        gauge(
+            "portiere_store_readers_in_use",
+            &[],
+            "SQLite: connections for short reads that are in use.",
+            |now, out| {
+                if let Store::File { readers, .. } = &now.store {
+                    out.one(readers.0);
+                }
+            },
+        ),
         counter(
             "portiere_store_long_reads_total",
             &[],
@@ -92,19 +102,19 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_store_file_bytes",
             &["file"],
-            "SQLite: the length of its file (database) and of its write-ahead log (log).",
+            "SQLite: size of the database file (database) and of its write-ahead log (log).",
             |now, out| {
                 let files = now.looked.room.and_then(|room| room.files);
                 files.iter().for_each(|files| out.each(["database", "log"].into_iter().zip(*files)));
             },
         ),
-        gauge("portiere_data_size_bytes", &[], "The size of the file system of the data folder.", |now, out| {
+        gauge("portiere_data_size_bytes", &[], "Size of the file system of the data folder.", |now, out| {
             now.looked.room.iter().for_each(|room| out.one(room.size));
         }),
         gauge(
             "portiere_data_free_bytes",
             &[],
-            "What is free of the file system of the data folder, for whoever is not root.",
+            "Free space in the file system of the data folder for users other than root.",
             |now, out| {
                 now.looked.room.iter().for_each(|room| out.one(room.free));
             },
@@ -117,7 +127,8 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_store_checkpoints_total",
             &[],
-            "SQLite: times that the log was copied into the file, beside what is written or in its place.",
+            "SQLite: times that the write-ahead log was copied into the database file, beside writes or in place of \
+             writes.",
             |now, out| {
                 if let Store::File { stats, .. } = &now.store {
                     out.one(stats.checkpoints);
@@ -127,29 +138,39 @@ pub static GROUP: Group = Group {
         histogram(
             "portiere_store_checkpoint_duration_seconds",
             &[],
-            "SQLite: how long that took where it was in the place of what is written: nothing was committed meanwhile.",
+            "SQLite: how long a checkpoint in place of writes took; nothing was committed meanwhile.",
             |now, out| {
                 if let Store::File { stats, .. } = &now.store {
                     out.spread(&[], &stats.checkpoint_times);
                 }
             },
         ),
-        gauge("portiere_store_connections", &[], "A server: connections to it that are there.", |now, out| {
+        gauge("portiere_store_connections", &[], "A server: open connections to it.", |now, out| {
             now.store.usage().into_iter().for_each(|usage| out.one(usage.connected));
         }),
-        gauge("portiere_store_connections_max", &[], "A server: the most of them (store.connections).", |now, out| {
-            now.store.usage().into_iter().for_each(|usage| out.one(usage.places));
-        }),
-        counter("portiere_store_connections_made_total", &[], "PostgreSQL: connections that were made.", |now, out| {
-            if let Store::Postgres(stats, _) = &now.store {
-                out.one(stats.connections);
-            }
-        }),
+        gauge(
+            "portiere_store_connections_max",
+            &[],
+            "A server: the most connections to it (store.connections).",
+            |now, out| {
+                now.store.usage().into_iter().for_each(|usage| out.one(usage.places));
+            },
+        ),
+        counter(
+            "portiere_store_connections_made_total",
+            &[],
+            "PostgreSQL: connections that were opened.",
+            |now, out| {
+                if let Store::Postgres(stats, _) = &now.store {
+                    out.one(stats.connections);
+                }
+            },
+        ),
         counter(
             "portiere_store_retries_total",
             &[],
-            "A server: times that a batch was run again, because the server had picked it as the victim of a deadlock or \
-             could not serialize it.",
+            "A server: times that a batch was run again because the server had picked it as a deadlock victim or could \
+             not serialize it.",
             |now, out| match &now.store {
                 Store::File { .. } => {}
                 Store::Postgres(stats, _) => out.one(stats.retried),
@@ -159,7 +180,7 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_store_moves_total",
             &[],
-            "MySQL, MariaDB: how often another server of store.url was taken.",
+            "MySQL, MariaDB: times that the node switched to another server of store.url.",
             |now, out| {
                 if let Store::Mysql(_, _, server) = &now.store {
                     out.one(server.moves);
@@ -169,14 +190,15 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_journal_working",
             &[],
-            "A server: 1 while this node can acknowledge writes: its journal can be written and the database is let in.",
+            "A server: 1 while this node can acknowledge writes: its journal can be written and the database is let \
+             in.",
             |now, out| now.journal.into_iter().for_each(|works| out.one(u8::from(works))),
         ),
         histogram(
             "portiere_journal_duration_seconds",
             &[],
-            "A server: how long it took until what a commit ended was in this node's journal, its queue and the sync to this node's \
-             disk included. No commit that ends something is acknowledged before.",
+            "A server: time until what a commit ended was in this node's journal, including the queue and the sync to \
+             this node's disk. A commit that ends something is acknowledged only after that.",
             |now, out| now.from.app.journal_times().iter().for_each(|times| out.spread(&[], times)),
         ),
         gauge(
@@ -191,8 +213,8 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_node_clock_skew_seconds",
             &["node"],
-            "A server: by how much the clock of another node that runs is ahead of this one's at least, below 0 where it is behind; 0 \
-             for less than five seconds.",
+            "A server: how far, at least, the clock of another running node is ahead of this node's clock; below 0 if \
+             it is behind, 0 if the difference is less than five seconds.",
             |now, out| {
                 let skews = now.from.app.clock_skews();
                 skews.iter().for_each(|(node, ahead)| out.of(&[node], *ahead as f64 / 1e3));
@@ -201,14 +223,11 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_cache_hits_total",
             &["cache"],
-            "What was asked for and was in memory, valid: clients, keys, tokens (checked signatures), origins.",
+            "Lookups that found a valid entry in memory: clients, keys, tokens (checked signatures), origins.",
             |now, out| out.each(now.from.app.tally.hits.sums()),
         ),
-        counter(
-            "portiere_cache_misses_total",
-            &["cache"],
-            "What was asked for and had to be read or checked anew.",
-            |now, out| out.each(now.from.app.tally.misses.sums()),
-        ),
+        counter("portiere_cache_misses_total", &["cache"], "Lookups that had to read or check anew.", |now, out| {
+            out.each(now.from.app.tally.misses.sums())
+        }),
     ],
 };

@@ -82,29 +82,31 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_workers_enrolled",
             &[],
-            "Workers that there are (portiere verifier enroll), without those that are quarantined. The same at every node.",
+            "Workers that are enrolled (portiere verifier enroll), without quarantined workers. The same at every \
+             node.",
             |now, out| now.seen().for_each(|seen| out.one(seen.enrolled)),
         ),
         gauge(
             "portiere_workers_quarantined",
             &[],
-            "Workers that were found to be wrong: no node asks them anything until portiere verifier trust. The same at every \
-             node.",
+            "Workers that are quarantined, after a wrong answer or a restore: no node asks them anything until portiere \
+             verifier trust. The same at every node.",
             |now, out| now.seen().for_each(|seen| out.one(seen.quarantined)),
         ),
         counter(
             "portiere_workers_refused_total",
             &["reason"],
-            "Connections at workers.listen that were turned away: nothing was said in time (silent), too many stood at the door \
-             (crowd), no TLS as workers speak it (handshake), a token with which nobody can be enrolled (token), no version of \
-             the language in common, so that one side has to be upgraded (version), a key that is not enrolled or was revoked \
-             (unknown), what was said broke off or is not of the language (broken).",
+            "Connections at workers.listen that were refused: the peer said nothing in time (silent), too many waited \
+             at the door (crowd), the peer spoke no TLS as workers speak it (handshake), no worker can be enrolled \
+             with its token (token), the two sides have no protocol version in common, so that one has to be upgraded \
+             (version), the key is not enrolled or was revoked (unknown), a message broke off or is not of the \
+             protocol (broken).",
             |now, out| out.each(now.from.strangers.sums()),
         ),
         gauge(
             "portiere_worker_trusted",
             &["worker"],
-            "A worker: whether it is believed: 0 while it is late, or after it was wrong.",
+            "A worker: 1 while it is trusted; 0 while it is late, or after it was wrong.",
             |now, out| each(now, out, Worker::trusted),
         ),
         gauge("portiere_worker_holding", &["worker"], "A worker: passwords that it holds.", |now, out| {
@@ -113,7 +115,7 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_worker_hashes_per_second",
             &["worker"],
-            "A worker: hashes of today's policy a second, as far as is known.",
+            "A worker: hashes per second under the current policy, as far as is known.",
             |now, out| each(now, out, |worker| worker.now(|state| state.rate)),
         ),
         gauge(
@@ -125,8 +127,9 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_worker_asks_total",
             &["worker", "outcome"],
-            "A worker: what became of what it was asked, over all of its connections: asked, answered, refusal (its tag did not match), canary \
-             (a test that came out right), lie, failed, hedged (computed here as well), late, duplicate, unknown.",
+            "A worker: what became of the requests to it, over all of its connections: asked, answered, refusal (its \
+             tag did not match), canary (a test that came out right), lie, failed, hedged (computed here as well), \
+             late, duplicate, unknown.",
             |now, out| {
                 for (name, worker) in named(&now.workers) {
                     COUNTS.iter().for_each(|(outcome, of)| out.of(&[&name, outcome], worker.counted(*of)));
