@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 /// A table of accounts, and the pool.
 struct Server {
     hasher: Hasher,
-    /// Text is what a database keeps.
+    /// Text is what a database stores.
     passwords: HashMap<String, String>,
     /// Stands for the system's source of randomness.
     salts: u8,
@@ -26,7 +26,7 @@ impl Server {
     fn start(policy: Policy, peppers: &[(&str, u8)], passwords: HashMap<String, String>) -> Done<Self> {
         let id = |name: &str| KeyId::new(name.as_bytes()).ok_or("a name has 1 to 8 bytes");
         let pepper = |&(name, byte)| id(name).map(|id| Key::pepper(id, Zeroizing::new([byte; 32])));
-        // The secret of the system that Devise's hashes come from; it is there until the last of them is gone.
+        // The secret of the system that Devise's hashes come from; it stays until the last of these hashes is gone.
         let devise = Key::import(id("devise")?, Zeroizing::new(b"its pepper".to_vec()));
         let keys = peppers.iter().map(pepper).chain([Ok(devise)]).collect::<Result<Vec<_>, _>>()?;
         let hasher = Hasher::start(Settings { policy, keys: Keys::new(keys)?, ..Settings::default() })?;
@@ -45,7 +45,7 @@ impl Server {
         Ok(())
     }
 
-    /// What another system stored, as text or JSON. A fast digest becomes the password of a slow hash at once.
+    /// Imports what another system stored, as text or JSON. A fast digest becomes the password of a slow hash at once.
     async fn import(&mut self, name: &str, exported: &str) -> Done<()> {
         let text = match import::any(exported)? {
             Imported::Stored(stored) => stored.to_string(),
@@ -66,12 +66,12 @@ impl Server {
         };
         let stored: Stored = text.parse()?;
         let found = self.hasher.verify(&key, &stored, password.as_bytes()).await?;
-        // The password is proven: where there is no time for a new hash now, the next sign-in makes it.
+        // The password is proved: if there is no time for a new hash now, the next sign-in makes it.
         if found.rehash
             && let Ok(newer) = self.hasher.rehash(&key, &stored, password.as_bytes(), salt).await
         {
             println!("  {name}: {} becomes {}", stored.scheme(), newer.rsplit_once('$').map_or("", |(front, _)| front));
-            // Only where the old one still is: the password may have been changed meanwhile.
+            // Only if the old hash is still there: the password may have been changed meanwhile.
             if let Some(kept) = self.passwords.get_mut(name).filter(|kept| **kept == text) {
                 *kept = newer;
             }
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-/// Whose turn it uses up: tenant and address.
+/// Whose share of the time a hash uses up: tenant and address.
 fn who() -> Done<FairKey> {
     Ok(FairKey::new("main", "192.0.2.7".parse()?))
 }

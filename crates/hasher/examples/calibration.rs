@@ -1,4 +1,4 @@
-//! How many passwords side by side are best on this machine: measured at the first start, kept in a file, read at the next.
+//! How many passwords side by side are best on this machine: measured at the first start, kept in a file for the next.
 //!
 //! `cargo run -p hasher --example calibration`
 #![allow(clippy::print_stdout, reason = "an example tells what happens")]
@@ -7,14 +7,14 @@ use std::{error::Error, fs, io, path::Path, time::Instant};
 
 use hasher::{Calibration, Hasher, Settings};
 
-/// What every start of a program does.
+/// Does what every start of a program does.
 async fn start(file: &Path) -> Result<(), Box<dyn Error>> {
-    // What cannot be read is measured again; so is what was measured on another machine, which is seen by what is in the file.
+    // A file that cannot be read is measured again; so is one of another machine, which the file names.
     let known = fs::read_to_string(file).ok().and_then(|text| Calibration::from_text(&text).ok());
     println!("  found: {}", known.as_ref().map_or("nothing", Calibration::machine));
     let hasher = Hasher::start(Settings { calibration: known, ..Settings::default() })?;
 
-    // The program is ready from here on. Real passwords go before what is measured, so nobody has to wait for it.
+    // The program is ready from here on. Real passwords go before measurements, so nobody has to wait for them.
     let begun = Instant::now();
     let calibration = hasher.calibrate().await;
     println!("  took {:?}", begun.elapsed());
@@ -29,7 +29,7 @@ async fn start(file: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Under another name first, so that nobody ever reads half of it.
+/// Writes it under another name first, so that nobody ever reads half a file.
 fn keep(calibration: &Calibration, file: &Path) -> io::Result<()> {
     let beside = file.with_extension("new");
     fs::write(&beside, calibration.to_text())?;

@@ -1,5 +1,5 @@
-//! A secret beside the database: with it in every hash, the database alone is not enough to guess passwords. How it is kept, proved at
-//! each start, and changed for another.
+//! A pepper, a secret beside the database: with it in every hash, the database alone is not enough to guess passwords.
+//! Shows how it is kept, proved at each start, and replaced.
 //!
 //! `cargo run -p hasher --example peppers`
 #![allow(clippy::print_stdout, reason = "an example tells what happens")]
@@ -11,19 +11,19 @@ use zeroize::Zeroizing;
 
 type Done<T> = Result<T, Box<dyn Error>>;
 
-/// 32 random bytes, which a program reads from a file beside its configuration. The name is not secret: hashes carry it.
+/// 32 random bytes, which a program reads from a file beside its configuration. The name is no secret: hashes carry it.
 fn pepper(name: &str, byte: u8) -> Done<Key> {
     let id = KeyId::new(name.as_bytes()).ok_or("a name has 1 to 8 bytes")?;
     Ok(Key::pepper(id, Zeroizing::new([byte; 32])))
 }
 
-/// The first is for new hashes, the others are for those that name them.
+/// The first key is for new hashes, the others are for the hashes that name them.
 fn start(keys: &Keys) -> Done<Hasher> {
     Ok(Hasher::start(Settings { keys: keys.clone(), ..Settings::default() })?)
 }
 
-/// What every start does with what the database keeps about the keys: a wrong file is found before anybody is told that their
-/// password is wrong.
+/// Checks the keys against what the database keeps about them, as every start does: a wrong file is found before any
+/// user is told that the password is wrong.
 fn confirm(keys: &Keys, kept: &[String]) -> Done<()> {
     for check in kept {
         let check: KeyCheck = check.parse()?;
@@ -70,7 +70,7 @@ async fn main() -> Done<()> {
     let newer: Stored = text.parse()?;
     println!("  names p1: {} before, {} now", names(&stored, "p1"), names(&newer, "p1"));
     assert!(hasher.verify(&key, &newer, password).await?.ok);
-    // Of one that does it is said that it cannot be verified, never that the password is wrong.
+    // A hash that names it is reported as one that cannot be verified, never as a wrong password.
     match hasher.verify(&key, &stored, password).await {
         Err(refusal @ Refusal::Unsupported(_)) => println!("  the hash of before: {refusal}"),
         other => return Err(format!("{other:?}").into()),

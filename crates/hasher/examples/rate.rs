@@ -1,8 +1,8 @@
-//! Passwords a second of the pool as a server runs it, for setting other figures beside it.
+//! Passwords per second of the pool as a server runs it, for comparison with other figures.
 //!
-//! `cargo run --release -p hasher --example rate -- SECONDS [M T P | HASH | argon2-rust]` prints one number: for the default
-//! policy, for Argon2id with these parameters (m in KiB), for verifying a stored hash, or for the default policy by the strongest
-//! library for one password at a time, with memory that is kept and a thread for each core.
+//! `cargo run --release -p hasher --example rate -- SECONDS [M T P | HASH | argon2-rust]` prints one number: for the
+//! default policy, for Argon2id with these parameters (m in KiB), for verifying a stored hash, or for the default
+//! policy with the fastest library for one password at a time, with memory that is kept and one thread per core.
 #![allow(clippy::print_stdout, reason = "a number on the terminal is what this is for")]
 
 use std::{
@@ -46,7 +46,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Passwords a second of a thread for each core, each of which hashes one after the other in memory of its own.
+/// Passwords per second with one thread per core, each of which hashes one password after the other in its own memory.
 fn one_at_a_time(span: Duration) -> Result<f64, Failure> {
     let params = Params::builder().memory(Memory::kib(19_456)).passes(2).lanes(1).threads(1);
     let params = params.tag_len(TagLen::bytes(32)).build().map_err(|error| format!("{error:?}"))?;
@@ -71,7 +71,7 @@ fn one_at_a_time(span: Duration) -> Result<f64, Failure> {
     Ok(rates?.into_iter().sum())
 }
 
-/// Passwords a second of many callers, who ask again as soon as they were answered.
+/// Passwords per second of many callers, each of which asks again as soon as it is answered.
 async fn run(hasher: &Hasher, stored: Option<&Stored>, span: Duration) -> Result<f64, Failure> {
     let begun = Instant::now();
     let mut callers = tokio::task::JoinSet::new();

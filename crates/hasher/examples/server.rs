@@ -1,5 +1,5 @@
-//! Sign-ins of a server: verified, hashed again where the policy has moved on, told when to come back where too many wait, and the same
-//! for a name that does not exist.
+//! Sign-ins of a server: verified, rehashed where the policy has moved on, told when to come back where too many wait,
+//! and all the same for a name that does not exist.
 //!
 //! `cargo run -p hasher --example server`
 #![allow(clippy::print_stdout, reason = "an example tells what happens")]
@@ -21,13 +21,13 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// What a sign-in comes to.
+/// The answer to a sign-in.
 #[derive(Debug)]
 enum Answer {
     Welcome,
-    /// One answer for both, so that it tells nobody which names exist.
+    /// One answer for both, so that it reveals to nobody which names exist.
     WrongNameOrPassword,
-    /// 503, with `Retry-After`: nothing was tried, and nothing is held against whoever asked.
+    /// 503, with `Retry-After`: nothing was tried, and nothing is held against the client.
     ComeBack(Duration),
 }
 
@@ -35,13 +35,13 @@ struct Server {
     hasher: Hasher,
     /// Stands for a database, which keeps text.
     passwords: Mutex<HashMap<String, String>>,
-    /// Kept with the other secrets of a server, so that it stays the same.
+    /// Kept with the server's other secrets, so that it stays the same.
     decoys: [u8; 32],
 }
 
 impl Server {
     async fn sign_in(&self, address: IpAddr, name: &str, password: &str) -> Result<Answer, Failure> {
-        // Whose share of the time it is: the tenant's, and within it the address's.
+        // Whose share of the time the hash uses up: the tenant's, and within it the address's.
         let (key, password) = (FairKey::new("main", address), password.as_bytes());
         // Nothing is locked while a password is hashed, no transaction is open, and no thread of the server waits.
         let text = self.passwords().get(name).cloned();
@@ -58,8 +58,8 @@ impl Server {
                 }
                 Ok(Answer::Welcome)
             }
-            // `Unconfirmed` is the same to whoever asked, but a guess was made: where failures are counted, it is one. And a server
-            // that is stopped is about to be followed by another.
+            // To the client `Unconfirmed` is the same, but a guess was made: where failures are counted, count it. And
+            // a server that is stopped is about to be followed by another.
             Err(Refusal::Busy { retry_after } | Refusal::Unconfirmed { retry_after }) => {
                 Ok(Answer::ComeBack(retry_after))
             }
@@ -69,19 +69,19 @@ impl Server {
         }
     }
 
-    /// The password was proved, and its hash is older than today's policy.
+    /// Replaces a hash that is older than today's policy, now that its password is proved.
     async fn renew(&self, key: &FairKey, name: &str, old: (&Stored, &str), password: &[u8]) -> Result<(), Failure> {
-        // Where there is no time for it now, the next sign-in makes it.
+        // If there is no time for it now, the next sign-in does it.
         let Ok(newer) = self.hasher.rehash(key, old.0, password, random()?).await else { return Ok(()) };
         println!("  {name}: {} becomes {}", parameters(old.1), parameters(&newer));
-        // Only where the old one still is: the password may have been changed meanwhile.
+        // Only if the old hash is still there: the password may have been changed meanwhile.
         if let Some(kept) = self.passwords().get_mut(name).filter(|kept| **kept == old.1) {
             *kept = newer;
         }
         Ok(())
     }
 
-    /// Follows from the name under a secret: one name takes one path, whoever asks and however often.
+    /// Derives the salt from the name under a secret: a name always takes the same path.
     fn decoy_salt(&self, name: &str) -> Result<[u8; 16], Failure> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.decoys)?;
         mac.update(name.as_bytes());
@@ -93,27 +93,27 @@ impl Server {
     }
 }
 
-/// The system's random bytes. A program for every system takes them from the crate `getrandom`.
+/// The system's random bytes. A portable program takes them from the crate `getrandom`.
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A hash up to its salt.
+/// The part of a hash before its salt.
 fn parameters(hash: &str) -> String {
     hash.split('$').take(4).collect::<Vec<_>>().join("$")
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    // What Ada chose when the policy was a cheaper one.
+    // Ada's hash, made when the policy was cheaper.
     let before = Hasher::start(Settings { policy: Policy::new(7_168, 1, 1)?, ..Settings::default() })?;
     let desk: IpAddr = "192.0.2.7".parse()?;
     let ada = before.hash(&FairKey::new("main", desk), b"correct horse", random()?).await?;
     before.stop().await;
 
-    // Nobody waits longer than that: real servers have more patience.
+    // Nobody waits longer than this: real servers have more patience.
     let settings = Settings { max_wait: Duration::from_millis(100), ..Settings::default() };
     let (hasher, passwords) = (Hasher::start(settings)?, Mutex::new(HashMap::from([("ada".to_owned(), ada)])));
     let server = Arc::new(Server { hasher, passwords, decoys: random()? });
@@ -128,7 +128,7 @@ async fn main() -> Result<(), Failure> {
         let server = Arc::clone(&server);
         guesses.spawn(async move { server.sign_in([198, 51, 100, 1].into(), "ada", &guess.to_string()).await });
     }
-    // They come first.
+    // Lets the guesses come first.
     tokio::time::sleep(Duration::from_millis(20)).await;
     println!("  ada: {:?}", server.sign_in(desk, "ada", "correct horse").await?);
     let (mut tried, mut sent_away) = (0, Vec::new());
@@ -140,7 +140,7 @@ async fn main() -> Result<(), Failure> {
     }
     println!("  {tried} were tried, {} told to come back after up to {:?}", sent_away.len(), sent_away.iter().max());
 
-    // What runs is finished, what waits and what comes is refused.
+    // Running jobs are finished, waiting and new ones are refused.
     server.hasher.stop().await;
     println!("after the stop: {:?}", server.sign_in(desk, "ada", "correct horse").await?);
     Ok(())

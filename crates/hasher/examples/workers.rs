@@ -1,5 +1,5 @@
-//! Passwords hashed by another machine, which sees none of them and whose word lets nobody in. Both sides run in this process; what
-//! goes from one to the other goes as bytes.
+//! Passwords hashed by another machine, which sees none of them and whose word lets nobody in. Both sides run in this
+//! process; all that passes between them passes as bytes.
 //!
 //! `cargo run -p hasher --example workers`
 #![allow(clippy::print_stdout, reason = "an example tells what happens")]
@@ -20,8 +20,8 @@ type Done<T> = Result<T, Box<dyn Error>>;
 
 const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
 
-/// Without a pepper a worker could guess fast from a stolen database; without a binding key its answers would be worth something.
-/// Both are 32 random bytes that the worker never has.
+/// Without a pepper, a worker could guess fast from a stolen database; without a binding key, its answers would be
+/// worth something. Both are 32 random bytes that the worker never has.
 fn keys() -> Done<Keys> {
     let id = |name: &[u8]| KeyId::new(name).ok_or("a name has 1 to 8 bytes");
     let pepper = Key::pepper(id(b"p1")?, Zeroizing::new([1; 32]));
@@ -29,7 +29,8 @@ fn keys() -> Done<Keys> {
     Ok(Keys::new([pepper, binding])?)
 }
 
-/// What the other side reads of a frame. Between machines the bytes go through a connection on which each side knows the other's key.
+/// What the other side reads from a frame. Between machines, the bytes go through a connection on which each side knows
+/// the other's key.
 fn carried(frame: &Frame) -> Result<Frame, BadFrame> {
     let bytes = frame.encode();
     let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(BadFrame("no header"))?;
@@ -37,16 +38,16 @@ fn carried(frame: &Frame) -> Result<Frame, BadFrame> {
     Frame::decode(kind, body)
 }
 
-/// The worker: computes what it is sent, and sends back what came of it. It has no keys and no database.
+/// The worker: computes the asks that it is sent and sends back answers. It has no keys and no database.
 async fn work(worker: &Hasher, asks: Frame) -> Frame {
     let Frame::Asks(asks) = asks else { return Frame::Refused("not what was expected".to_owned()) };
     let (mut running, mut answers) = (JoinSet::new(), Vec::new());
     for ask in asks {
         let worker = worker.clone();
         running.spawn(async move {
-            // All of them are one server's.
+            // All asks are one server's.
             let key = FairKey::new("server", Ipv4Addr::LOCALHOST.into());
-            // Nothing: it could not be computed, and is computed elsewhere.
+            // `None`: it could not be computed here, and is computed elsewhere.
             Answer { id: ask.id, tag: worker.fill(&key, ask).await.ok() }
         });
     }
@@ -67,7 +68,7 @@ async fn converse(link: &Link, worker: &Hasher) -> Done<Infallible> {
     }
 }
 
-/// What is late is computed here as well; and whoever was wrong is asked nothing more, which somebody should hear of.
+/// Has late asks computed here as well, and reports workers that were wrong, which are asked nothing more.
 async fn look_after(server: &Hasher) -> Infallible {
     loop {
         server.look_after_workers();
@@ -78,7 +79,7 @@ async fn look_after(server: &Hasher) -> Infallible {
     }
 }
 
-/// As many people sign in at once, of whom every tenth has a wrong password. Gives how many were let in.
+/// Signs in `many` users at once, every tenth of them with a wrong password. Returns how many were let in.
 async fn sign_ins(server: &Hasher, stored: &Stored, many: u8) -> Done<usize> {
     let mut visitors = JoinSet::new();
     for number in 0..many {
@@ -98,25 +99,25 @@ async fn sign_ins(server: &Hasher, stored: &Stored, many: u8) -> Done<usize> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Done<()> {
-    // A cheap one, so that the example is over soon.
+    // A cheap policy, so that the example is over soon.
     let policy = Policy::new(8_192, 1, 1)?;
     let one = NonZeroUsize::new(1);
-    // Nobody is sent away here: of that the example `server` tells.
+    // Nobody is sent away here: the example `server` shows that.
     let max_wait = Duration::from_secs(60);
     let server = Hasher::start(Settings { policy, keys: keys()?, threads: one, max_wait, ..Settings::default() })?;
     let worker = Hasher::start(Settings { policy, threads: one, ..Settings::default() })?;
 
-    // New hashes are computed here. What is stored says nothing to who computes tags, and is of no use for another account.
+    // New hashes are computed here. The stored verifier tells a worker nothing, and is of no use for another account.
     let key = FairKey::new("main", Ipv4Addr::new(192, 0, 2, 7).into());
     let text = server.hash_of(&key, ADA, b"correct horse", [7; 16]).await?;
     println!("stored: {text}");
     let stored: Stored = text.parse()?;
 
-    // Who it is, is known from its key; what it is good for, it says itself, and is found out soon.
+    // The worker's key tells who it is; what it can do, it says itself, and the truth shows soon.
     let who = Introduction { key: [3; 32], name: "worker-1".into(), address: "192.0.2.99:5000".to_owned() };
     let threads = u16::try_from(worker.state().threads)?;
     let ready = Ready { threads, memory: 1 << 20, holds: 16, rate: (worker.rate() * 1e3) as u64 };
-    // 32 random bytes: what it is tested with follows from them.
+    // 32 random bytes, from which its tests are derived.
     let link = server.attach(who, ready, Zeroizing::new([4; 32]))?;
 
     let let_in = tokio::select! {
@@ -134,7 +135,7 @@ async fn main() -> Done<()> {
         println!("  {}: {} asks, {} answers, {} lies", worker.who.name, counts.asked, counts.answered, counts.lies);
     }
 
-    // Its connection has ended: what it held is computed here.
+    // The connection has ended: what the worker held is computed here.
     drop(link);
     println!("without it: {}", server.verify_of(&key, ADA, &stored, b"correct horse").await?.ok);
     tokio::join!(server.stop(), worker.stop());

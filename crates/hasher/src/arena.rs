@@ -1,9 +1,9 @@
 //! The memory in which a thread hashes: mapped once, kept between jobs, given back when idle.
 //!
-//! What a fill leaves behind would let someone who reads it test guesses faster than by hashing. It is overwritten by the
-//! next job or given back to the kernel, which hands out no page unwiped, after a short idle time; wiping after every
-//! job would cost a tenth of the throughput and only shorten that time. The mapping is left out of core dumps and, for
-//! children, of forks.
+//! What a fill leaves behind would let someone who reads it test guesses faster than by hashing. The next job
+//! overwrites it, or after a short idle time it is given back to the kernel, which hands out no page unwiped; wiping
+//! after every job would cost a tenth of the throughput and only shorten that time. The mapping is left out of core
+//! dumps and, for children, of forks.
 
 use std::fmt;
 
@@ -11,9 +11,10 @@ use crate::argon2::Block;
 
 /// The memory of one hashing thread, for [`fill`](crate::argon2::fill): mapped once and kept from one hash to the next.
 ///
-/// On Linux it is aligned to huge pages and backed by them where the kernel has some, and is left out of core dumps and, for children,
-/// of forks. Elsewhere it comes from the ordinary allocator, and is wiped when it goes. What a fill has left in it would let somebody
-/// who reads it test guesses faster than by hashing: when nothing is to be hashed for a while, give it back with [`Arena::keep`].
+/// On Linux it is aligned to huge pages, backed by them where the kernel has some, and left out of core dumps and, for
+/// children, of forks. Elsewhere it comes from the ordinary allocator, and is wiped when it goes. What a fill leaves in
+/// it would let somebody who reads it test guesses faster than by hashing: if nothing is to be hashed for a while, give
+/// it back with [`Arena::keep`].
 ///
 /// ```
 /// use hasher::{
@@ -38,7 +39,7 @@ pub struct Arena {
     mapping: Option<system::Mapping>,
 }
 
-/// Without what is in it.
+/// Does not print its content.
 impl fmt::Debug for Arena {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arena").finish_non_exhaustive()
@@ -63,13 +64,13 @@ impl Arena {
         Arena { mapping: None }
     }
 
-    /// `count` blocks, of 1 KiB each, with any content. Grows by mapping anew.
+    /// Returns `count` blocks, of 1 KiB each, with any content. Grows by mapping anew.
     ///
     /// # Errors
     /// [`NoMemory`] when the system refuses the memory. The arena is empty then.
     pub fn blocks(&mut self, count: usize) -> Result<&mut [Block], NoMemory> {
         if self.mapping.as_ref().is_none_or(|mapping| mapping.len() < count) {
-            // The old one goes first: both at once might exceed what the machine may give.
+            // The old mapping goes first: both at once might exceed what the machine may give.
             self.mapping = None;
             self.mapping = Some(system::Mapping::new(count)?);
         }
@@ -87,8 +88,8 @@ impl Arena {
         self.len() == 0
     }
 
-    /// Gives what lies beyond `count` blocks back to the system, which wipes it, but for less than 2 MiB where a huge page would be
-    /// cut, which the system would not free. Elsewhere than on Linux all of it goes.
+    /// Gives the memory beyond `count` blocks back to the system, which wipes it, except for less than 2 MiB where a
+    /// huge page would be cut, which the system would not free. On systems other than Linux all of it goes.
     pub fn keep(&mut self, count: usize) {
         match &mut self.mapping {
             Some(mapping) if count > 0 => mapping.keep(count),
@@ -106,13 +107,13 @@ mod system {
 
     use super::{Block, NoMemory};
 
-    /// The size of a huge page of x86-64, and of aarch64 with 4 KiB pages. With others the alignment does no harm.
+    /// The size of a huge page of x86-64, and of aarch64 with 4 KiB pages. With other sizes the alignment does no harm.
     const HUGE_PAGE: usize = 2 << 20;
     /// Whole pages, whatever their size.
     const PAGES: usize = 64 << 10;
 
-    /// Anonymous memory, aligned to huge pages and backed by them where the kernel has some. The rest, which is smaller
-    /// than one, is not: a whole one would be resident beyond what was asked for, and counted against no ceiling.
+    /// Anonymous memory, aligned to huge pages and backed by them where the kernel has some. The remainder, smaller
+    /// than one, is not: a whole one would be resident beyond what was requested, and count against no ceiling.
     pub(super) struct Mapping {
         start: NonNull<Block>,
         bytes: usize,
@@ -131,7 +132,7 @@ mod system {
                 mmap_anonymous(std::ptr::null_mut(), whole, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
             };
             let raw = raw.map_err(|_| NoMemory)?.cast::<u8>();
-            // What lies before and after the aligned part goes back at once.
+            // The memory before and after the aligned part goes back at once.
             let before = raw.align_offset(HUGE_PAGE);
             let start = raw.wrapping_add(before);
             unmap(raw, before);
@@ -141,9 +142,9 @@ mod system {
             let advices =
                 [(Advice::LinuxHugepage, huge), (Advice::LinuxDontDump, bytes), (Advice::LinuxDontFork, bytes)];
             for (advice, bytes) in advices {
-                // A kernel that knows no huge pages refuses; everything works without, only slower.
-                // SAFETY: the range begins with the mapping made above and is no longer, and none of these changes what
-                // it reads as here.
+                // A kernel without huge pages refuses; everything works without them, only slower.
+                // SAFETY: the range begins with the mapping made above and is no longer than it, and none of these
+                // advices changes what is read from it here.
                 let _ = unsafe { madvise(start.as_ptr().cast::<c_void>(), bytes, advice) };
             }
             Ok(Mapping { start, bytes })
@@ -162,7 +163,7 @@ mod system {
     }
 
     impl Mapping {
-        /// Gives back what lies beyond so many blocks, in whole huge pages.
+        /// Gives back the memory beyond `blocks` blocks, in whole huge pages.
         pub(super) fn keep(&mut self, blocks: usize) {
             let bytes = blocks.saturating_mul(Block::BYTES).checked_next_multiple_of(HUGE_PAGE);
             if let Some(bytes) = bytes.filter(|bytes| *bytes < self.bytes) {
@@ -178,10 +179,10 @@ mod system {
         }
     }
 
-    /// Gives `bytes` from `start` back, a part of a mapping that nothing refers to any more.
+    /// Gives `bytes` from `start` back: a part of a mapping that nothing refers to any more.
     fn unmap(start: *mut u8, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: every caller owns this range and give up every pointer to it. It fails only for ranges that are
+            // SAFETY: every caller owns this range and gives up every pointer to it. It fails only for ranges that are
             // no mapping, and then there is nothing to give back.
             let _ = unsafe { munmap(start.cast(), bytes) };
         }
@@ -212,7 +213,7 @@ mod system {
             &mut self.0
         }
 
-        /// Gives everything back: the allocator might move a part, and leave it where it was.
+        /// Gives everything back: the allocator might move a part of it, and leave a copy where it was.
         pub(super) fn keep(&mut self, _blocks: usize) {
             *self = Mapping(Vec::new());
         }
@@ -256,7 +257,7 @@ mod tests {
             let memory = arena.blocks(keep).unwrap();
             assert!(memory.as_ptr() == first && memory[keep - 1].0 == [7; Block::WORDS]);
         }
-        // Mapped anew: what was there is gone.
+        // Mapped anew: the old content is gone.
         assert_eq!(arena.blocks(9000).unwrap()[0].0, [0; Block::WORDS]);
         arena.keep(9000);
         assert_eq!(arena.len(), 9024);

@@ -1,4 +1,4 @@
-//! The books of the gate: what waits, what each thread runs, and who holds how much memory.
+//! The books of the gate: what waits, what each thread runs, and how much memory each thread holds.
 
 mod reach;
 
@@ -13,7 +13,7 @@ use crate::{
     remote::desk::Desk,
 };
 
-/// A batch, or a trial, for which `size` is 0.
+/// A running batch, or a trial, whose `size` is 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) since: Instant,
@@ -21,14 +21,14 @@ pub(crate) struct Run {
     pub(crate) expected: u64,
     /// Jobs in it.
     pub(crate) size: usize,
-    /// Lanes that it has.
+    /// Lanes that it uses.
     lanes: usize,
     kind: Kind,
-    /// Its place among all that ever began.
+    /// Its place among all runs that ever began.
     number: u64,
     /// Memory that it leaves behind, in KiB.
     keeps: u64,
-    /// Began while all other threads were busy, in memory that was there.
+    /// Whether it began while all other threads were busy, in memory that was there.
     loaded: bool,
 }
 
@@ -40,13 +40,13 @@ impl Run {
     }
 }
 
-/// Whose turn it is, as far as memory goes.
+/// What a thread does about the next job, as far as memory allows.
 pub(crate) enum Turn {
     /// Run so many jobs of this kind.
     Run(Kind, usize),
-    /// Give the memory back and look again.
+    /// Give memory back and look again.
     Release,
-    /// Wait until others have given theirs back.
+    /// Wait until other threads have given memory back.
     Starve,
 }
 
@@ -56,22 +56,22 @@ pub(crate) struct Books {
     /// The workers.
     pub(crate) desk: Desk,
     pub(crate) costs: Costs,
-    /// What is to be measured when nothing waits.
+    /// What to measure when nothing waits.
     pub(crate) plan: Option<Plan>,
     running: Vec<Option<Run>>,
     /// Memory of each thread.
     pub(crate) held: Vec<Holding>,
     /// When each thread last had work.
     pub(crate) worked: Vec<Instant>,
-    /// Threads without work that nobody has called.
+    /// Threads without work that nobody has woken.
     pub(crate) asleep: Vec<usize>,
     /// Threads that lack memory for the next job.
     pub(crate) starved: Vec<usize>,
     pub(crate) refused: u64,
-    /// Those who had no password yet and were told that too much waits.
+    /// Callers that had no password yet and were told that too much waits.
     pub(crate) turned_away: u64,
     pub(crate) done: u64,
-    /// Jobs that came to no hash: no memory, or a fault of the kernel.
+    /// Jobs that produced no hash: no memory, or a fault of the kernel.
     pub(crate) failed: u64,
     pub(crate) batches: u64,
     /// Jobs done by workers.
@@ -79,11 +79,11 @@ pub(crate) struct Books {
     pub(crate) withdrawn: u64,
     /// Threads that died and were put back to work.
     pub(crate) faults: u64,
-    /// How many batches and trials began.
+    /// How many batches and trials have begun.
     begun: u64,
-    /// The job that was the last to lack memory when its turn came, and how many batches had begun by then.
+    /// The last job to lack memory when its turn came, and how many batches had begun by then.
     lacking: Option<(u64, u64)>,
-    /// Most memory of all threads, in KiB.
+    /// Most memory of all threads together, in KiB.
     ceiling: u64,
 }
 
@@ -128,18 +128,18 @@ impl Books {
         self.ceiling.saturating_sub(self.memory())
     }
 
-    /// Memory of the threads that run jobs, in KiB: the others give theirs up when asked.
+    /// Memory of the threads that run jobs, in KiB; the other threads give theirs up when asked.
     fn memory_at_work(&self) -> u64 {
         let working = self.running.iter().zip(&self.held).filter(|(run, _)| run.is_some_and(|run| run.size > 0));
         working.map(|(_, held)| held.kib).sum()
     }
 
-    /// True when a newcomer of this kind finds a thread without work, and memory.
+    /// True when a newcomer of this kind finds an idle thread, and memory.
     pub(crate) fn has_room(&self, kind: Kind) -> bool {
         self.has_room_beside(0, kind)
     }
 
-    /// The same as if so many more of its kind waited.
+    /// The same as if `coming` more jobs of its kind waited.
     pub(crate) fn has_room_beside(&self, coming: usize, kind: Kind) -> bool {
         let waiting = self.queue.kinds().map(|(kind, count)| kind.memory().saturating_mul(count as u64));
         let own = kind.memory().saturating_mul(1 + coming as u64);
@@ -147,13 +147,13 @@ impl Books {
         self.running().count() + self.queue.len() + coming < self.running.len() && needed <= self.ceiling
     }
 
-    /// Nanoseconds from now until each thread could take a job of this kind if nothing waited. What does not fit into
-    /// memory beside the jobs that run finds no thread while these last, idle or not: they count as many times as their
-    /// like cannot run beside them.
+    /// Nanoseconds from now until each thread could take a job of this kind if nothing waited. A job that does not fit
+    /// into memory beside the running ones finds no thread while these last, idle or not: each of them then counts for
+    /// as many threads as there are for each job of its kind that fits into memory.
     fn busy(&self, kind: Kind, now: Instant) -> Vec<u64> {
         let lacks = self.memory_at_work() + kind.memory() > self.ceiling;
         let mut runs: Vec<_> = self.running().map(|run| (self.side_by_side(run.kind), run.left(now))).collect();
-        // Who takes most of the memory first: when the others end is of no use to one who lacks it.
+        // Those that take most of the memory first: to a job that lacks memory, the end of the others is of no use.
         runs.sort_unstable();
         let threads = self.running.len();
         let takes = |beside: usize| if lacks { threads.div_ceil(beside) } else { 1 };
@@ -163,8 +163,8 @@ impl Books {
         busy
     }
 
-    /// The thread to call for a new job. The last that had work comes first: its memory and caches are warm, and the
-    /// others come to give theirs back. To be called for a job that another thread took is not work.
+    /// Picks the thread to wake for a new job. The last that had work comes first: its memory and caches are warm, and
+    /// the others get to give theirs back. Being woken for a job that another thread took is not work.
     pub(crate) fn rouse(&mut self) -> Option<usize> {
         let (place, _) = self.asleep.iter().enumerate().max_by_key(|(_, thread)| self.worked[**thread])?;
         Some(self.asleep.swap_remove(place))
@@ -190,8 +190,8 @@ impl Books {
         fit.clamp(1, self.running.len())
     }
 
-    /// Thread time that is gone when jobs of this kind have had `nanos` of it, with that of the threads that cannot run
-    /// their like meanwhile for lack of memory.
+    /// Thread time that is gone when jobs of this kind have run for `nanos`, including that of the threads that
+    /// meanwhile cannot run such jobs for lack of memory.
     fn taken(&self, kind: Kind, nanos: u64) -> u64 {
         nanos.saturating_mul(self.running.len() as u64) / self.side_by_side(kind) as u64
     }
@@ -201,25 +201,26 @@ impl Books {
         self.taken(kind, self.costs.share(kind, self.fit(kind)))
     }
 
-    /// Expected nanoseconds of thread time of all that waits.
+    /// Expected nanoseconds of thread time of all waiting jobs.
     fn waiting_cost(&self) -> u64 {
         let cost = |(kind, count)| self.taken(kind, self.costs.queue(kind, count, self.fit(kind)));
         self.queue.kinds().map(cost).fold(0, u64::saturating_add)
     }
 
-    /// What of the queue has to go for so many nanoseconds of excess to be gone, as its jobs were booked: each at what its kind cost
-    /// when it came. Excess and queue are of two units where costs have changed since. A flood that was let in before everything
-    /// became three times as dear would have less booked in all than there is too much: it would be asked for more than it has, and
-    /// so give nothing, and nobody else would be let in until it is gone. At most the excess, as where costs have fallen those who
-    /// have to go, the last to come, are booked at today's.
+    /// How much of the queue has to go to remove this excess (in nanoseconds), in what its jobs were booked at: the
+    /// cost of their kind when they came. Excess and queue have different units where costs have changed since. A flood
+    /// that was admitted before everything became three times as expensive would have less booked in all than the
+    /// excess: it would be asked for more than it has, so give nothing, and nobody else would be admitted until it is
+    /// gone. At most the excess, because where costs have fallen, the jobs that have to go, the last to come, are
+    /// booked at today's.
     pub(crate) fn booked(&self, excess: u64) -> u64 {
         let [excess, booked, today] = [excess, self.queue.cost(), self.waiting_cost()].map(u128::from);
         let need = if today == 0 { excess } else { (excess * booked).div_ceil(today).min(excess) };
         need as u64
     }
 
-    /// What thread number `thread` does about the jobs that wait; nothing when there are none. When the next one lacks
-    /// memory, others may pass it: see [`Books::passing`].
+    /// Returns what thread number `thread` does about the waiting jobs; `None` when there are none. When the next job
+    /// lacks memory, others may pass it: see [`Books::passing`].
     pub(crate) fn turn(&mut self, thread: usize) -> Option<Turn> {
         let (id, next) = self.queue.first()?;
         let held = self.held[thread].kib;
@@ -231,7 +232,7 @@ impl Books {
             None => self.passing(thread, (id, next)),
         };
         Some(match found {
-            // What this thread does not need, others do.
+            // Others need what this thread does not.
             Some((kind, size)) if !self.starved.is_empty() && kind.holds(size, 0) < held => Turn::Release,
             Some((kind, size)) => Turn::Run(kind, size),
             None if held > 0 => Turn::Release,
@@ -239,9 +240,9 @@ impl Books {
         })
     }
 
-    /// Other jobs that this thread may run while the one whose turn it is lacks memory: as long as the batches that ran
-    /// when its turn came hold what it lacks, and if the others take no longer than these, or leave it a thread and its
-    /// memory. So it loses at most the time of one such batch, however many pass.
+    /// Picks other jobs that this thread may run while the job whose turn it is lacks memory: as long as the batches
+    /// that ran when its turn came hold what it lacks, and if the others take no longer than these batches, or leave it
+    /// a thread and its memory. So it loses at most the time of one such batch, however many jobs pass.
     fn passing(&mut self, thread: usize, (id, next): (u64, Kind)) -> Option<(Kind, usize)> {
         let since = self.lacking.filter(|(of, _)| *of == id).map_or(self.begun, |(_, since)| since);
         self.lacking = Some((id, since));
@@ -273,9 +274,9 @@ impl Books {
         self.running.iter().filter(|run| run.is_none()).count()
     }
 
-    /// How many jobs of this kind one of so many idle threads may take, the best first: enough that no other thread is
-    /// left without, and no more than pay. While there are as many idle threads as jobs each takes one, which is the
-    /// fastest for it.
+    /// How many jobs of this kind one of `idle` idle threads may take, the best first: few enough that no other thread
+    /// is left without, and no more than is worthwhile. While there are as many idle threads as jobs, each takes one,
+    /// which is the fastest for that job.
     fn sizes(&self, kind: Kind, idle: usize) -> impl Iterator<Item = usize> {
         let share = self.queue.alike(kind).div_ceil(idle.max(1));
         (1..=share.clamp(1, self.costs.next(kind, self.fit(kind)))).rev()
@@ -288,10 +289,10 @@ impl Books {
         jobs
     }
 
-    /// Begins a batch of `size`, or a trial with so many `lanes` and size 0.
+    /// Begins a batch of `size` jobs, or a trial with so many `lanes` and size 0.
     fn begin(&mut self, thread: usize, kind: Kind, (size, lanes): (usize, usize), now: Instant) {
         let held = &mut self.held[thread].kib;
-        // The others allocate beside what is kept.
+        // Other kernels allocate beside the kept memory.
         let keeps = if matches!(kind, Kind::Argon2(_)) { kind.holds(lanes, 0) } else { 0 };
         // Mapping memory takes time that says nothing about the lanes.
         let warm = kind.holds(lanes, *held) == *held;
@@ -307,8 +308,8 @@ impl Books {
         self.running.iter().enumerate().all(|(number, run)| number == thread || run.is_some())
     }
 
-    /// Thread number `thread` is done with its batch, of which so many jobs failed; no time is learned from one that did not
-    /// succeed as a whole.
+    /// Thread number `thread` is done with its batch, of which `failed` jobs failed; no time is learned from a batch
+    /// that did not succeed as a whole.
     pub(crate) fn finish(
         &mut self,
         thread: usize,
@@ -326,7 +327,7 @@ impl Books {
         }
     }
 
-    /// What thread number `thread` ran is over, and it keeps `held` KiB.
+    /// Ends what thread number `thread` ran; the thread keeps `held` KiB.
     fn end(&mut self, thread: usize, held: u64, now: Instant) -> Option<Run> {
         let run = self.running[thread].take()?;
         self.held[thread].kib = held;
@@ -335,7 +336,7 @@ impl Books {
         Some(run)
     }
 
-    /// Thread number `thread` has died, with its memory, and comes back without. What it ran is lost.
+    /// Thread number `thread` has died, with its memory, and comes back without. The jobs that it ran are lost.
     pub(crate) fn died(&mut self, thread: usize) {
         self.faults += 1;
         self.failed += self.running[thread].take().map_or(0, |run| run.size as u64);
@@ -344,8 +345,8 @@ impl Books {
         self.starved.retain(|other| *other != thread);
     }
 
-    /// What thread number `thread` measures next, if there is a plan and memory for it. A trial for which there is none
-    /// ends its course: then it is true that the others have something else to do now.
+    /// Returns what thread number `thread` measures next, if there is a plan and memory for it. A trial that lacks
+    /// memory ends its course: then the flag says that the other threads have something else to do now.
     pub(crate) fn trial(&mut self, thread: usize, now: Instant) -> (Option<Trial>, bool) {
         let held = self.held[thread].kib;
         let most = held + self.free();
@@ -361,14 +362,14 @@ impl Books {
         (trial, moved)
     }
 
-    /// Thread number `thread` has measured. True when the others have something else to do now.
+    /// Thread number `thread` has measured. Returns true when the others have something else to do now.
     pub(crate) fn tried(&mut self, thread: usize, elapsed: Option<Duration>, held: u64, now: Instant) -> bool {
         let Some(run) = self.end(thread, held, now) else { return false };
         let trial = Trial { kind: run.kind, size: run.lanes };
         self.plan.as_mut().is_some_and(|plan| plan.tried(thread, trial, elapsed, now))
     }
 
-    /// Ends what is to be measured where work has taught it, or has left no moment for it. True when the threads have
+    /// Ends measurements that work has made needless, or has left no time for. Returns true when the threads have
     /// something else to do now.
     pub(crate) fn taught(&mut self, now: Instant) -> bool {
         let Some(mut plan) = self.plan.take() else { return false };
@@ -377,12 +378,12 @@ impl Books {
         moved
     }
 
-    /// True when nothing about the lanes of this kind has to be measured.
+    /// True when nothing about the lanes of this kind remains to be measured.
     pub(crate) fn knows(&self, kind: Kind) -> bool {
         self.fit(kind) == 1 || self.costs.knows(kind, self.fit(kind))
     }
 
-    /// Takes over paces that were measured elsewhere or before.
+    /// Adopts paces that were measured elsewhere or before.
     pub(crate) fn know<'a>(&mut self, known: impl Iterator<Item = (Family, &'a [Option<f64>])>) {
         for (family, paces) in known {
             self.costs.settle(family, paces);

@@ -1,9 +1,9 @@
 //! How many passwords side by side are best on this machine: measured once, kept as text, valid for this machine only.
 //!
-//! All threads measure the same at the same time, because they share the memory's bandwidth. Algorithm by algorithm they
-//! go up from one lane until that does not pay, then look again at the best and its neighbours while time is left. Dear
-//! parameters are measured on a smaller hash: beyond the caches and a second pass, more of both only takes longer.
-//! Real jobs go first at every step.
+//! All threads measure the same at the same time, because they share the memory's bandwidth. For each algorithm they go
+//! up from one lane until that does not pay, then look again at the best number and its neighbours while time is left.
+//! Expensive parameters are measured on a smaller hash: beyond the caches and a second pass, more of either only takes
+//! longer. Real jobs go first at every step.
 
 use std::{
     fmt,
@@ -18,21 +18,21 @@ use crate::{
     policy::Policy,
 };
 
-/// Time for all that is to be measured, about.
+/// Time for all measurements together, about.
 const BUDGET: Duration = Duration::from_millis(300);
-/// How long what is left to measure waits for a moment without work.
+/// How long the remaining measurements wait for a moment without work.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the best and its neighbours are looked at again, at most.
+/// How often the best number and its neighbours are measured again, at most.
 const ROUNDS: u32 = 3;
-/// Most lanes that are tried ahead of load. Where even more pay, running jobs will show it.
+/// Most lanes that are tried ahead of load. If even more pay, running jobs show it.
 const MOST: usize = 6;
-/// Most memory of a hash that is measured, in KiB.
+/// Most memory of a measured hash, in KiB.
 const MEMORY: u32 = 24 << 10;
-/// Passes that are measured whatever the memory; more where it is little, and stays in the caches from pass to pass.
+/// Passes that are measured whatever the memory; more where it is small, and stays in the caches from pass to pass.
 const PASSES: u32 = 2;
 
-/// What was found out about this machine: nanoseconds a unit of work with 1, 2, … passwords side by side on each of
-/// its threads. Text outside ([`Calibration::to_text`]), for a file beside the data.
+/// What was found out about this machine: nanoseconds per unit of work with 1, 2, … passwords side by side on each of
+/// its threads. As text ([`Calibration::to_text`]) it can be kept in a file beside the data.
 ///
 /// ```
 /// use hasher::{Calibration, Hasher, Settings};
@@ -56,13 +56,13 @@ pub struct Calibration {
 const HEAD: &str = "lanes 1";
 
 impl Calibration {
-    /// The measurements of the machine that this names.
+    /// The measurements of the machine that `machine` names.
     pub(crate) fn new(machine: String, mut families: Vec<(Family, Vec<Option<f64>>)>) -> Self {
         families.sort_by_key(|(family, _)| name(*family));
         Calibration { machine, families }
     }
-    /// What it is valid for: model and features of the CPU, number of threads, version of this crate. Elsewhere than on Linux the
-    /// model is not known, and its place has the architecture.
+    /// What it is valid for: model and features of the CPU, number of threads, version of this crate. On systems other
+    /// than Linux the model is not known, and the architecture stands in its place.
     pub fn machine(&self) -> &str {
         &self.machine
     }
@@ -70,7 +70,7 @@ impl Calibration {
         self.families.iter().map(|(family, paces)| (*family, &paces[..]))
     }
 
-    /// As text, a line for each algorithm and parameter set.
+    /// Writes it as text, a line for each algorithm and parameter set.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD}\nmachine {}\n", self.machine);
         for (family, paces) in &self.families {
@@ -87,9 +87,9 @@ impl Calibration {
     /// Reads what [`Calibration::to_text`] wrote.
     ///
     /// # Errors
-    /// [`BadCalibration`] for any other text; then there is nothing to do but to measure again.
+    /// [`BadCalibration`] for any other text; then the machine has to be measured again.
     pub fn from_text(text: &str) -> Result<Self, BadCalibration> {
-        // A line ends with a line feed and nothing else: what is written is read as the same.
+        // A line ends with a line feed and nothing else, so that it is read as it was written.
         let mut lines = text.split_terminator('\n');
         let head = lines.next().filter(|line| *line == HEAD);
         let machine = head.and_then(|_| lines.next()?.strip_prefix("machine ")).ok_or(BadCalibration)?;
@@ -98,7 +98,7 @@ impl Calibration {
     }
 }
 
-/// The text is no calibration, or one of another version.
+/// A text that is no calibration, or one of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadCalibration;
 
@@ -113,7 +113,7 @@ impl std::error::Error for BadCalibration {}
 const ALGORITHMS: [(Algorithm, &str); 3] =
     [(Algorithm::Argon2d, "argon2d"), (Algorithm::Argon2i, "argon2i"), (Algorithm::Argon2id, "argon2id")];
 
-/// How a family is called in texts and metrics.
+/// The name of a family in texts and metrics.
 pub(crate) fn name(family: Family) -> String {
     match family {
         Family::Argon2(algorithm, cost) => {
@@ -158,14 +158,14 @@ pub(crate) struct Trial {
     pub(crate) size: usize,
 }
 
-/// What is left to measure. Every thread makes each trial once; the next is for when all have.
+/// What is left to measure. Every thread makes each trial once; the next trial begins when all have.
 pub(crate) struct Plan {
     courses: Vec<Course>,
-    /// The course that is measured.
+    /// The course that is being measured.
     course: usize,
     /// Which threads have made its trial.
     made: Vec<bool>,
-    /// The longest time of it so far.
+    /// The longest time of that trial so far.
     longest: Duration,
     spent: Duration,
     /// When the last step was done.
@@ -175,17 +175,17 @@ pub(crate) struct Plan {
 /// One kind with 1, 2, … lanes.
 struct Course {
     whole: Kind,
-    /// What is measured in its place.
+    /// The kind that is measured in its place.
     kind: Kind,
     step: Step,
-    /// Nanoseconds a unit of work.
+    /// Nanoseconds per unit of work.
     samples: Vec<Vec<f64>>,
 }
 
 /// What the threads do now.
 #[derive(Clone, Copy)]
 enum Step {
-    /// One lane, to see how long it takes to map its memory; not counted.
+    /// One lane, which maps its memory, to see how long it takes; not counted.
     Feel,
     /// One batch of the largest size, which maps the memory and is not counted.
     Warm,
@@ -197,25 +197,25 @@ enum Step {
 }
 
 impl Plan {
-    /// To measure each of `kinds`, given with the most lanes for which it has memory, on so many threads.
+    /// A plan to measure each of `kinds`, given with the most lanes for which it has memory, on so many threads.
     pub(crate) fn new(threads: usize, kinds: impl IntoIterator<Item = (Kind, usize)>, now: Instant) -> Self {
         let courses = kinds.into_iter().map(|(kind, most)| Course::new(kind, most)).collect();
         let (longest, spent) = (Duration::ZERO, Duration::ZERO);
         Plan { courses, course: 0, made: vec![false; threads], longest, spent, moved: now }
     }
 
-    /// What the thread measures next; nothing while others are behind, and when all is done.
+    /// The thread's next trial; `None` while others are behind, and when all is done.
     pub(crate) fn trial(&self, thread: usize) -> Option<Trial> {
         if self.made[thread] { None } else { self.courses.get(self.course)?.trial() }
     }
 
-    /// The thread's trial took this long; `None` if it failed, and the course with it. True when all threads have
-    /// something else to do now.
+    /// The thread's trial took this long; `None` if it failed, which ends its course. Returns true when all threads
+    /// have something else to do now.
     pub(crate) fn tried(&mut self, thread: usize, trial: Trial, elapsed: Option<Duration>, now: Instant) -> bool {
-        // Each course has of what is left what the later ones, which are dearer, can spare.
+        // Each course gets the part of what is left that the later ones, which are more expensive, can spare.
         let later = self.courses.len() - self.course;
         let left = BUDGET.saturating_sub(self.spent) / (later * later).max(1) as u32;
-        // One of a course that has ended meanwhile says nothing about the next.
+        // A trial of a course that has ended meanwhile says nothing about the next one.
         let Some(course) = self.courses.get_mut(self.course).filter(|course| course.trial() == Some(trial)) else {
             return false;
         };
@@ -236,8 +236,8 @@ impl Plan {
         true
     }
 
-    /// Ends the courses of kinds that are `known` by now, and all when there was no moment for the next step in a while.
-    /// True when all threads have something else to do now.
+    /// Ends the courses whose kinds are `known` by now, and all if there was no moment for the next step in a while.
+    /// Returns true when all threads have something else to do now.
     pub(crate) fn skip(&mut self, now: Instant, known: impl Fn(Kind) -> bool) -> bool {
         let late = now.saturating_duration_since(self.moved) >= PATIENCE;
         let left = self.courses.iter_mut().skip(self.course);
@@ -295,7 +295,7 @@ impl Course {
         }
     }
 
-    /// All threads have made the trial, which took `last`; `left` is the time for others.
+    /// Goes to the next step: all threads have made the trial, which took `last`; `left` is the time for others.
     fn go_on(&mut self, left: Duration, last: Duration) {
         let best = self.best();
         self.step = match self.step {
@@ -303,7 +303,7 @@ impl Course {
             Step::Warm => Step::Climb(1),
             // Some steps in a row that did not pay are enough, as under load.
             Step::Climb(size) if size < self.samples.len() && size < best + cost::IN_VAIN => match size {
-                // Two lanes are looked at whatever it takes: without them nothing would be known.
+                // Two lanes are measured whatever it takes: without them nothing would be known.
                 1 => Step::Climb(2),
                 size if last + last / size as u32 <= left => Step::Climb(size + 1),
                 _ => Step::Done,
@@ -315,15 +315,15 @@ impl Course {
         };
     }
 
-    /// Maps memory for as many lanes as a third of the time that is `left` suffices for, when one takes `one`; at least
-    /// for two, which are measured whatever it takes.
+    /// Maps memory for as many lanes as a third of the time that is `left` suffices for, if one lane takes `one`; for
+    /// at least two, which are measured whatever it takes.
     fn warm(&mut self, left: Duration, one: Duration) -> Step {
         let most = (left / 3).as_nanos() / one.as_nanos().max(1);
         self.samples.truncate(usize::try_from(most).unwrap_or(usize::MAX).max(2));
         if self.samples.len() > 1 { Step::Warm } else { Step::Climb(1) }
     }
 
-    /// That size again, if there is time for it.
+    /// This size again, if there is time for it.
     fn again(&self, round: u32, size: usize, left: Duration) -> Step {
         let size = size.max(1);
         let nanos = median(&self.samples[size - 1]).unwrap_or(0.0) * size as f64 * self.kind.work();
@@ -342,7 +342,7 @@ impl Course {
     }
 }
 
-/// A kind that takes no longer than needed to see how many lanes pay.
+/// A kind no larger than needed to see how many lanes pay.
 fn reduced(kind: Kind) -> Kind {
     match kind {
         Kind::Argon2(params) => {

@@ -1,4 +1,4 @@
-//! Those who are on their way to the queue.
+//! Callers that are on their way to the queue.
 
 use std::{
     fmt,
@@ -7,9 +7,9 @@ use std::{
 
 use crate::gate::Gate;
 
-/// Somebody who will hand in a job of today's policy in a moment, and waits for something else before: while this is kept,
-/// [`Hasher::crowded`](crate::Hasher::crowded) counts them as if they had come. Otherwise, when what all of them wait for stands
-/// still, everybody who asks would be sent after them, and most be refused once it goes on.
+/// A caller that will hand in a job of today's policy in a moment, and waits for something else first: while this is
+/// kept, [`Hasher::crowded`](crate::Hasher::crowded) counts the job as if it had come. Otherwise, while the thing that
+/// all of them wait for stands still, all who ask would be let in after them, and most be refused once it goes on.
 #[must_use = "whoever is on the way is forgotten when this is dropped"]
 pub struct Coming(Arc<Gate>);
 

@@ -1,9 +1,9 @@
 //! What jobs cost on this machine, alone and side by side, measured while it works.
 //!
-//! A thread that runs several jobs of a kind side by side takes longer, but not as much longer as there are jobs. How
-//! many are best depends on the parameters and on the machine, so it is learned: every batch is a measurement. While
-//! all threads are busy, a kind starts with one at a time, goes up step by step as long as that pays, and then stays
-//! at the best, looking at its neighbours from time to time. A [calibration](crate::Calibration) is a head start.
+//! Several jobs of a kind side by side take a thread longer, but less than in proportion to their number. How many are
+//! best depends on the parameters and on the machine, so it is learned: every batch is a measurement. While all threads
+//! are busy, a kind starts with one job at a time, goes up step by step as long as that pays, and then stays at the
+//! best number, trying its neighbours from time to time. A [calibration](crate::Calibration) is a head start.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,37 +18,37 @@ use crate::{
 /// Most jobs that run side by side on one thread.
 pub(crate) const MAX_TOGETHER: usize = argon2::MAX_TOGETHER;
 const _: () = assert!(bcrypt::MAX_TOGETHER == MAX_TOGETHER, "one limit for all kernels");
-/// Most of them that are Argon2. Each costs a thread the memory of a hash, and more than four have paid on no machine so far:
-/// by then its memory is as busy as it can be.
+/// Most Argon2 jobs among them. Each costs a thread the memory of a hash, and more than four have paid on no machine so
+/// far: by then the machine's memory is as busy as it can be.
 pub(crate) const ARGON2_TOGETHER: usize = 4;
-/// Most families that are measured apart, and how many of them may be of those that run one at a time. The one of which least is
-/// known makes way for a new one.
+/// Most families that are measured separately, and how many of them may be serial, whose jobs run one at a time. A new
+/// family replaces the one about which least is known.
 const MAX_FAMILIES: usize = 64;
 const MAX_SERIAL: usize = 16;
 /// Weight of a new measurement in the moving mean: about the last thirty batches count.
 const WEIGHT: f64 = 1.0 / 16.0;
-/// How many times as long as those before a batch may have taken, to be taken at its word.
+/// A batch is taken at its word up to this many times the mean of the batches before it.
 const MUCH: f64 = 4.0;
-/// What a calibration weighs against the first batches.
+/// How many batches a calibration counts for.
 const CALIBRATED: u32 = 8;
 /// Measurements under load after which a number of lanes is known.
 pub(crate) const SETTLED: u32 = 3;
-/// Each more lane must pay at least this much: it costs memory, and patience.
+/// Each additional lane must pay at least this much: it costs memory, and patience.
 const GAIN: f64 = 1.03;
-/// So many steps in a row that did not pay end the way up. Four lanes of Argon2 may be worth having where neither two nor three
-/// are: they fill the registers.
+/// This many steps in a row that do not pay end the climb. Four lanes of Argon2 may be worth having where neither two
+/// nor three are: they fill the registers.
 pub(crate) const IN_VAIN: usize = 3;
-/// Of so many batches, one looks at a neighbour of the best number of lanes that is nearly as good.
+/// One batch in so many tries a neighbour of the best number of lanes that is nearly as good.
 const LOOK_AROUND: u32 = 16;
-/// A neighbour that takes longer than the best by more than this is looked at this many times less often.
+/// A neighbour that takes longer than the best by more than this factor is tried this many times less often.
 const FAR: (f64, u32) = (1.05, 4);
 
-/// Kinds whose jobs differ in nothing that matters to their speed, once it is divided by [`Kind::work`].
+/// Kinds whose jobs take the same time per unit of work (see [`Kind::work`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Family {
     /// How memory is addressed, and how much of it.
     Argon2(Algorithm, Cost),
-    /// All costs: each round is the same.
+    /// All costs: every round takes the same time.
     Bcrypt,
     /// One at a time.
     Serial(Serial),
@@ -59,24 +59,24 @@ impl From<Kind> for Family {
         match kind {
             Kind::Argon2(params) => Family::Argon2(params.algorithm, params.cost),
             Kind::Bcrypt { .. } => Family::Bcrypt,
-            // With a number of rounds of its own, each account would be a family.
+            // If each number of rounds counted, each account could be a family of its own.
             Kind::Serial(serial) => Family::Serial(serial.of_any_password().rounded_up()),
         }
     }
 }
 
 impl Family {
-    /// Nanoseconds a unit of work before anything was measured: an old machine without wide registers.
+    /// Nanoseconds per unit of work before anything was measured: an old machine without wide registers.
     fn first_guess(self) -> f64 {
         match self {
             Family::Argon2(..) => 400.0,
             Family::Bcrypt => 60_000.0,
-            // Whose work is guessed in nanoseconds already.
+            // Their work is estimated in nanoseconds already.
             Family::Serial(_) => 2.0,
         }
     }
-    /// Whether there is a machine on which a unit of work takes so many nanoseconds: a file that was damaged would have people told to
-    /// come back in hours.
+    /// Whether any machine takes this many nanoseconds for a unit of work: a damaged file would have users told to come
+    /// back in hours.
     pub(crate) fn may_take(self, nanos: f64) -> bool {
         (1e-3..=self.first_guess() * 1e2).contains(&nanos)
     }
@@ -91,7 +91,7 @@ impl Family {
             Family::Serial(serial) => Kind::Serial(serial),
         }
     }
-    /// Which algorithm it is: its place among the rates that stand in for what was not measured.
+    /// The index of its algorithm among the rates that stand in for what was not measured.
     fn algorithm(self) -> usize {
         match self {
             Family::Argon2(..) => 0,
@@ -106,14 +106,14 @@ impl Family {
 struct Pace {
     nanos: f64,
     samples: u32,
-    /// Measured while all threads were busy, which is when it matters.
+    /// Whether it was measured while all threads were busy, which is when it matters.
     loaded: bool,
 }
 
 impl Pace {
     fn record(&mut self, nanos: f64, loaded: bool) {
         if self.loaded && !loaded {
-            // Other threads can make it slower, and not by so much: it was measured while something stood still.
+            // Other threads can make it slower, but not by so much: `self` was measured while something stood still.
             if nanos * MUCH < self.nanos {
                 self.nanos += (nanos - self.nanos) * WEIGHT;
             }
@@ -124,7 +124,7 @@ impl Pace {
         }
         self.samples = self.samples.saturating_add(1);
         let weight = WEIGHT.max(1.0 / f64::from(self.samples));
-        // One that took far longer than those before tells that it did, and not by how much: the machine may have stood still.
+        // Far longer than those before: that is believed, but not by how much, as the machine may have stood still.
         let nanos = if self.samples > 1 { nanos.min(self.nanos * MUCH) } else { nanos };
         self.nanos += (nanos - self.nanos) * weight;
     }
@@ -141,8 +141,8 @@ struct Paces {
 }
 
 impl Paces {
-    /// Goes up from one lane and stops where some steps in a row did not pay: the best so far, and the number of lanes
-    /// that it met on its way of which too little is known.
+    /// Climbs from one lane and stops where some steps in a row did not pay. Returns the best so far, and the number of
+    /// lanes met on the way about which too little is known.
     fn climb(&self, most: usize) -> (usize, Option<usize>) {
         let mut best = 1;
         for lanes in 1..=most.min(MAX_TOGETHER) {
@@ -163,7 +163,7 @@ impl Paces {
         self.climb(most).0
     }
 
-    /// How many lanes the next batch may have: those to be tried, or the best.
+    /// How many lanes the next batch may have: a number to be tried, or the best.
     fn next(&self, most: usize) -> usize {
         match self.climb(most) {
             (_, Some(unknown)) => unknown,
@@ -174,7 +174,7 @@ impl Paces {
         }
     }
 
-    /// Whom to look at the `turn`th time: those above and below the best in turn, those that seem far worse seldom.
+    /// The number to try the `turn`th time: the neighbours above and below the best in turn, a far worse one seldom.
     fn neighbour(&self, best: usize, most: usize, turn: u32) -> usize {
         let up = turn.is_multiple_of(2);
         let other = if up { (best + 1).min(most) } else { (best - 1).max(1) };
@@ -183,28 +183,28 @@ impl Paces {
         if near || (turn / 2).is_multiple_of(seldom) { other } else { best }
     }
 
-    /// How much is known: measurements.
+    /// How many measurements there are.
     fn known(&self) -> u32 {
         self.with.iter().map(|pace| pace.samples).fold(0, u32::saturating_add)
     }
 
-    /// The pace with this many lanes, or else with the next fewer, or more, that was measured.
+    /// The pace with this many lanes, or else with the nearest number below, or above, that was measured.
     fn pace(&self, lanes: usize) -> Option<f64> {
         let (fewer, more) = self.with.split_at(lanes.min(MAX_TOGETHER));
         fewer.iter().rev().chain(more).find(|pace| pace.samples > 0).map(|pace| pace.nanos)
     }
 }
 
-/// Whether so many lanes at that pace are worth having, beside fewer at theirs.
+/// Whether so many lanes at that pace are worth having, compared with fewer lanes at theirs.
 pub(crate) fn pays((lanes, pace): (usize, f64), (fewer, before): (usize, f64)) -> bool {
     let more = i32::try_from(lanes.saturating_sub(fewer)).unwrap_or(i32::MAX);
     pace * GAIN.powi(more) < before
 }
 
-/// The moving means of all that was measured.
+/// The moving means of all measurements.
 pub(crate) struct Costs {
     families: HashMap<Family, Paces>,
-    /// Nanoseconds a unit, over all families of an algorithm: for those not measured yet.
+    /// Nanoseconds per unit of work, over all families of an algorithm: for those not measured yet.
     overall: [Option<f64>; 3],
 }
 
@@ -221,13 +221,13 @@ impl Costs {
         ((pace * kind.work() * size as f64) as u64).max(1)
     }
 
-    /// Expected nanoseconds of thread time that one of many jobs of this kind takes, at most `most` side by side.
+    /// Expected nanoseconds of thread time that one of many jobs of this kind takes, with at most `most` side by side.
     pub(crate) fn share(&self, kind: Kind, most: usize) -> u64 {
         let lanes = self.best(kind, most);
         (self.batch(kind, lanes) / lanes as u64).max(1)
     }
 
-    /// Expected nanoseconds of thread time that `count` jobs of this kind take: full batches and a rest.
+    /// Expected nanoseconds of thread time that `count` jobs of this kind take: full batches and a remainder.
     pub(crate) fn queue(&self, kind: Kind, count: usize, most: usize) -> u64 {
         let lanes = self.best(kind, most);
         let rest = match count % lanes {
@@ -237,7 +237,7 @@ impl Costs {
         self.batch(kind, lanes).saturating_mul((count / lanes) as u64).saturating_add(rest)
     }
 
-    /// The number of lanes with the best rate of those that are known, up to `most`.
+    /// The number of lanes with the best rate among the known ones, up to `most`.
     pub(crate) fn best(&self, kind: Kind, most: usize) -> usize {
         self.families.get(&kind.into()).map_or(1, |paces| paces.best(most))
     }
@@ -252,7 +252,7 @@ impl Costs {
         self.families.get(&kind.into()).is_some_and(|paces| paces.with[most.min(2) - 1].is_settled())
     }
 
-    /// Takes in that a batch took `elapsed`; `loaded` if all threads were busy meanwhile.
+    /// Records that a batch took `elapsed`; `loaded` if all threads were busy meanwhile.
     pub(crate) fn record(&mut self, kind: Kind, size: usize, elapsed: Duration, loaded: bool) {
         let family = Family::from(kind);
         let nanos = elapsed.as_nanos() as f64 / (size as f64 * kind.work());
@@ -263,7 +263,7 @@ impl Costs {
         paces.batches = paces.batches.wrapping_add(1);
     }
 
-    /// What is known of a family, which may be a new one.
+    /// The entry of a family, which may be a new one.
     fn paces_of(&mut self, family: Family) -> &mut Paces {
         if !self.families.contains_key(&family) {
             let is_serial = |family: &Family| matches!(family, Family::Serial(_));
@@ -278,8 +278,8 @@ impl Costs {
         self.families.entry(family).or_default()
     }
 
-    /// Takes over what was measured elsewhere or before: nanoseconds a unit with 1, 2, … lanes. What work has taught
-    /// stands: it is of the whole hash, and of today.
+    /// Adopts what was measured elsewhere or before: nanoseconds per unit of work with 1, 2, … lanes. What work has
+    /// taught takes precedence: it comes from whole hashes, and from today.
     pub(crate) fn settle(&mut self, family: Family, measured: &[Option<f64>]) {
         if measured.iter().all(Option::is_none) {
             return;
@@ -292,7 +292,7 @@ impl Costs {
         }
     }
 
-    /// What [`Costs::settle`] takes, of all families of which the best is known.
+    /// The input for [`Costs::settle`], for all families whose best number of lanes is known.
     pub(crate) fn settled(&self) -> Vec<(Family, Vec<Option<f64>>)> {
         let known = |pace: &Pace| pace.is_settled().then_some(pace.nanos);
         let paces = |paces: &Paces| paces.with.iter().map(known).collect::<Vec<_>>();
@@ -316,7 +316,7 @@ mod tests {
         Kind::Argon2(Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 })
     }
 
-    /// Feeds batches of the size that is asked for, of which a job takes `share` milliseconds.
+    /// Feeds batches of the size that `costs` asks for, in which a job takes `share` milliseconds.
     fn learn(costs: &mut Costs, batches: usize, share: impl Fn(usize) -> u64) {
         for _ in 0..batches {
             let size = costs.next(kind(1000, 1), MAX_TOGETHER);
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn a_moment_in_which_the_machine_stood_still_is_not_what_a_hash_costs() {
-        // Red where a batch counts whole, or where what is measured beside idle threads lowers nothing: a server on which little goes on
-        // believed for good that a hash takes seconds.
+        // Red where a batch counts in full, or where measurements beside idle threads lower nothing: a server with
+        // little to do believed for good that a hash takes seconds.
         let mut costs = Costs::new();
         let mut took = |millis, loaded| {
             costs.record(kind(1000, 1), 1, Duration::from_millis(millis), loaded);
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn imports_take_no_lanes_from_what_is_new() {
-        // Red without `rounded_up` in Family::from, and where a family that comes when there are many stays unknown.
+        // Red without `rounded_up` in Family::from, and where a new family stays unknown because there are many.
         let family = |rounds| Family::from(Kind::Serial(Serial::sha_crypt(Digest::Sha512, rounds, 20)));
         assert_eq!(family(656_001), family(700_000));
         let mut costs = Costs::new();
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn lanes_that_pay_next_to_nothing_are_left() {
-        // red where what several lanes pay together is enough: eight, for what four do.
+        // Red where what several lanes gain together is enough: it would take eight, for the gain of four.
         let mut costs = Costs::new();
         learn(&mut costs, 200, |size| [180, 250, 262, 282, 286, 290, 294, 298].map(|rate| 1_000_000 / rate)[size - 1]);
         assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 4);
@@ -432,7 +432,7 @@ mod tests {
         let mut costs = Costs::new();
         learn(&mut costs, 60, |size| [30, 31, 20, 25, 25, 25, 25, 25][size - 1]);
         assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 3);
-        // Two cores of a Zen 5: red where two steps are enough, as soon as chance has two lanes pay a little less.
+        // Two cores of a Zen 5: red where two steps are enough, as soon as two lanes happen to pay a little less.
         let mut costs = Costs::new();
         learn(&mut costs, 60, |size| [456, 445, 440, 385, 400, 400, 400, 400][size - 1]);
         assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 4);

@@ -1,25 +1,26 @@
-//! A thread that hashes lets go of its core now and then while others wait for one.
+//! Lets go of a hashing thread's core now and then while other threads wait for one.
 //!
-//! Niceness divides a core among the threads of one group. Where Linux schedules groups (terminal sessions with autogroup,
-//! control groups of services and containers), threads of other groups, the kernel's own among them, were kept waiting for
-//! seconds by a program that fills every core: each time that threads of very different niceness take turns in a group, the
-//! group's weight changes, and what it owes others is reckoned anew. Whoever sleeps for a moment takes the group off the core,
-//! and those who wait have their turn. Where nobody waits, nothing is given away: the system is asked first how many run.
+//! Niceness divides a core among the threads of one group. Where Linux schedules groups (terminal sessions with
+//! autogroup, control groups of services and containers), a program that fills every core kept threads of other groups,
+//! the kernel's own among them, waiting for seconds: each time that threads of very different niceness take turns in a
+//! group, the group's weight changes, and what it owes others is computed anew. A thread that sleeps for a moment takes
+//! its group off the core, and waiting threads have their turn. Where none wait, nothing is given away: the system is
+//! first asked.
 
 use std::time::{Duration, Instant};
 
-/// How long it hashes before it looks whether others wait.
+/// How long a thread hashes before it looks whether others wait.
 const LOOK: Duration = Duration::from_micros(250);
-/// At how many looks, one after the other, somebody waited before it lets go: who comes and goes is served anyway.
+/// How many looks in a row must see a waiting thread before it lets go: threads that come and go are served anyway.
 const LOOKS: u32 = 4;
-/// How long it is away then. The system adds 50 µs, which is enough.
+/// How long it then sleeps. The system adds 50 µs, which is enough.
 #[cfg(target_os = "linux")]
 const AWAY: Duration = Duration::from_micros(1);
 
-/// What one hashing thread knows about those beside it.
+/// What one hashing thread knows about the threads beside it.
 pub(crate) struct Courtesy {
     looked: Instant,
-    /// Looks since nobody waited, or it let go.
+    /// Looks in a row that saw a waiting thread, since it last let go.
     waited: u32,
     system: Option<System>,
 }
@@ -30,7 +31,7 @@ impl Courtesy {
         Courtesy { looked: Instant::now(), waited: 0, system: System::found() }
     }
 
-    /// To be called several times a millisecond while hashing.
+    /// Call this several times a millisecond while hashing.
     pub(crate) fn offer(&mut self) {
         let Some(system) = &self.system else { return };
         if self.looked.elapsed() < LOOK {
@@ -76,7 +77,7 @@ mod linux {
     }
 
     impl System {
-        /// Nothing where the system does not tell.
+        /// `None` where the system does not tell.
         pub(super) fn found() -> Option<System> {
             let cores = cores(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)?;
             Some(System { load: File::open("/proc/loadavg").ok()?, cores })
@@ -93,12 +94,12 @@ mod linux {
         }
     }
 
-    /// How many threads run or wait for a core, of `0.20 0.18 0.12 3/80 11206` (proc_loadavg(5)).
+    /// How many threads run or wait for a core, from `0.20 0.18 0.12 3/80 11206` (proc_loadavg(5)).
     pub(super) fn running(load: &str) -> Option<usize> {
         load.split(' ').nth(3)?.split('/').next()?.parse().ok()
     }
 
-    /// How many cores `0-3,6` are.
+    /// How many cores there are in `0-3,6`.
     pub(super) fn cores(online: &str) -> Option<usize> {
         let range = |range: &str| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -123,7 +124,7 @@ mod tests {
         line.trim().parse().unwrap()
     }
 
-    /// How often it does where so many threads run on two cores at each look.
+    /// How often it does if so many threads run on two cores at each look.
     fn sleeps_beside(running: [usize; 8]) -> u64 {
         let path = std::env::temp_dir().join(format!("portiere-load-{}-{running:?}", std::process::id()));
         let mut told = fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
@@ -137,7 +138,7 @@ mod tests {
             let (begun, before) = (Instant::now(), sleeps());
             while begun.elapsed() < LOOK {}
             courtesy.offer();
-            // It was asked a moment ago.
+            // It looked a moment ago.
             (0..9).for_each(|_| courtesy.offer());
             slept += sleeps() - before;
         }

@@ -1,4 +1,4 @@
-//! What this CPU can do for a hash: found out once, at run time, so that one binary serves every machine.
+//! What this CPU can do for a hash: detected once, at run time, so that one binary serves every machine.
 
 use std::sync::OnceLock;
 
@@ -25,20 +25,20 @@ impl Features {
         Features::default()
     }
 
-    /// These without AVX-512, as on a CPU that lacks it.
+    /// These features without AVX-512, as on a CPU that lacks it.
     #[must_use]
     pub fn without_avx512f(self) -> Self {
         Features { avx512f: false, ..self }
     }
 
-    /// These without AVX2, as on a CPU that lacks it.
+    /// These features without AVX2, as on a CPU that lacks it.
     #[must_use]
     pub fn without_avx2(self) -> Self {
         Features { avx2: false, ..self }
     }
 }
 
-/// A family of kernels, from the one that runs anywhere to the fastest. All compute the same.
+/// A family of kernels, from the one that runs anywhere to the fastest. All compute the same tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
@@ -51,16 +51,16 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, the slowest first.
+    /// All levels, the slowest first.
     pub const ALL: &'static [Level] = &[Level::Portable, Level::Avx2, Level::Avx512];
 
-    /// The fastest that this CPU runs, detected once.
+    /// The fastest level that this CPU runs, detected once.
     pub fn best() -> Level {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| Level::with(Features::detect()))
     }
 
-    /// The fastest that a CPU with these features runs.
+    /// The fastest level that a CPU with these features runs.
     pub fn with(features: Features) -> Level {
         Level::ALL.iter().copied().rev().find(|level| level.runs_with(features)).unwrap_or(Level::Portable)
     }
@@ -74,13 +74,13 @@ impl Level {
         }
     }
 
-    /// All that this CPU runs, the slowest first.
+    /// All levels that this CPU runs, the slowest first.
     pub fn available() -> impl Iterator<Item = Level> {
         let features = Features::detect();
         Level::ALL.iter().copied().filter(move |level| level.runs_with(features))
     }
 
-    /// As it is written in reports.
+    /// The level's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Portable => "portable",

@@ -1,13 +1,13 @@
-//! Who is next: fair sharing between tenants, within a tenant between networks, and within one of those between addresses.
+//! Which job is next: fair sharing between tenants, then the networks of a tenant, then the addresses of one.
 //!
-//! All levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that moves ahead by the cost of
-//! what it was served, the smallest tag is next, and a flow that arrives starts at the tag last served, but no further ahead of
-//! the others than a job costs that waits, in the mean: after a job that was hundreds of times as dear it would wait for hundreds of
-//! theirs. So flows that wait get equal shares of hashing time whatever the length of their queues, a newcomer waits for at most
-//! about one job of every other flow, and a flow that comes and goes gains nothing by it.
+//! All levels use self-clocked fair queueing (Golestani, 1994): every flow has a tag that advances by the cost of what
+//! it was served, and the smallest tag is next. A flow that arrives starts at the tag last served, but no further ahead
+//! of the others than the mean cost of a waiting job: after a job hundreds of times as expensive it would wait for
+//! hundreds of theirs. So waiting flows get equal shares of hashing time whatever the length of their queues, a
+//! newcomer waits for at most about one job of every other flow, and a flow that comes and goes gains nothing by it.
 //!
-//! Jobs of one kind are cheaper together, so [`Fair::pop_alike`] takes some before their turn; their flows pay for it as
-//! for any other service. What it jumps over within a queue it jumps over a few times only.
+//! Jobs of one kind are cheaper together, so [`Fair::pop_alike`] takes some before their turn; their flows pay for them
+//! as for any other service. Within a queue, jobs may overtake its first job only a few times.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -16,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-/// On whose behalf a password is hashed: tenants share the pool equally, then the networks within a tenant, then the addresses.
+/// On whose behalf a password is hashed: tenants share the pool equally, then networks in a tenant, then addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FairKey {
     tenant: Tenant,
@@ -25,9 +25,9 @@ pub struct FairKey {
 }
 
 impl FairKey {
-    /// A visitor of `tenant` (a realm's id) from `address`. The 64-bit networks of IPv6 count as one address each,
-    /// since one household or server gets a whole one; and those of one 48-bit network, which is what a site gets, have together
-    /// what one IPv4 address has.
+    /// A visitor of `tenant` (a realm's id) from `address`. Each 64-bit network of IPv6 counts as one address, since
+    /// one household or server gets a whole one; all those of one 48-bit network, which is what a site gets, together
+    /// get the share of one IPv4 address.
     pub fn new(tenant: &str, address: IpAddr) -> Self {
         let address = match address.to_canonical() {
             IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
@@ -36,13 +36,13 @@ impl FairKey {
         FairKey { tenant: Tenant::Of(tenant.into()), address, throttled: false }
     }
 
-    /// The same, of somebody who has failed so often that guesses are being slowed down: what a worker refuses for them is
-    /// not computed again here, so that guessers do not take the time of this machine.
+    /// The same key, for a caller that has failed so often that its guesses are being slowed down: few of a worker's
+    /// refusals are computed again here, and nobody waits for that, so that guessers take no time of this machine.
     #[must_use]
     pub fn throttled(self) -> Self {
         FairKey { throttled: true, ..self }
     }
-    /// That of what nobody asked for: a party of its own, as large as a tenant, whose places nobody takes.
+    /// The key of jobs that nobody asked for: a party of its own, as large as a tenant, whose places nobody takes.
     pub(crate) fn ours() -> Self {
         FairKey { tenant: Tenant::Ours, address: 0, throttled: false }
     }
@@ -51,14 +51,14 @@ impl FairKey {
     }
 }
 
-/// Whom the pool's time is shared between first. Whatever a tenant is called, it is not the pool itself.
+/// The parties that share the pool's time first. No tenant's name can be that of the pool itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Tenant {
     Ours,
     Of(Arc<str>),
 }
 
-/// The network that an address belongs to: what one party may have thousands of addresses in.
+/// The network that an address belongs to: one party may have thousands of addresses in it.
 fn network_of(address: u128) -> u128 {
     match Ipv6Addr::from_bits(address).to_ipv4_mapped() {
         Some(_) => address,
@@ -66,21 +66,21 @@ fn network_of(address: u128) -> u128 {
     }
 }
 
-/// When a flow is served: by tag, then by arrival. What comes back has numbers below zero.
+/// When a flow is served: by tag, then by arrival. Flows that come back have numbers below zero.
 type Turn = (u64, i64);
 
-/// Flows that share equally. Costs are nanoseconds, never zero; a flow exists as long as something of it waits.
+/// Flows that share equally. Costs are nanoseconds, never zero; a flow exists as long as one of its jobs waits.
 struct Level<K, C> {
-    /// The tag up to which service has come.
+    /// The tag up to which service has advanced.
     clock: u64,
     arrivals: i64,
     returns: i64,
     waiting: u64,
-    /// How many wait.
+    /// How many jobs wait.
     many: u64,
-    /// Flows that went with a tag that the clock has not reached: they come back to it.
+    /// Tags of flows that left before the clock reached their tag: they resume there if they come back.
     gone: HashMap<K, u64>,
-    /// The same by tag.
+    /// The same, by tag.
     owed: BTreeSet<(u64, K)>,
     flows: HashMap<K, Flow<C>>,
     turns: BTreeMap<Turn, K>,
@@ -89,7 +89,7 @@ struct Level<K, C> {
 
 struct Flow<C> {
     turn: Turn,
-    /// Cost of all that waits in it.
+    /// Cost of all that waits in the flow.
     waiting: u64,
     inner: C,
 }
@@ -103,7 +103,7 @@ impl<K, C> Default for Level<K, C> {
 }
 
 impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
-    /// The flow `key`, new or not, into which something of `cost` comes.
+    /// Returns the flow `key`, new or not, for something of `cost` that enters it.
     fn enter(&mut self, key: &K, cost: u64) -> &mut C {
         self.arrivals += 1;
         self.waiting += cost;
@@ -122,8 +122,8 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         &mut flow.inner
     }
 
-    /// Something of `cost` comes back into the flow `key`, which was taken from it as served: the flow is where it was before, and
-    /// has paid nothing. What is remembered of it no more had its turn long ago, and is first.
+    /// Something of `cost` that was taken as served comes back into the flow `key`: the flow is where it was before,
+    /// and has paid nothing. A flow that is no longer remembered had its turn long ago, and is first.
     fn come_back(&mut self, key: &K, cost: u64) -> Option<&mut C> {
         let was = self.flows.get(key).map(|flow| flow.turn.0).or_else(|| self.gone.get(key).copied());
         self.enter(key, cost);
@@ -145,7 +145,7 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         flow.waiting -= cost;
         if served {
             self.arrivals += 1;
-            // Who is served as company may be far ahead of those whose turn it is.
+            // A flow that is served as company may be far ahead of those whose turn it is.
             let first = self.turns.first_key_value().map_or(flow.turn.0, |((tag, _), _)| *tag);
             let step = self.waiting.checked_div(self.many).map_or(cost, |mean| mean.min(cost));
             self.clock = self.clock.max(first + step);
@@ -168,7 +168,7 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         self.forgive();
     }
 
-    /// Forgets those that have gone and whose tag the clock has reached, and those that come next where they are too many.
+    /// Forgets the flows that have gone and whose tag the clock has reached, and more if too many are left.
     fn forgive(&mut self) {
         while let Some((tag, _)) = self.owed.first()
             && (*tag <= self.clock || self.owed.len() > Self::MOST_GONE)
@@ -178,13 +178,13 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         }
     }
 
-    /// Flows that are remembered after they have gone.
+    /// Most flows that are remembered after they have gone.
     const MOST_GONE: usize = 4096;
 
     fn next(&self) -> Option<&K> {
         self.turns.first_key_value().map(|(_, key)| key)
     }
-    /// The flows, whose turn is first first.
+    /// The flows in the order of their turns.
     fn in_turn(&self) -> impl Iterator<Item = (&K, &C)> {
         self.turns.values().filter_map(|key| Some((key, self.inner(key)?)))
     }
@@ -192,8 +192,9 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
         self.sizes.last()
     }
 
-    /// Who has to go first where all wait too long: of those who have the most waiting, but for what one job costs in the mean,
-    /// whose turn would come last. In a crowd of people with one job each nobody goes for the price of theirs.
+    /// The flow that has to go first where all wait too long: of those with the most waiting, give or take the mean
+    /// cost of a job, the one whose turn would come last. So in a crowd of people with one job each, nobody goes for
+    /// the price of theirs.
     fn dispensable(&self) -> Option<&K> {
         let (most, largest) = self.largest()?;
         let margin = self.waiting.checked_div(self.many).unwrap_or(0);
@@ -211,7 +212,7 @@ impl<K: Ord + Hash + Clone, C: Default> Level<K, C> {
     }
 }
 
-/// Flows that are looked at to find one that has to go.
+/// Most flows that are looked at to find one that has to go.
 const LOOKS: usize = 256;
 
 struct Entry<T> {
@@ -220,10 +221,10 @@ struct Entry<T> {
     item: T,
 }
 
-/// What waits for one address, first come first served, but for [`Fair::pop_alike`].
+/// The jobs that wait for one address, first come first served, except for [`Fair::pop_alike`].
 struct Line<T> {
     entries: VecDeque<Entry<T>>,
-    /// How often the first was jumped over.
+    /// How often the first job was overtaken.
     jumped: u32,
 }
 
@@ -234,11 +235,11 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Line<T> {
-    /// How often the first may be jumped over. Without a limit, a job could wait for ever behind later ones of its own
-    /// address that always are somebody's company.
+    /// How often the first job may be overtaken. Without a limit, it could wait for ever behind later jobs of its own
+    /// address that always join others' batches.
     const JUMPS: u32 = 8;
 
-    /// Where the first is that is `alike`, among those that may be taken. `looks` bounds the search.
+    /// The place of the first job that is `alike`, among those that may be taken. `looks` bounds the search.
     fn find(&self, looks: &mut usize, alike: impl Fn(&T) -> bool) -> Option<usize> {
         let reach = if self.jumped < Self::JUMPS { self.entries.len() } else { 1 };
         let found = self.entries.iter().take(reach.min(*looks)).position(|entry| alike(&entry.item));
@@ -262,7 +263,7 @@ impl<T> Line<T> {
 /// The addresses of a network, and what waits for each.
 type Network<T> = Level<u128, Line<T>>;
 
-/// What waits, in fair order.
+/// The waiting jobs, in fair order.
 pub(crate) struct Fair<T> {
     tenants: Level<Tenant, Level<u128, Network<T>>>,
     len: usize,
@@ -273,16 +274,16 @@ impl<T> Fair<T> {
     pub(crate) fn new() -> Self {
         Fair { tenants: Level::default(), len: 0, last_id: 0 }
     }
-    /// How many wait.
+    /// How many jobs wait.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
-    /// The cost of all that wait, in nanoseconds.
+    /// The cost of all waiting jobs, in nanoseconds.
     pub(crate) fn cost(&self) -> u64 {
         self.tenants.waiting
     }
 
-    /// Puts `item` at the end of its address's queue; the answer names it for [`Fair::remove`].
+    /// Puts `item` at the end of its address's queue; the returned number names it for [`Fair::remove`].
     pub(crate) fn push(&mut self, key: &FairKey, cost: u64, item: T) -> u64 {
         self.len += 1;
         self.last_id += 1;
@@ -301,7 +302,7 @@ impl<T> Fair<T> {
         self.last_id + 1
     }
 
-    /// Puts one back that was taken as served, under the number that it had: where it was, before those that came later.
+    /// Puts back a job that was taken as served, under its old number: where it was, before those that came later.
     pub(crate) fn put_back(&mut self, key: &FairKey, cost: u64, (id, item): (u64, T)) {
         let network = self.tenants.come_back(&key.tenant, cost);
         let network = network.and_then(|networks| networks.come_back(&network_of(key.address), cost));
@@ -321,7 +322,7 @@ impl<T> Fair<T> {
         out
     }
 
-    /// What [`Fair::pop`] would take, with the number that names it.
+    /// The job that [`Fair::pop`] would take, and the number that names it.
     pub(crate) fn peek(&self) -> Option<(u64, &T)> {
         let (tenant, address) = self.next()?;
         self.line(tenant, address)?.entries.front().map(|entry| (entry.id, &entry.item))
@@ -338,12 +339,12 @@ impl<T> Fair<T> {
         self.tenants.inner(tenant)?.inner(&network_of(address))?.inner(&address)
     }
 
-    /// The tenant that has most waiting.
+    /// The tenant with the most waiting.
     fn largest_tenant(&self) -> Option<&(u64, Tenant)> {
         self.tenants.sizes.iter().rev().find(|(_, tenant)| *tenant != Tenant::Ours)
     }
 
-    /// Whose last job goes first where all wait too long.
+    /// The address whose last job goes first where all wait too long.
     fn dispensable(&self) -> Option<(Tenant, u128)> {
         let tenant = self.tenants.dispensable().filter(|tenant| **tenant != Tenant::Ours);
         let tenant = tenant.or_else(|| Some(&self.largest_tenant()?.1))?;
@@ -352,27 +353,27 @@ impl<T> Fair<T> {
         Some((tenant.clone(), *address))
     }
 
-    /// The address that has most waiting in a network of this tenant, or in that which has most.
+    /// The address with the most waiting in this network of the tenant, or in the largest of its networks.
     fn longest(&self, tenant: &Tenant, network: Option<u128>) -> Option<u128> {
         let networks = self.tenants.inner(tenant)?;
         let network = network.or_else(|| Some(networks.largest()?.1))?;
         Some(networks.inner(&network)?.largest()?.1)
     }
 
-    /// What [`Fair::pop_alike`] would take first.
+    /// The job that [`Fair::pop_alike`] would take first.
     pub(crate) fn peek_alike(&self, mut looks: usize, alike: impl Fn(&T) -> bool) -> Option<&T> {
         let (tenant, address, at) = self.find(&mut looks, &alike)?;
         Some(&self.line(&tenant, address)?.entries.get(at)?.item)
     }
 
-    /// Takes who is next.
+    /// Takes the next job.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let (tenant, address) = self.next().map(|(tenant, address)| (tenant.clone(), address))?;
         self.take(&tenant, address, true, |line| line.remove(0))
     }
 
-    /// Takes up to `most` that are `alike`, in the order in which it would be the turn of their flows if nothing else
-    /// waited. Looks at no more than `looks`.
+    /// Takes up to `most` jobs that are `alike`, in the order in which their flows would have their turns if nothing
+    /// else waited. Looks at no more than `looks` jobs.
     pub(crate) fn pop_alike(&mut self, (most, mut looks): (usize, usize), alike: impl Fn(&T) -> bool) -> Vec<T> {
         let mut out = Vec::new();
         while out.len() < most {
@@ -396,7 +397,7 @@ impl<T> Fair<T> {
         None
     }
 
-    /// Takes out one that no longer wants to wait; `None` when it was taken before.
+    /// Takes out a job that is no longer to wait; `None` if it was taken before.
     pub(crate) fn remove(&mut self, key: &FairKey, id: u64) -> Option<T> {
         self.take(&key.tenant, key.address, false, |line| {
             let at = line.entries.binary_search_by_key(&id, |entry| entry.id).ok()?;
@@ -404,9 +405,9 @@ impl<T> Fair<T> {
         })
     }
 
-    /// Makes room of at least `need` for a newcomer of `cost`, at the expense of the longest queue: the last to come of
-    /// the tenant that has most waiting, or of another network or address of the newcomer's own. Answers `None` and changes
-    /// nothing where that queue would end up shorter than the newcomer's.
+    /// Makes room of at least `need` for a newcomer of `cost`, at the expense of the longest queue: takes the last jobs
+    /// of the tenant with the most waiting, or of another network or address of the newcomer's own tenant. Returns
+    /// `None` and changes nothing where that queue would end up shorter than the newcomer's.
     pub(crate) fn make_room(&mut self, key: &FairKey, cost: u64, need: u64) -> Option<Vec<T>> {
         let (tenant, network) = self.whose_room(key, cost.saturating_add(need))?;
         let (mut freed, mut out) = (0, Vec::new());
@@ -424,8 +425,8 @@ impl<T> Fair<T> {
         self.whose_room(key, cost.saturating_add(need)).is_some()
     }
 
-    /// The tenant that has to give, and which of its networks, if not always the largest: someone's queue there is longer than the
-    /// newcomer's by `margin`.
+    /// The tenant that has to give, and which of its networks, unless it is always the largest: a queue there is longer
+    /// than the newcomer's by `margin`.
     fn whose_room(&self, key: &FairKey, margin: u64) -> Option<(Tenant, Option<u128>)> {
         let longer = |largest: u64, own: u64| largest >= own.saturating_add(margin);
         let (largest, tenant) = self.largest_tenant()?;

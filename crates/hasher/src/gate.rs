@@ -1,20 +1,20 @@
-//! Admission: who may wait, for how long, and in how much memory the jobs run.
+//! Admission: which jobs may wait, for how long, and in how much memory the jobs run.
 //!
-//! The budget is time. The gate adds up the measured cost of all that waits and runs, side by side as the threads run
-//! it and as far as memory lets them, and says when a newcomer would begin. Past `max_wait` a newcomer is refused
-//! at once, unless a queue longer than its own can give room: then the last to come of that queue is refused instead.
-//! So what waits never exceeds the budget by more than one job, and a flood fills only its share. Nobody admitted waits much longer
-//! than `max_wait` but behind many of the same address, while others keep coming: each has its turn, and an address no more than
-//! others have. Whether they will come nobody knows beforehand; of those who refuse for it, most would refuse in vain.
+//! The budget is time. The gate adds up the measured cost of all jobs that wait and run, in batches as the threads run
+//! them and as far as memory allows, and knows when a newcomer would begin. If that is after `max_wait`, it refuses the
+//! newcomer at once, unless a queue longer than its own can give room: then the last job of that queue is refused
+//! instead. So the waiting jobs never exceed the budget by more than one job, and a flood fills only its share. An
+//! admitted job waits much longer than `max_wait` only behind many jobs of its own address, while others keep coming:
+//! each address has its turn, and none gets more than others. Nobody knows beforehand whether others will come; most
+//! refusals for that would be in vain.
 //!
-//! Workers count: what may be computed anywhere waits until threads and workers together come to it. When one goes away,
-//! those who would have to wait too long now are refused at once.
+//! Workers count: a job that may be computed anywhere waits until threads and workers together come to it. When a
+//! worker goes away, the jobs that would now have to wait too long are refused at once.
 //!
-//! One lock guards the books. Hashing threads, which are of low priority, hold it too; a thread that lost its core
-//! meanwhile would keep those who admit jobs waiting. So what is done under it is bounded: steps for each thread and each
-//! kind that waits, one search of the queue for a batch and one for those who may pass (64 looks each), and two for each job that a
-//! worker is given (400 looks). Passwords are wiped
-//! and answers sent when it is open again.
+//! One lock guards the books. Hashing threads, which have low priority, hold it too; if such a thread lost its core
+//! meanwhile, it would keep callers that admit jobs waiting. So the work under the lock is bounded: steps for each
+//! thread and each kind that waits, one search of the queue for a batch and one for jobs that may pass (64 looks each),
+//! and two for each job that a worker is given (400 looks). Passwords are wiped and answers sent after it is released.
 
 mod remote;
 
@@ -42,7 +42,7 @@ use crate::{
 
 pub(crate) use crate::state::{Refusal, State};
 
-/// Tells the time; a test moves it.
+/// The clock; a test moves it.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// What a thread of the pool does next.
@@ -51,24 +51,24 @@ pub(crate) enum Next {
     Run(Kind, Vec<Job>),
     /// Measure a batch and tell [`Gate::tried`].
     Try(Trial),
-    /// Give memory back until no more than so many KiB are left, about, and tell [`Gate::kept`].
+    /// Give memory back until at most about this many KiB are left, and tell [`Gate::kept`].
     Keep(u64),
     /// End.
     Stop,
 }
 
-/// Between those who ask and the pool.
+/// Stands between callers and the pool.
 pub(crate) struct Gate {
     limits: Limits,
     clock: Clock,
     books: Mutex<Books>,
-    /// Wakes each thread.
+    /// One for each thread, to wake it.
     bells: Vec<Condvar>,
     /// True while there is a plan to measure.
     measuring: watch::Sender<bool>,
-    /// Those who will hand in a job of today's policy in a moment.
+    /// Callers that will hand in a job of today's policy in a moment.
     pub(crate) coming: AtomicUsize,
-    /// What the threads have had of the cores.
+    /// How much CPU time the threads have had.
     pub(crate) meters: Meters,
 }
 
@@ -87,12 +87,12 @@ impl Gate {
         })
     }
 
-    /// Admits a job for this machine, or says no at once.
+    /// Admits a job for this machine, or refuses it at once.
     pub(crate) fn admit(self: &Arc<Self>, key: &FairKey, kind: Kind, input: Input) -> Result<Ticket, Refusal> {
         self.admit_to(Reach::Here, key, (kind, input))
     }
 
-    /// Admits a job, or says no at once.
+    /// Admits a job, or refuses it at once.
     pub(crate) fn admit_to(
         self: &Arc<Self>,
         reach: Reach,
@@ -118,7 +118,7 @@ impl Gate {
         Ok(Ticket { gate: self.clone(), key: key.clone(), id, answer: Some(answer) })
     }
 
-    /// Calls a thread for what waits.
+    /// Wakes a thread for the jobs that wait.
     fn wake(&self, books: &mut Books) {
         if books.queue.len() > 0
             && let Some(thread) = books.rouse()
@@ -128,28 +128,28 @@ impl Gate {
         self.wake_starved(books);
     }
 
-    /// Tells these to come back.
+    /// Refuses these jobs as busy.
     fn turn_away(&self, jobs: Vec<Job>, retry_after: Duration) {
         for job in jobs {
             self.deliver(job.reply, Err(Refusal::Busy { retry_after }));
         }
     }
 
-    /// Gives an answer to whoever waits for it.
+    /// Delivers an answer to its recipient.
     pub(crate) fn deliver(&self, reply: Reply, answer: Result<Computed, Refusal>) {
         match reply {
-            // Whoever asked may have gone: then nobody needs the tag.
+            // The caller may have gone: then nobody needs the tag.
             Reply::Caller(reply) => drop(reply.send(answer)),
             Reply::Canary { link, id } => self.canary(link, (id, answer.ok().map(|computed| computed.tag))),
         }
     }
 
-    /// Whether the budget is used up for a newcomer.
+    /// Whether the budget is used up for a newcomer of this kind.
     pub(crate) fn is_full_for(&self, kind: Kind) -> bool {
         self.books().excess((kind, Reach::Here), nanos(self.limits.max_wait), (self.clock)()) > 0
     }
 
-    /// Finds room within the budget for a newcomer of this kind and cost: those who have to give theirs up, often none.
+    /// Finds room in the budget for a newcomer; returns the jobs that must give up their place, often none.
     fn room(
         &self,
         books: &mut Books,
@@ -165,9 +165,9 @@ impl Gate {
         pushed_out.ok_or_else(|| Refusal::Busy { retry_after: self.return_after(books, (kind, reach)) })
     }
 
-    /// When to come back, if a sign-in of this kind would be refused by a gate with `budget` at which those had arrived, too, who
-    /// are on their way to it ([`Coming`](crate::Coming)); nothing is taken in. Who is told
-    /// so is counted: as refused, or where the budget is a smaller one, as turned away.
+    /// When to come back, if a gate with `budget` would refuse a sign-in of this kind once the callers on their way to
+    /// it ([`Coming`](crate::Coming)) had arrived too; admits nothing. A caller that is told to come back is counted:
+    /// as refused, or, where `budget` is smaller than `max_wait`, as turned away.
     pub(crate) fn crowded(&self, key: &FairKey, (kind, reach): (Kind, Reach), budget: Duration) -> Option<Duration> {
         let mut books = self.books();
         let coming = self.coming.load(Ordering::Relaxed);
@@ -179,7 +179,7 @@ impl Gate {
             true => books.turned_away += 1,
             false => books.refused += 1,
         }
-        // Who is on the way has not begun to wait here; the excess says of them, too.
+        // Callers on their way have not begun to wait here; the excess covers them, too.
         let excess = Duration::from_nanos(excess / self.limits.threads.max(1) as u64);
         Some(self.return_after(&books, (kind, reach)).max(excess))
     }
@@ -188,20 +188,20 @@ impl Gate {
         Duration::from_nanos(books.wait(of, (self.clock)()))
     }
 
-    /// When to come back: once what waits has begun, but no sooner than a batch takes. Where next to nothing waits and what runs is
-    /// late, or where nobody may wait at all, there is no other measure of when a thread will be free; and who is told "at once"
-    /// asks again and again.
+    /// When to come back: once the waiting jobs have begun, but no sooner than a batch takes. Where next to nothing
+    /// waits and the running batches are late, or where nobody may wait at all, nothing else tells when a thread will
+    /// be free; and a client that is told "at once" asks again and again.
     fn return_after(&self, books: &Books, (kind, reach): (Kind, Reach)) -> Duration {
         let batch = books.costs.batch(kind, books.lanes(kind));
         self.wait(books, (kind, reach)).max(Duration::from_nanos(batch))
     }
 
-    /// What thread number `thread` does next; waits for something to do.
+    /// Returns what thread number `thread` does next; waits until there is something to do.
     pub(crate) fn next(&self, thread: usize) -> Next {
         let mut books = self.books();
         loop {
             let now = (self.clock)();
-            // Of one that is never idle, too: what a large job left behind is not to stay.
+            // Also for a thread that is never idle: it is not to keep what a large job left behind.
             if let Some(keep) = books.held[thread].surplus(now, self.limits.idle) {
                 return Next::Keep(keep);
             }
@@ -224,8 +224,8 @@ impl Gate {
                 }
                 Turn::Release => return Next::Keep(0),
                 Turn::Starve => {
-                    // Others hold what is missing. Those who run give it up when done, or run on; those who sleep do
-                    // one or the other when they look, so nobody is called twice for what he no longer holds.
+                    // Others hold the missing memory. Running threads give it up when done, or run on; sleeping ones do
+                    // one or the other when they look, so no thread is woken twice for memory that it no longer holds.
                     self.wake_holders(&mut books);
                     books.starved.push(thread);
                     books = self.bells[thread].wait(books).unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +235,7 @@ impl Gate {
         }
     }
 
-    /// What a thread measures while nothing waits, or for how long it sleeps.
+    /// Returns what a thread measures while nothing waits, or for how long it sleeps.
     fn idle(&self, books: &mut Books, thread: usize) -> Result<Trial, Option<Duration>> {
         let now = (self.clock)();
         let (trial, moved) = books.trial(thread, now);
@@ -246,7 +246,7 @@ impl Gate {
             return Ok(trial);
         }
         self.settle(books);
-        // From when its memory was last needed, not from when it was last woken for nothing.
+        // Counted from when its memory was last needed, not from when it was last woken for nothing.
         Err(books.held[thread].patience(now, self.limits.idle))
     }
 
@@ -267,22 +267,22 @@ impl Gate {
         books
     }
 
-    /// Thread number `thread` has given memory back, and keeps `held` KiB.
+    /// Thread number `thread` has given memory back and keeps `held` KiB.
     pub(crate) fn kept(&self, thread: usize, held: u64) {
         let mut books = self.books();
         books.held[thread].kib = held;
         self.wake_starved(&books);
     }
 
-    /// Thread number `thread` has died, and is about to begin anew.
+    /// Thread number `thread` has died and is about to begin anew.
     pub(crate) fn died(&self, thread: usize) {
         let mut books = self.books();
         books.died(thread);
         self.wake_all(&mut books);
     }
 
-    /// Thread number `thread` is done with its batch and keeps `held` KiB; the time is `None` if the batch failed, of which so
-    /// many jobs came to no hash.
+    /// Thread number `thread` is done with its batch and keeps `held` KiB. `came_out`: the time, `None` if the batch
+    /// failed, and how many of its jobs produced no hash.
     pub(crate) fn finished(&self, thread: usize, came_out: (Option<Duration>, usize), held: u64) {
         let mut books = self.books();
         let now = (self.clock)();
@@ -303,7 +303,7 @@ impl Gate {
         self.settle(&mut books);
     }
 
-    /// Starts to measure these kinds when nothing else is to do; the answer turns false when that is done.
+    /// Starts to measure these kinds whenever there is nothing else to do; the receiver turns false when that is done.
     pub(crate) fn measure(&self, kinds: &[Kind]) -> watch::Receiver<bool> {
         let mut books = self.books();
         let unknown: Vec<_> = kinds.iter().copied().filter(|kind| !books.knows(*kind)).collect();
@@ -316,7 +316,7 @@ impl Gate {
         self.measuring.subscribe()
     }
 
-    /// Takes over what was measured, once all of it was. The memory of the trials goes back at once.
+    /// Adopts the measurements once all are there. The memory of the trials is given back at once.
     fn settle(&self, books: &mut Books) {
         if !books.plan.as_ref().is_some_and(Plan::is_done) {
             return;
@@ -328,29 +328,29 @@ impl Gate {
         self.wake_all(books);
     }
 
-    /// Takes over paces that were measured before.
+    /// Adopts paces that were measured before.
     pub(crate) fn know<'a>(&self, known: impl Iterator<Item = (Family, &'a [Option<f64>])>) {
         self.books().know(known);
     }
 
-    /// The paces of all families of which the best number of lanes is known.
+    /// The paces of all families whose best number of lanes is known.
     pub(crate) fn known(&self) -> Vec<(Family, Vec<Option<f64>>)> {
         self.books().costs.settled()
     }
 
-    /// All families that were measured, with the number of lanes that they have under load.
+    /// All families that were measured, with the number of lanes of each under load.
     pub(crate) fn families(&self) -> Vec<(Family, usize)> {
         let books = self.books();
         books.costs.all().map(|family| (family, books.lanes(family.kind()))).collect()
     }
 
-    /// Expected time of one job that has a thread to itself.
+    /// Expected time of one job with a thread to itself.
     pub(crate) fn expected(&self, kind: Kind) -> Duration {
         Duration::from_nanos(self.books().costs.batch(kind, 1))
     }
 
-    /// The longest that one job should take once it is begun, with room: alone on its thread, or with as many others as there may
-    /// be under load.
+    /// The longest that one job should take once it has begun, with some margin: alone on its thread, or with as many
+    /// others as there may be under load.
     pub(crate) fn longest(&self, kind: Kind) -> Duration {
         let books = self.books();
         let together = books.lanes(kind).max(books.costs.next(kind, books.fit(kind)));
@@ -358,7 +358,7 @@ impl Gate {
         Duration::from_nanos(alone.saturating_mul(2).max(crowded.saturating_add(crowded / 4)))
     }
 
-    /// Refuses what can never run here.
+    /// Refuses a job that can never run here.
     pub(crate) fn fits(&self, kind: Kind) -> Result<(), Refusal> {
         match kind.memory() > self.limits.memory {
             true => Err(Refusal::Unsupported("needs more memory than the ceiling for hashing")),
@@ -366,12 +366,12 @@ impl Gate {
         }
     }
 
-    /// The budget of waiting.
+    /// The budget: how long a job may be expected to wait.
     pub(crate) fn max_wait(&self) -> Duration {
         self.limits.max_wait
     }
 
-    /// Lets nobody in any more, and refuses those who wait.
+    /// Admits nobody any more, and refuses the waiting jobs.
     pub(crate) fn close(&self) {
         let mut books = self.books();
         books.open = false;
@@ -416,14 +416,14 @@ impl Gate {
         drop(books);
     }
 
-    /// Memory came back, or another job is, or will be, next: threads that lack memory may have enough now.
+    /// Wakes the threads that lack memory: some came back, or another job is or will be next.
     fn wake_starved(&self, books: &Books) {
         for &thread in &books.starved {
             self.bells[thread].notify_one();
         }
     }
 
-    /// Lets those look who sleep and hold memory.
+    /// Wakes the sleeping threads that hold memory, so that they look again.
     fn wake_holders(&self, books: &mut Books) {
         let held = &books.held;
         for thread in books.asleep.extract_if(.., |thread| held[*thread].kib > 0) {
@@ -431,31 +431,31 @@ impl Gate {
         }
     }
 
-    /// Lets every thread look again. The books are open meanwhile, so that none looks before and sleeps after.
+    /// Wakes every thread to look again. The lock is held meanwhile, so that none looks before and sleeps after.
     fn wake_all(&self, books: &mut Books) {
         books.asleep.clear();
         self.bells.iter().for_each(Condvar::notify_one);
     }
 
-    /// Lets every thread look at the clock, as if time had passed for its patience too.
+    /// Makes every thread look at the clock, as if the time of its patience had passed too.
     #[cfg(test)]
     pub(crate) fn tick(&self) {
         self.wake_all(&mut self.books());
     }
 
-    /// How many threads sleep and are not called.
+    /// How many threads sleep and have not been woken.
     #[cfg(test)]
     pub(crate) fn asleep(&self) -> usize {
         self.books().asleep.len()
     }
 
-    /// A panic while the books are open would be a fault of this file; what they say is still the best there is.
+    /// A panic while the lock is held would be a bug in this file; the books are still the best information there is.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue. Dropping it before the answer gives the place up.
+/// A place in the queue. Dropping it before the answer comes gives up the place.
 pub(crate) struct Ticket {
     gate: Arc<Gate>,
     key: FairKey,
@@ -469,7 +469,7 @@ impl Ticket {
         self.computed().await.map(|computed| computed.tag)
     }
 
-    /// Waits for the tag, to learn who computed it, too.
+    /// Waits for the tag, and also returns which worker computed it, if one did.
     pub(crate) async fn computed(mut self) -> Result<Computed, Refusal> {
         let Some(answer) = &mut self.answer else { return Err(Refusal::Failed) };
         let done = answer.await.unwrap_or(Err(Refusal::Failed));
@@ -481,7 +481,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         if let Some(answer) = &mut self.answer {
-            // First: what is put back into the queue from now on is known to be for nobody, what was before is found.
+            // First: a job put back into the queue from now on is known to be for nobody, one put back before is found.
             answer.close();
             self.gate.withdraw(&self.key, self.id);
         }

@@ -1,4 +1,4 @@
-//! The whole: verify, hash, and pretend to verify, through the gate.
+//! The API: verifies, hashes, and pretends to verify, through the gate.
 
 use std::{
     collections::VecDeque,
@@ -37,27 +37,27 @@ use crate::{
     turn,
 };
 
-/// Longest password that is looked at, in bytes; a longer one is refused as [`Refusal::TooLong`]. Sane limits are lower and
-/// belong to the caller.
+/// Longest password that is accepted, in bytes; a longer one is refused as [`Refusal::TooLong`]. Sensible limits are
+/// lower and are up to the caller.
 pub const MAX_PASSWORD: usize = 4096;
 
-/// What a verification found. That there is one says nothing yet: a wrong password is found as well, and is no error.
+/// What a verification found. A wrong password is also a finding, not an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a wrong password is no error: look at `ok`"]
 pub struct Verified {
-    /// The password is the one that was hashed.
+    /// Whether the password is the one that was hashed.
     pub ok: bool,
-    /// It is, and the stored hash is older than today's policy: [`Hasher::rehash`] and store the result, guarded by
-    /// the old hash still being there.
+    /// Whether it is, and the stored hash is older than today's policy: call [`Hasher::rehash`] and store the result,
+    /// on condition that the old hash is still stored.
     pub rehash: bool,
 }
 
-/// A pool of threads that hash passwords, and the gate before it. Clones share both; when the last clone drops, or
-/// [`Hasher::stop`] is called, the threads finish what runs and end.
+/// A pool of threads that hash passwords, and the gate in front of it. Clones share both. When the last clone drops, or
+/// [`Hasher::stop`] is called, the threads finish the running jobs and end.
 #[derive(Clone)]
 pub struct Hasher(Arc<Inner>);
 
-/// Neither keys nor what waits.
+/// Shows neither keys nor waiting jobs.
 impl fmt::Debug for Hasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hasher").finish_non_exhaustive()
@@ -79,7 +79,7 @@ impl Drop for Inner {
 }
 
 impl Hasher {
-    /// Starts the threads. Their memory comes with the first jobs.
+    /// Starts the threads. Their memory is allocated with the first jobs.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -108,13 +108,13 @@ impl Hasher {
         Ok(Hasher(Arc::new(Inner { gate, alive, policy, keys, machine })))
     }
 
-    /// Is `password` the one that `stored` was made of?
+    /// Verifies whether `password` is the one that `stored` was made from.
     ///
-    /// Takes as long as `stored` demands, whatever the answer; holds no thread of the caller meanwhile. Dropping the
-    /// future gives up a place in the queue.
+    /// Takes as long as `stored` demands, whatever the answer, and holds no thread of the caller meanwhile. Dropping
+    /// the future gives up the place in the queue.
     ///
     /// # Errors
-    /// A [`Refusal`] says nothing about the password. A verifier that is bound to an account is unsupported here: see
+    /// A [`Refusal`] is no verdict on the password. A verifier that is bound to an account is unsupported here: see
     /// [`Hasher::verify_of`].
     pub async fn verify(&self, key: &FairKey, stored: &Stored, password: &[u8]) -> Result<Verified, Refusal> {
         if stored.keys().any(|(role, _)| role == Role::Binding) {
@@ -123,10 +123,10 @@ impl Hasher {
         self.verify_of(key, NOBODY, stored, password).await
     }
 
-    /// As [`Hasher::verify`], for the password of `subject`: accepts a verifier that is bound to it.
+    /// As [`Hasher::verify`], for the password of `subject`: also accepts a verifier that is bound to `subject`.
     ///
     /// # Errors
-    /// A [`Refusal`] says nothing about the password.
+    /// A [`Refusal`] is no verdict on the password.
     pub async fn verify_of(
         &self,
         key: &FairKey,
@@ -144,37 +144,37 @@ impl Hasher {
                 self.accepts_one_of(key, std::iter::once(Ok(prepared)).chain(others)).await?
             }
         };
-        // Where the format cuts a password short, what was typed need not be the password: a slip behind its end is none to it.
+        // Where the format truncates passwords, the typed text may have a typo beyond the cut: it need not be the
+        // password.
         let whole = stored.hears_all_of(password);
         Ok(Verified { ok, rehash: ok && whole && self.0.policy.outdates(stored, &self.0.keys) })
     }
 
-    /// Does what [`Hasher::verify`] does for a hash of today's policy, and always answers no: for names that do not
-    /// exist. `salt` should follow from the name under a secret key, so that the name always takes the same path.
+    /// Does the work of [`Hasher::verify`] for a hash of today's policy, and always answers no: for names that do not
+    /// exist. Derive `salt` from the name under a secret key, so that a name always takes the same path.
     ///
     /// # Errors
     /// As [`Hasher::verify`].
     pub async fn decoy(&self, key: &FairKey, salt: [u8; SALT_BYTES], password: &[u8]) -> Result<Verified, Refusal> {
         admissible(password)?;
         let draft = Draft::new(self.0.policy.cost, password, salt, (NOBODY, &self.0.keys));
-        // On the way that a wrong password for a hash of today takes.
+        // Takes the path of a wrong password for a hash of today's policy.
         let check = if self.0.keys.binding().is_some() { Check::Decoy } else { Check::Never };
         self.accepts(key, Prepared { kind: draft.kind, input: draft.input, check }).await?;
         Ok(Verified { ok: false, rehash: false })
     }
 
-    /// Hashes a new password as the policy says; the answer is a PHC string. `salt` must be fresh random bytes.
+    /// Hashes a new password as the policy says, and returns a PHC string. `salt` must be fresh random bytes.
     ///
     /// # Errors
-    /// A [`Refusal`]: nothing was hashed. Unsupported when verifiers are to be bound to accounts: see
-    /// [`Hasher::hash_of`].
+    /// A [`Refusal`]: nothing was hashed. Unsupported where verifiers are bound to accounts: see [`Hasher::hash_of`].
     pub async fn hash(&self, key: &FairKey, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
         self.unbound()?;
         self.hash_of(key, NOBODY, password, salt).await
     }
 
-    /// As [`Hasher::hash`], for the password of `subject`: where a binding key is configured, the answer is a verifier
-    /// that is bound to it.
+    /// As [`Hasher::hash`], for the password of `subject`: where a binding key is configured, returns a verifier that
+    /// is bound to `subject`.
     ///
     /// # Errors
     /// A [`Refusal`]: nothing was hashed.
@@ -190,8 +190,9 @@ impl Hasher {
         self.finish(key, draft).await
     }
 
-    /// Hashes a password that was just verified against `stored` as the policy says, but, where that is an Argon2 hash, never at a
-    /// lower cost than it has: an imported hash may be dearer than today's policy and yet of an older version or pepper.
+    /// Hashes a password that was just verified against `stored` as the policy says, but, if `stored` is an Argon2
+    /// hash, never at a lower cost: an imported hash may cost more than today's policy and yet have an older version or
+    /// pepper.
     ///
     /// # Errors
     /// As [`Hasher::hash`].
@@ -206,7 +207,7 @@ impl Hasher {
         self.rehash_of(key, (NOBODY, stored), password, salt).await
     }
 
-    /// As [`Hasher::rehash`], for the password of a subject, given with what is stored for it.
+    /// As [`Hasher::rehash`], for the password of a subject, given together with its stored hash.
     ///
     /// # Errors
     /// As [`Hasher::hash_of`].
@@ -222,8 +223,8 @@ impl Hasher {
         self.finish(key, draft).await
     }
 
-    /// Makes a slow hash of a fast digest that another system stored, whose password nobody knows: for imports. The
-    /// answer is text for [`Stored`].
+    /// Makes a slow hash of a fast digest that another system stored and whose password nobody knows: for imports.
+    /// Returns text for [`Stored`].
     ///
     /// # Errors
     /// A [`Refusal`]: nothing was hashed.
@@ -231,12 +232,12 @@ impl Hasher {
         self.finish(key, Draft::wrap(self.0.policy.cost, digest, salt, &self.0.keys)).await
     }
 
-    /// A worker has come that computes tags for this pool. `seed` is 32 random bytes, from which it is drawn when the
-    /// worker is tested, and with what. See [`remote`](crate::remote).
+    /// Attaches a worker that computes tags for this pool. `seed` is 32 random bytes, which decide when and with what
+    /// the worker is tested. See [`remote`](crate::remote).
     ///
     /// # Errors
-    /// Unsupported unless new hashes are bound to their account: tags of other ones are worth something to who computes
-    /// them.
+    /// Unsupported unless new hashes are bound to their account: the tags of unbound hashes are worth something to the
+    /// worker that computes them.
     pub fn attach(&self, who: Introduction, ready: Ready, seed: Zeroizing<[u8; 32]>) -> Result<Link, Refusal> {
         if self.0.keys.binding().is_none() {
             return Err(Refusal::Unsupported("workers need a pepper and a binding key"));
@@ -244,78 +245,78 @@ impl Hasher {
         Ok(self.0.gate.attach((who, ready), seed, Kind::of_policy(self.0.policy.cost)))
     }
 
-    /// Sees to what workers are late with. To be called every few hundredths of a second while there are any.
+    /// Handles jobs that workers are late with. Call this every few hundredths of a second while there are any workers.
     pub fn look_after_workers(&self) {
         self.0.gate.look_after_workers();
     }
 
-    /// Workers that were found to be wrong since this was asked last, and in what; one that hangs up after a lie is
-    /// among them. To be asked as often as [`Hasher::look_after_workers`].
+    /// Returns the workers that were found to be wrong since the last call, and how; a worker that hangs up after a lie
+    /// is among them. Call this as often as [`Hasher::look_after_workers`].
     #[must_use = "each is told once"]
     pub fn liars(&self) -> Vec<(Introduction, Lie)> {
         self.0.gate.liars()
     }
 
-    /// Asks nothing more of the workers that `which` names. Gives how many there are.
+    /// Asks nothing more of the workers that `which` selects, and returns their number.
     pub fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
         self.0.gate.dismiss(which)
     }
 
-    /// Whether any worker is here.
+    /// Whether any worker is attached.
     pub fn has_workers(&self) -> bool {
         self.0.gate.has_workers()
     }
 
-    /// The workers that are here.
+    /// The workers that are attached.
     pub fn workers(&self) -> Vec<WorkerState> {
         self.0.gate.workers(Kind::of_policy(self.0.policy.cost))
     }
 
-    /// Hashes of today's policy that the threads here compute in a second under load, as far as is known.
+    /// Hashes of today's policy that the threads here compute per second under load, as far as is known.
     pub fn rate(&self) -> f64 {
         self.0.gate.rate(Kind::of_policy(self.0.policy.cost))
     }
 
-    /// What a worker does with an ask: the tag, computed here.
+    /// Computes the tag for an ask: the job of a worker.
     ///
     /// # Errors
-    /// A [`Refusal`]: it was not computed. It is [`Refusal::Limit`] where the ask is for more, or for less, than any hash that is
-    /// stored may be: whoever asks could keep the threads busy for hours.
+    /// A [`Refusal`]: the tag was not computed. [`Refusal::Limit`] if the ask's parameters are above, or below, those
+    /// that a stored hash may have: a caller could otherwise keep the threads busy for hours.
     pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
         let kind = Kind::Argon2(argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) });
         limits::kind(&kind).map_err(Refusal::Limit)?;
         self.tag(key, kind, Input::Argon2(ask.h0)).await
     }
 
-    /// What the pool does now and has done, for metrics and the health page.
+    /// What the pool is doing now and has done so far, for metrics and the health page.
     pub fn state(&self) -> State {
         self.0.gate.state(Kind::of_policy(self.0.policy.cost))
     }
 
-    /// What the threads have had of the cores.
+    /// How long the threads have run, and have waited for a core.
     pub fn cpu_time(&self) -> CpuTime {
         self.0.gate.meters.read()
     }
 
-    /// Whether a job of today's policy would find this share (of 1.0) of [`Settings::max_wait`] used up, so that it is better
-    /// not begun: when to come back. What a request costs before it comes to its hash is saved by asking first, and who has
-    /// not begun at all can be held to a smaller share than who has typed a password. Whoever is told when to come back is
-    /// counted, and is not to be asked for again.
+    /// Returns when to come back, if a job of today's policy would find this share (of 1.0) of [`Settings::max_wait`]
+    /// used up and so had better not begin. Asking first saves what a request costs before it comes to its hash, and a
+    /// user who has not begun at all can be held to a smaller share than one who has typed a password. A request that
+    /// is told when to come back is counted: do not ask for it again.
     #[must_use = "who is told when to come back was counted as refused"]
     pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
         let longest = self.0.gate.max_wait();
         let budget = Duration::try_from_secs_f64(longest.as_secs_f64() * share.clamp(0.0, 1.0)).unwrap_or(longest);
-        // As it is for those who sign in: with workers, where there are any.
+        // Reckons as for sign-ins: with workers, where there are any.
         let reach = if self.0.keys.binding().is_some() { Reach::Anywhere } else { Reach::Here };
         self.0.gate.crowded(key, (Kind::of_policy(self.0.policy.cost), reach), budget)
     }
 
-    /// Says that a job of today's policy comes in a moment; for who keeps what is given until it is handed in.
+    /// Announces a job of today's policy that will come in a moment: keep the result until the job is handed in.
     pub fn coming(&self) -> Coming {
         Coming::to(&self.0.gate)
     }
 
-    /// The algorithms and parameters that have been at work, and how many jobs of each run side by side.
+    /// The algorithms and parameters that have run so far, and how many jobs of each run side by side.
     pub fn kinds(&self) -> Vec<KindState> {
         let state = |(family, lanes): (Family, usize)| KindState { name: calibrate::name(family), lanes };
         let mut kinds: Vec<_> = self.0.gate.families().into_iter().map(state).collect();
@@ -333,36 +334,36 @@ impl Hasher {
         self.0.policy
     }
 
-    /// Whether `stored` is older than today's policy, so that it would be hashed again once its password was proved.
+    /// Whether `stored` is older than today's policy, so that it would be hashed again once its password is verified.
     pub fn outdates(&self, stored: &Stored) -> bool {
         self.0.policy.outdates(stored, &self.0.keys)
     }
 
-    /// What a verification against `stored` asks of this pool, at most. Numbers of iterations are rounded up, by an eighth at most:
-    /// where each hash has a number of its own, as some systems make them, there are few kinds all the same.
+    /// The most work that a verification against `stored` asks of this pool. Numbers of iterations are rounded up, by
+    /// an eighth at most: so kinds are few even where each hash has its own number, as in some systems.
     ///
     /// # Errors
-    /// As [`Hasher::verify`], at once.
+    /// As [`Hasher::verify`], without waiting.
     pub fn work(&self, stored: &Stored) -> Result<Work, Refusal> {
-        // Some formats take the longer the longer the password is.
+        // Some formats take longer the longer the password is.
         let kind = stored.prepare(&[0; MAX_PASSWORD], NOBODY, &self.0.keys)?.kind;
         self.0.gate.fits(kind).map(|()| Work(kind.repeated(stored.tries()).rounded_up()))
     }
 
-    /// Expected time of one such job that has a thread to itself.
+    /// Expected time of one such job with a thread to itself.
     pub fn expected(&self, work: Work) -> Duration {
         self.0.gate.expected(work.0)
     }
 
-    /// How much longer to keep back an answer, `elapsed` after the question came, so that the time says nothing about
-    /// the format of a stored hash, and so nothing about whether there is one.
+    /// How much longer to hold back an answer, `elapsed` after the question came, so that its timing reveals neither
+    /// the format of a stored hash nor whether there is one.
     ///
-    /// A decoy costs what a hash of today's policy costs; while there are hashes of other formats, names that have one
-    /// could be told from names that do not exist. Then all answers to sign-ins should wait: to the next full 50 ms, and
-    /// at least twice the time of the dearest hash there is, today's or one of `others`, and as long as it takes beside as
-    /// many as a thread runs with it under load, as long as that is no more than
-    /// [`Settings::max_wait`]: a hash so dear that everybody would have to wait longer can be told by its time. Waiting
-    /// is the caller's, who also knows when the last such hash is gone.
+    /// A decoy costs as much as a hash of today's policy; while hashes of other formats are stored, names that have one
+    /// could be told from names that do not exist. Then all answers to sign-ins should wait: to the next full 50 ms,
+    /// and at least twice the time of the most expensive hash there is, today's or one of `others`, and as long as it
+    /// takes beside as many others as a thread runs with it under load, but no longer than [`Settings::max_wait`]: a
+    /// hash so expensive that everybody would have to wait longer can be told by its time. The caller does the waiting,
+    /// and also knows when the last such hash is gone.
     #[must_use = "waiting is the caller's"]
     pub fn even_out(&self, elapsed: Duration, others: &[Work]) -> Duration {
         let today = self.0.gate.longest(Kind::of_policy(self.0.policy.cost));
@@ -371,25 +372,25 @@ impl Hasher {
     }
 
     /// Finds out how many passwords side by side are best on this machine, for today's policy and for bcrypt, unless
-    /// that is known: takes all threads for about 0.3 s, between real jobs, so call it when the server is ready. The
-    /// answer is worth keeping for [`Settings::calibration`].
+    /// that is known. This takes all threads for about 0.3 s, between real jobs, so call it when the server is ready.
+    /// Keep the result for [`Settings::calibration`].
     pub async fn calibrate(&self) -> Calibration {
-        // What the first leaves of the time is for the second.
+        // The second kind gets the time that the first leaves.
         let kinds = [Kind::Bcrypt { cost: 5 }, Kind::of_policy(self.0.policy.cost)];
         // An error means that the pool is gone.
         let _ = self.0.gate.measure(&kinds).wait_for(|measuring| !measuring).await;
         self.calibration()
     }
 
-    /// What is known by now of how many passwords side by side are best: from calibration and from work.
+    /// What is known so far about how many passwords side by side are best: from calibration and from work.
     pub fn calibration(&self) -> Calibration {
         Calibration::new(self.0.machine.clone(), self.0.gate.known())
     }
 
-    /// Refuses what waits and what comes, lets what runs finish, and returns when every thread has ended.
+    /// Refuses waiting and new jobs, lets running ones finish, and returns when every thread has ended.
     pub async fn stop(&self) {
         self.0.gate.close();
-        // An error means that the last thread took the counter with it.
+        // An error means that the last thread has dropped the counter.
         let _ = self.0.alive.clone().wait_for(|&count| count == 0).await;
     }
 
@@ -398,8 +399,8 @@ impl Hasher {
         Ok(draft.seal.stored(&tag).to_string())
     }
 
-    /// Whether the tag is the right one. Where a worker may compute it, its yes is proved by the check; its no is
-    /// computed again here: a worker that is wrong keeps nobody out. Whoever is throttled does not wait for that, but now and then it is
+    /// Whether the tag is the right one. Where a worker may compute it, the check proves a yes, and a no is computed
+    /// again here: a faulty worker locks nobody out. A throttled caller does not wait for that, but now and then it is
     /// done all the same.
     async fn accepts(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<bool, Refusal> {
         let gate = &self.0.gate;
@@ -426,9 +427,9 @@ impl Hasher {
         }
     }
 
-    /// Whether one of several tags is the right one. All are admitted before any is waited for, or none is: they are one question,
-    /// which waits once and began with the first. Where nobody else waits, the budget keeps none of them out: an idle pool takes in
-    /// what is asked for, one after the other.
+    /// Whether one of several tags is the right one. All are admitted before any is awaited, or none is: they are one
+    /// question, which waits once and began with the first. Where nobody else waits, the budget excludes none of them:
+    /// an idle pool takes them in one after the other.
     async fn accepts_one_of(
         &self,
         key: &FairKey,
@@ -446,7 +447,7 @@ impl Hasher {
         }
         let mut first = None;
         loop {
-            // Once one was tried, a guess was made, whatever becomes of the others.
+            // Once one spelling was tried, a guess was made, whatever becomes of the others.
             let told = |refusal: Refusal| if first.is_some() { refusal.unconfirmed() } else { refusal };
             let next = match admitted.pop_front() {
                 Some(next) => Some(next),
@@ -464,7 +465,7 @@ impl Hasher {
         Ok(false)
     }
 
-    /// One that waits for its turn, and what its tag is judged by.
+    /// Admits a job; returns its ticket and the check for its tag.
     fn admitted(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<(Ticket, Check), Refusal> {
         Ok((self.0.gate.admit(key, kind, input)?, check))
     }
@@ -486,7 +487,7 @@ impl Hasher {
     }
 }
 
-/// Of hashes that are bound to nobody.
+/// The subject of hashes that are bound to nobody.
 const NOBODY: Subject<'static> = Subject { realm: "", user: "" };
 
 fn admissible(password: &[u8]) -> Result<(), Refusal> {

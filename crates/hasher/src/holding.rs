@@ -1,11 +1,11 @@
-//! How much memory a thread holds, and how much of it it has needed lately.
+//! How much memory a thread holds, and how much of that it has needed lately.
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-/// Less than this is not worth giving back alone, in KiB: a huge page, which cannot be freed in part.
+/// Less than this is not worth giving back by itself, in KiB: a huge page, which cannot be freed in part.
 const WORTH: u64 = 2048;
 
 /// The memory of one thread.
@@ -13,12 +13,12 @@ const WORTH: u64 = 2048;
 pub(crate) struct Holding {
     /// In KiB.
     pub(crate) kib: u64,
-    /// What was needed, in KiB, and when last: the most first. Who comes later needed less, and later.
+    /// What was needed, in KiB, and when last: the most first. Each entry needed less than the one before, later.
     needs: VecDeque<(u64, Instant)>,
 }
 
 impl Holding {
-    /// So many KiB were needed until now.
+    /// This many KiB were needed until now.
     pub(crate) fn used(&mut self, kib: u64, now: Instant) {
         while self.needs.back().is_some_and(|(need, _)| *need <= kib) {
             self.needs.pop_back();
@@ -36,7 +36,7 @@ impl Holding {
         *self = Holding::default();
     }
 
-    /// How much of it to keep, where clearly more is held than was needed for so long.
+    /// How much to keep, if clearly more is held than was needed within the last `idle`.
     pub(crate) fn surplus(&mut self, now: Instant, idle: Duration) -> Option<u64> {
         while self.needs.front().is_some_and(|(_, last)| now.saturating_duration_since(*last) >= idle) {
             self.needs.pop_front();
@@ -46,7 +46,7 @@ impl Holding {
         clearly.then_some(keep)
     }
 
-    /// When to ask for a surplus again, if nothing else is needed until then.
+    /// How long until a surplus is worth asking for again, if nothing else is needed meanwhile.
     pub(crate) fn patience(&self, now: Instant, idle: Duration) -> Option<Duration> {
         let (_, last) = self.needs.front().filter(|_| self.kib > 0)?;
         Some(idle.saturating_sub(now.saturating_duration_since(*last)))

@@ -26,11 +26,11 @@ pub(crate) enum Kind {
         /// The logarithm of the rounds.
         cost: u32,
     },
-    /// What has no kernel for several at once.
+    /// Algorithms that have no kernel for several jobs at once.
     Serial(Serial),
 }
 
-/// What one stored hash asks of the pool: equal for hashes that take the same time and memory.
+/// The work that one stored hash asks of the pool: equal for hashes that take the same time and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Work(pub(crate) Kind);
 
@@ -41,13 +41,13 @@ impl From<Kind> for Work {
 }
 
 impl Kind {
-    /// That of new hashes at this cost.
+    /// The kind of new hashes at this cost.
     pub(crate) fn of_policy(cost: Cost) -> Self {
         let (algorithm, version, tag_bytes) = (Algorithm::Argon2id, Version::V19, TAG_BYTES as u32);
         Kind::Argon2(Params { algorithm, version, cost, tag_bytes })
     }
 
-    /// A kind that takes as long as this one so often, where that may be.
+    /// A kind that takes as long as `times` jobs of this one, where a password may be tried in several spellings.
     pub(crate) fn repeated(self, times: u32) -> Self {
         match self {
             Kind::Bcrypt { cost } => Kind::Bcrypt { cost: cost + times.next_power_of_two().trailing_zeros() },
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// A kind that takes as long, or up to an eighth longer: one of few.
+    /// A kind, one of few, that takes as long as this one, or up to an eighth longer.
     pub(crate) fn rounded_up(self) -> Self {
         match self {
             Kind::Serial(serial) => Kind::Serial(serial.rounded_up()),
@@ -76,8 +76,8 @@ impl Kind {
         }
     }
 
-    /// What a thread that keeps `kept` KiB holds while it runs `size` jobs, in KiB. Argon2 works in what is kept; the
-    /// others allocate beside it and free it at the end.
+    /// What a thread that keeps `kept` KiB holds while it runs `size` jobs, in KiB. Argon2 works in the kept memory;
+    /// the others allocate beside it and free that at the end.
     pub(crate) fn holds(self, size: usize, kept: u64) -> u64 {
         let need = self.memory().saturating_mul(size as u64);
         match self {
@@ -95,7 +95,7 @@ impl Kind {
         }
     }
 
-    /// How much there is to compute, in units that take about as long for all of a family.
+    /// How much there is to compute, in units that take about equally long throughout a family.
     pub(crate) fn work(self) -> f64 {
         match self {
             Kind::Argon2(params) => params.cost.blocks() as f64,
@@ -127,18 +127,18 @@ pub(crate) enum Reach {
     Anywhere,
 }
 
-/// A tag, which worker computed it, if one did, and when its batch was begun.
+/// A tag, the worker that computed it, if one did, and when its batch began.
 pub(crate) struct Computed {
     pub(crate) tag: Tag,
     pub(crate) by: Option<u64>,
     pub(crate) begun: Instant,
 }
 
-/// Who waits for a tag.
+/// Who or what waits for a tag.
 pub(crate) enum Reply {
-    /// Somebody who asked.
+    /// A caller.
     Caller(oneshot::Sender<Result<Computed, Refusal>>),
-    /// It tells whether a worker's answer to its canary of this number is right.
+    /// A check of a worker: the tag tells whether the worker's answer to this canary is right.
     Canary {
         /// The worker.
         link: u64,
@@ -153,11 +153,11 @@ pub(crate) struct Job {
     pub(crate) input: Input,
     pub(crate) reply: Reply,
     pub(crate) reach: Reach,
-    /// On whose behalf.
+    /// On whose behalf the tag is computed.
     pub(crate) key: FairKey,
     /// Its place in the queue.
     pub(crate) id: u64,
-    /// Whether a worker has failed at it already.
+    /// Whether a worker has already failed to compute it.
     pub(crate) failed: bool,
 }
 
@@ -170,19 +170,19 @@ impl Job {
         }
     }
 
-    /// Whether somebody asked for it.
+    /// Whether a caller asked for it.
     fn is_somebodys(&self) -> bool {
         matches!(self.reply, Reply::Caller(_))
     }
 
-    /// What tells whether a worker's answer to its canary of this number is right.
+    /// A job that tells whether a worker's answer to its canary of this number is right.
     pub(crate) fn canary((link, id): (u64, u64), (kind, h0): (Kind, H0), key: FairKey) -> Self {
         let (input, reply) = (Input::Argon2(h0), Reply::Canary { link, id });
         Job { kind, input, reply, reach: Reach::Here, key, id: 0, failed: false }
     }
 }
 
-/// How many of these somebody asked for.
+/// How many of these jobs callers asked for.
 pub(crate) fn somebodys(jobs: &[Job]) -> u64 {
     jobs.iter().filter(|job| job.is_somebodys()).count() as u64
 }

@@ -1,4 +1,4 @@
-//! A kind of work as text: for whoever tells others which kinds of stored hashes there are.
+//! A kind of work as text, for programs that tell others which kinds of stored hashes there are.
 
 use std::{fmt, str::FromStr};
 
@@ -10,13 +10,13 @@ use crate::{
 };
 
 impl Work {
-    /// What a new hash under this policy asks for.
+    /// The work of a new hash under this policy.
     pub fn of_policy(policy: &Policy) -> Self {
         Work(Kind::of_policy(policy.cost))
     }
 }
 
-/// The text is no kind of work that this program knows.
+/// A text that is no kind of work known to this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownWork;
 
@@ -28,7 +28,7 @@ impl fmt::Display for UnknownWork {
 
 impl std::error::Error for UnknownWork {}
 
-/// Without the length of a tag of Argon2, which takes no time.
+/// Omits the length of an Argon2 tag, which takes no time.
 impl fmt::Display for Work {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -53,7 +53,7 @@ impl fmt::Display for Work {
     }
 }
 
-/// The largest number that is read: times stay far from any overflow.
+/// The largest number that is accepted: times stay far from any overflow.
 const MOST: u32 = 100_000_000;
 
 impl FromStr for Work {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn of_thousands_of_numbers_of_rounds_there_are_few_kinds_and_none_too_cheap() {
-        // Red without `rounded_up` in Hasher::work: passlib's vary_rounds gives nearly each account one of its own.
+        // Red without `rounded_up` in Hasher::work: passlib's vary_rounds gives nearly each account its own number.
         let hasher = Hasher::start(Settings::default()).unwrap();
         let work = |rounds: u32| {
             let hash = format!("pbkdf2_sha256${rounds}$saltsalt$x74/eLoFuG1b9SwCoUbGr8vyg2cKlbteE/sweaLyNOQ=");

@@ -1,9 +1,9 @@
 //! Password hashing that spends CPU on purpose and says no in time.
 //!
-//! A sign-in with a password costs one deliberately slow hash, three quarters of all the CPU that the sign-in needs. This
-//! crate decides how many of them run (a [pool](Settings::threads) of low-priority threads), in how much memory (kept
-//! between jobs, under a [ceiling](Settings::memory)), and how many may wait (a gate that knows the measured cost of a
-//! job, refuses past [a waiting time](Settings::max_wait), and is fair by [`FairKey`]).
+//! A password sign-in costs one deliberately slow hash: three quarters of all the CPU that the sign-in needs. This
+//! crate decides how many hashes run at once (a [pool](Settings::threads) of low-priority threads), in how much memory
+//! (kept between jobs, under a [ceiling](Settings::memory)), and how many may wait (a gate knows the measured cost of a
+//! job, refuses jobs beyond [a waiting time](Settings::max_wait), and is fair by [`FairKey`]).
 //!
 //! ```
 //! use hasher::{FairKey, Hasher, Policy, Settings, Stored};
@@ -21,26 +21,28 @@
 //! # }).unwrap();
 //! ```
 //!
-//! The kernels can be used without all that: [`argon2`], [`bcrypt`], and [`cpu`] for what they may run on.
+//! The kernels can be used by themselves: [`argon2`] and [`bcrypt`], with [`cpu`] to tell what they may run on.
 //!
-//! **Threads.** A [`Hasher`] is `Send + Sync`, and its clones are the same pool. Its futures run on any executor, and hold no thread
-//! while they wait: whoever asks computes what is cheap (H0, an HMAC), the pool the rest.
+//! **Threads.** A [`Hasher`] is `Send + Sync`, and its clones share one pool. Its futures run on any executor and hold
+//! no thread while they wait: the caller's thread computes the cheap parts (H0, an HMAC), the pool computes the rest.
 //!
-//! **What blocks** is outside of the pool: [`Key::check`], [`Keys::checks`] and [`Keys::confirm`] take the time of a hash for each import
-//! key, what [`tune`] measures takes all cores for some seconds, and kernels compute where they are called. All else is over at once.
+//! **What blocks** runs outside the pool: [`Key::check`], [`Keys::checks`] and [`Keys::confirm`] take the time of one
+//! hash for each import key, the measurements in [`tune`] occupy all cores for some seconds, and the kernels compute on
+//! the calling thread. Everything else returns at once.
 //!
-//! **What may be dropped.** All futures of a [`Hasher`], and [`remote::Link::asks`], are cancel-safe: they fit into a `select!` and under a
-//! timeout. A job that waits leaves the queue, and its password is wiped; one that runs is finished for nobody. Whoever drops a
-//! verification does not learn what it found, but the guess may have been made: where failures are counted, count it. Of
-//! [`Hasher::calibrate`] only the waiting ends, not the measuring, and [`Hasher::stop`] has stopped the pool from when it is first polled.
+//! **What may be dropped.** All futures of a [`Hasher`], and [`remote::Link::asks`], are cancel-safe: they fit into a
+//! `select!` and under a timeout. A waiting job leaves the queue, and its password is wiped; a running job is finished
+//! and its result discarded. A caller that drops a verification does not learn its result, but the guess may have been
+//! made: where failures are counted, count it. Dropping [`Hasher::calibrate`] ends only the waiting, not the measuring;
+//! [`Hasher::stop`] stops the pool as soon as it is first polled.
 //!
-//! **What will grow** is `#[non_exhaustive]`: more kernels, formats and things to be told about the pool. [`Refusal`], [`KeysError`],
-//! [`Role`] and [`import::Imported`] are not: whoever tells them apart has to think about a new one.
+//! **What will grow** is `#[non_exhaustive]`: kernels, formats, reports about the pool. [`Refusal`], [`KeysError`],
+//! [`Role`] and [`import::Imported`] are not: code that matches on them must consider a new variant.
 //!
-//! Rooms: `formats` reads and writes stored hashes, `policy` says what a new one costs, `gate` admits, with `books` of what
-//! waits in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs, `native` is where it meets the kernels
-//! `argon2` and `bcrypt`, `arena` holds the memory. Chance is an argument (salts), and so is every limit; nothing here
-//! reads the environment, the wall clock or a database.
+//! Modules: `formats` reads and writes stored hashes, `policy` sets the cost of a new one, `gate` admits jobs, with
+//! `books` of the jobs that wait in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs the jobs,
+//! `native` connects it to the kernels `argon2` and `bcrypt`, `arena` holds the memory. Random bytes (salts) are
+//! arguments, and so is every limit; nothing here reads the environment, the wall clock or a database.
 
 mod arena;
 pub mod argon2;
@@ -50,7 +52,7 @@ mod calibrate;
 mod coming;
 mod cost;
 mod courtesy;
-/// Which kernels run here, and which would on a lesser CPU.
+/// Which kernels this CPU runs, and which ones a lesser CPU would run.
 ///
 /// ```
 /// use hasher::cpu::{Features, Level};
@@ -100,7 +102,7 @@ pub use priority::step_ahead;
 pub use settings::{Settings, StartError};
 pub use state::{KindState, Refusal, State};
 
-/// Handlers share it, whatever threads they run on; and who waits for an answer may be moved to another.
+/// Handlers on any thread share a `Hasher`, and a task that waits for an answer may move to another thread.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<Hasher>();

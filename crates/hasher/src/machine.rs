@@ -7,44 +7,44 @@ use std::{
 
 use crate::cpu::Level;
 
-/// Bytes of memory taken for granted where the machine does not tell.
+/// Bytes of memory that are assumed where the machine does not tell.
 const UNKNOWN: u64 = 2 << 30;
 
 /// Memory that this process may count on, in bytes: the machine's, or the limit of its container or service where that
-/// is lower. Nothing where the system does not tell.
+/// is lower. `None` where the system does not tell.
 pub(crate) fn memory() -> Option<u64> {
     installed().into_iter().chain(limit(Path::new("/"))).min()
 }
 
-/// A quarter of that, in bytes, or of what is taken for granted: what hashing takes unless it is told otherwise.
+/// A quarter of that, or of what is assumed, in bytes: what hashing takes unless told otherwise.
 pub(crate) fn quarter() -> u64 {
     memory().unwrap_or(UNKNOWN) / 4
 }
 
-/// So many bytes, but no more than `there` are: a ceiling above that would be none. Whoever says how much it may be knows better
-/// than a guess.
+/// `bytes`, but no more than `there` are: a higher ceiling would be none. Where that is unknown, the caller knows
+/// better than a guess.
 pub(crate) fn capped(bytes: u64, there: Option<u64>) -> u64 {
     there.map_or(bytes, |there| bytes.min(there))
 }
 
-/// The least limit that a control group of this process sets, or one that it lies in, below the file system's `root`. A
+/// The least limit that a control group of this process, or one around it, sets below the file system's `root`. A
 /// container that sees only its own groups finds its limit at their root, whatever path it is told.
 fn limit(root: &Path) -> Option<u64> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     groups.lines().filter_map(|line| limit_of(&root.join("sys/fs/cgroup"), line)).min()
 }
 
-/// The least limit above one line of `/proc/self/cgroup`, which is `number:controllers:path` (cgroups(7)).
+/// The least limit at or above the group of one line of `/proc/self/cgroup`: `number:controllers:path` (cgroups(7)).
 fn limit_of(mounts: &Path, line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, Path::new(fields.next()?));
-    // Version 2 is alone there, or beside version 1.
+    // Version 2 is mounted there alone, or beside version 1.
     let (homes, files): (&[&str], &[&str]) = match controllers {
         "" => (&["", "unified"], &["memory.max", "memory.high"]),
         _ if controllers.split(',').any(|name| name == "memory") => (&["memory"], &["memory.limit_in_bytes"]),
         _ => return None,
     };
-    // Past memory.high the system slows a process down; neither says a number where there is no limit.
+    // Beyond memory.high the system slows a process down; neither file has a number where there is no limit.
     let read = |file: PathBuf| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let inside: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     let groups = homes.iter().flat_map(|home| inside.ancestors().map(move |group| mounts.join(home).join(group)));
@@ -65,13 +65,13 @@ fn installed() -> Option<u64> {
     None
 }
 
-/// What measurements of speed depend on, in one line: a calibration is valid where this is the same.
+/// What measured speeds depend on, in one line: a calibration is valid where this line is the same.
 pub(crate) fn fingerprint(threads: usize, level: Level) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!("{}, {}, {threads} threads, hasher {version}", processor(), level.name())
 }
 
-/// The processor's name, and whatever else tells it from others: Linux only. Elsewhere all of one architecture are the same.
+/// The processor's name, and all that tells it from others: Linux only. Elsewhere it is the architecture.
 fn processor() -> String {
     const FIELDS: [&str; 8] =
         ["model name", "cpu family", "model", "stepping", "CPU implementer", "CPU variant", "CPU part", "CPU revision"];
@@ -93,7 +93,7 @@ mod tests {
         assert!(memory() >= Some(64 << 20), "{:?}", memory());
     }
 
-    /// Red where what is taken for granted is a cap, too: on a machine that does not tell, 8 GiB that were asked for would be two.
+    /// Red where the assumed memory is a cap, too: on a machine that does not tell, 8 requested GiB would be two.
     #[test]
     fn only_what_is_known_is_a_cap() {
         let gib = |count: u64| count << 30;

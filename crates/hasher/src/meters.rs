@@ -1,4 +1,4 @@
-//! How much of the cores the pool has had of what it could have used.
+//! How much of the CPU time that it could have used the pool has had.
 
 use std::{
     fs::File,
@@ -8,16 +8,16 @@ use std::{
     time::Duration,
 };
 
-/// What the threads of a pool have had of the cores since they started, over all of them. Nothing where the system does not tell.
+/// CPU time of the threads of a pool since they started, over all of them. Zero where the system does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// They ran.
+    /// How long they ran.
     pub ran: Duration,
-    /// They could have run, and others did.
+    /// How long they could have run while others did.
     pub waited: Duration,
 }
 
-/// Where the system tells it of each thread (`/proc/PID/task/TID/schedstat`; Documentation/scheduler/sched-stats.rst of Linux).
+/// Where Linux tells it of each thread (`/proc/PID/task/TID/schedstat`; Documentation/scheduler/sched-stats.rst).
 #[derive(Default)]
 pub(crate) struct Meters(Mutex<Vec<File>>);
 
@@ -29,7 +29,7 @@ impl Meters {
         }
     }
 
-    /// So far. A thread that has ended is not counted any more.
+    /// The times so far. A thread that has ended is not counted any more.
     pub(crate) fn read(&self) -> CpuTime {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files
@@ -46,7 +46,7 @@ fn one(mut file: &File) -> Option<CpuTime> {
     parse(str::from_utf8(&text[..length]).ok()?)
 }
 
-/// `1087705 5316 2`: nanoseconds on a core, nanoseconds waiting for one, and how many turns these were.
+/// Parses `1087705 5316 2`: nanoseconds on a core, nanoseconds waiting for one, and how many turns these were.
 fn parse(told: &str) -> Option<CpuTime> {
     let mut numbers = told.split_ascii_whitespace().map(|number| number.parse().ok().map(Duration::from_nanos));
     Some(CpuTime { ran: numbers.next()??, waited: numbers.next()?? })
@@ -86,7 +86,7 @@ mod tests {
             assert!(had.ran + had.waited >= spin / 2, "{had:?}");
             seen.wait();
         });
-        // The system may be a moment later than we are.
+        // The system may lag a moment behind.
         let ended = Instant::now();
         while meters.read() != CpuTime::default() {
             assert!(ended.elapsed() < Duration::from_secs(60), "a thread that has ended is counted");

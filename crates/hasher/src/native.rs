@@ -1,4 +1,4 @@
-//! Where the kernels meet the pool: what one hashing thread computes with, in memory that it keeps.
+//! Connects the kernels to the pool: what one hashing thread computes with, in memory that it keeps.
 
 use zeroize::Zeroizing;
 
@@ -13,15 +13,15 @@ use crate::{
 
 /// Computes tags on one thread, in memory that it may keep from one batch to the next.
 pub(crate) trait Kernel {
-    /// The tags of `inputs`, which are all of this kind and no more than [`Kind::most_together`].
+    /// Computes the tags of `inputs`, which are all of this kind and no more than [`Kind::most_together`].
     ///
     /// # Errors
     /// [`Fault`] when there is no memory for them.
     fn tags(&mut self, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault>;
     /// Memory that it keeps, in KiB.
     fn held(&self) -> u64;
-    /// Gives memory beyond so many KiB back to the system, which wipes it; it may keep up to 2 MiB more, unless it is to
-    /// keep nothing. A batch that needs more maps it again.
+    /// Gives memory beyond `kib` KiB back to the system, which wipes it; up to 2 MiB more may be kept, unless `kib` is
+    /// 0. A batch that needs more maps it again.
     fn keep(&mut self, kib: u64);
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Native {
     level: Level,
     arena: Arena,
     courtesy: Courtesy,
-    /// The most that was asked of the arena, in KiB; it rounds that up to whole pages.
+    /// The most that was requested from the arena, in KiB; the arena rounds that up to whole pages.
     held: u64,
 }
 
@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// Something to measure with: an input of this kind, another for each `number`. Nothing for kinds that run one at a time.
+/// An input of this kind to measure with, another for each `number`. `None` for kinds that run one at a time.
 pub(crate) fn sample(kind: Kind, number: u8) -> Option<Input> {
     match kind {
         Kind::Argon2(_) => Some(Input::Argon2(H0::from_bytes(&[number; 64]))),

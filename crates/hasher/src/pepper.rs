@@ -30,14 +30,14 @@ impl KeyId {
     /// Longest id, in bytes.
     pub const MAX: usize = 8;
 
-    /// From 1 to 8 bytes; `None` for any other length.
+    /// Makes an id of 1 to 8 bytes; `None` for any other length.
     pub fn new(id: &[u8]) -> Option<Self> {
         let mut bytes = [0; Self::MAX];
         bytes.get_mut(..id.len()).filter(|room| !room.is_empty())?.copy_from_slice(id);
         Some(KeyId { bytes, len: id.len() as u8 })
     }
-    /// From the text that a stored hash has for it, which is what `Display` writes: unpadded base64. A name as people write it is
-    /// for [`KeyId::new`]: here `p1` is none, and `main` is another one.
+    /// Reads the text of an id in a stored hash, which is what `Display` writes: unpadded base64. A name as people
+    /// write it is for [`KeyId::new`]: here `p1` is no id, and `main` is another one.
     ///
     /// # Errors
     /// [`BadKey`] when it is not base64 of 1 to 8 bytes.
@@ -50,7 +50,7 @@ impl KeyId {
     }
 }
 
-/// As it is written in stored hashes: unpadded base64, which [`KeyId::from_base64`] reads.
+/// Writes the id as stored hashes do: in unpadded base64, which [`KeyId::from_base64`] reads.
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&STANDARD_NO_PAD.encode(self.as_bytes()))
@@ -64,7 +64,7 @@ pub enum Role {
     Pepper,
     /// Authenticates bound verifiers.
     Binding,
-    /// A secret of the system that imported hashes were made by.
+    /// A secret of the system that made imported hashes.
     Import,
 }
 
@@ -91,15 +91,16 @@ pub struct Key {
 
 impl Key {
     /// A 256-bit key that goes into every hash beside the password, so that the database alone is not enough to guess
-    /// passwords. Whoever loses it loses every password hashed with it.
+    /// passwords. If it is lost, so is every password hashed with it.
     pub fn pepper(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
         Key::new(Role::Pepper, id, &*key)
     }
-    /// A 256-bit key under which verifiers are bound to their account. It is another one than the pepper.
+    /// A 256-bit key that binds verifiers to their account. It must not be the pepper.
     pub fn binding(id: KeyId, key: Zeroizing<[u8; 32]>) -> Self {
         Key::new(Role::Binding, id, &*key)
     }
-    /// A secret of another system, of any length, as that system shows it: Firebase's signer key in base64, Devise's pepper.
+    /// A secret of another system, of any length, as it is shown there: Firebase's signer key in base64, Devise's
+    /// pepper.
     pub fn import(id: KeyId, key: Zeroizing<Vec<u8>>) -> Self {
         Key { role: Role::Import, id, bytes: Arc::new(key) }
     }
@@ -107,16 +108,16 @@ impl Key {
         Key { role, id, bytes: Arc::new(Zeroizing::new(key.to_vec())) }
     }
 
-    /// The name that stored hashes carry.
+    /// The name of the key in stored hashes.
     pub fn id(&self) -> KeyId {
         self.id
     }
-    /// What it is for.
+    /// What the key is for.
     pub fn role(&self) -> Role {
         self.role
     }
-    /// What to keep in the database, so that another key of the same name is noticed at start. For an import key it takes
-    /// as long as a password's hash, in 19 MiB, on the thread that asks.
+    /// What to keep in the database, so that another key of the same name is noticed at start. For an import key it
+    /// takes as long as a password's hash, in 19 MiB, on the calling thread.
     pub fn check(&self) -> KeyCheck {
         match self.role {
             Role::Pepper | Role::Binding => self.fast_check(),
@@ -124,13 +125,13 @@ impl Key {
         }
     }
 
-    /// Enough for 256 random bits, which nobody guesses.
+    /// Enough for 256 random bits, which nobody can guess.
     fn fast_check(&self) -> KeyCheck {
         let mac = self.authenticate(&[CHECK, self.role.name().as_bytes(), self.id.as_bytes()]);
         self.checked(&mac.finalize().into_bytes())
     }
 
-    /// For what somebody may have made up (Devise's pepper): each guess costs what one at a password costs.
+    /// For a secret that somebody may have made up (Devise's pepper): a guess costs as much as one at a password.
     fn slow_check(&self) -> KeyCheck {
         // The id comes last, so that no two keys have one salt.
         let salt = [CHECK, self.role.name().as_bytes(), self.id.as_bytes()].concat();
@@ -148,14 +149,14 @@ impl Key {
         KeyCheck { role: self.role, id: self.id, value }
     }
 
-    /// Whether this is the key that `kept` was made of: a [`Key::check`] of now, or of before import keys had slow ones.
+    /// Whether `kept` was made from this key, by today's [`Key::check`] or as before import keys had slow ones.
     fn proves(&self, kept: &KeyCheck) -> bool {
         let is = |check: KeyCheck| bool::from(check.value.ct_eq(&kept.value));
         is(self.fast_check()) || self.role == Role::Import && is(self.slow_check())
     }
 
-    /// How `other` is this key once more. Whoever changes a pepper for another name of the same one has changed nothing; and roles
-    /// use the bytes as they are, so that who learnt the pepper would have the binding key.
+    /// How `other` repeats this key. A pepper that is only renamed is not changed; and roles use the bytes as they are,
+    /// so anybody who learnt the pepper would have the binding key.
     fn again(&self, other: &Key) -> Option<Twice> {
         if (self.role, self.id) == (other.role, other.id) {
             return Some(Twice::Name(other.id));
@@ -168,7 +169,7 @@ impl Key {
         &self.bytes
     }
     /// HMAC-SHA-256 (RFC 2104) of fields, each after its length in bytes as a big-endian 64-bit number: no two lists of
-    /// fields are the same message, and no list is the beginning of one with another first field.
+    /// fields give the same message, and no list is the beginning of a list with another first field.
     pub(crate) fn authenticate(&self, fields: &[&[u8]]) -> Hmac<Sha256> {
         let mut mac = keyed(&self.bytes);
         for field in fields {
@@ -179,10 +180,10 @@ impl Key {
     }
 }
 
-/// What sets a check apart from whatever else is made of a key.
+/// Tells a check from everything else that is made from a key.
 const CHECK: &[u8] = b"key check";
 
-/// Of slow checks. It is part of each that was kept, and stays as it is whatever the policy.
+/// The cost of slow checks. Every kept check depends on it, so it stays as it is whatever the policy.
 const CHECK_COST: Cost = match Cost::new(19_456, 2, 1) {
     Ok(cost) => cost,
     Err(_) => panic!("within the limits of RFC 9106"),
@@ -202,8 +203,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Tells a key from another of the same name: 128 bits of an HMAC under the key, which nobody guesses, or, for an import
-/// key, which somebody may, of Argon2id of the key (m=19456, t=2, p=1). Its text is `ROLE:KEYID:HEX`.
+/// Tells a key from another of the same name: 128 bits of an HMAC under the key, which nobody can guess, or, for an
+/// import key, which somebody might, of Argon2id of the key (m=19456, t=2, p=1). Its text is `ROLE:KEYID:HEX`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyCheck {
     role: Role,
@@ -222,7 +223,7 @@ impl KeyCheck {
     pub fn id(&self) -> KeyId {
         self.id
     }
-    /// How a stored hash that needs the key names it, as one of its parameters: followed by `,` or `$`.
+    /// The parameter by which a stored hash names the key that it needs; `,` or `$` follows it there.
     pub fn parameter(&self) -> String {
         let name = match self.role {
             Role::Pepper => "keyid",
@@ -231,7 +232,7 @@ impl KeyCheck {
         };
         format!("{name}={}", self.id)
     }
-    /// Role and name for people, such as `pepper p1`. No two keys share one unless their names are no text.
+    /// Role and name for people, such as `pepper p1`. Two keys can share one only if their names are not text.
     pub fn name(&self) -> String {
         format!("{} {}", self.role.name(), String::from_utf8_lossy(self.id.as_bytes()))
     }
@@ -256,7 +257,7 @@ impl FromStr for KeyCheck {
     }
 }
 
-/// A text is no key id or key check.
+/// A text that is no key id or key check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadKey;
 
@@ -268,17 +269,17 @@ impl fmt::Display for BadKey {
 
 impl std::error::Error for BadKey {}
 
-/// The keys that stored hashes may name. The first pepper and the first binding key are those of new hashes, the others
+/// The keys that stored hashes may name. The first pepper and the first binding key are for new hashes, the others
 /// verify and ask for a rehash. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Keys(Arc<[Key]>);
 
 impl Keys {
-    /// All keys, of any role, in the order in which new hashes prefer them.
+    /// Takes all keys, of any role, in the order in which new hashes prefer them.
     ///
     /// # Errors
-    /// [`KeysError`] when two keys of a role have one id, two keys have the same bytes, a key is empty, or there is a binding
-    /// key and no pepper.
+    /// [`KeysError`] when two keys of a role have one id, two keys have the same bytes, a key is empty, or there is a
+    /// binding key and no pepper.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Result<Self, KeysError> {
         let keys: Arc<[Key]> = keys.into_iter().collect();
         for (at, key) in keys.iter().enumerate() {
@@ -307,16 +308,15 @@ impl Keys {
     pub fn find(&self, role: Role, id: KeyId) -> Option<&Key> {
         self.0.iter().find(|key| key.role == role && key.id == id)
     }
-    /// What to keep in the database for each key: each step is a [`Key::check`].
+    /// What to keep in the database for each key; each step computes a [`Key::check`].
     pub fn checks(&self) -> impl Iterator<Item = KeyCheck> {
         self.0.iter().map(Key::check)
     }
-    /// Compares what was kept with the keys there are; to be asked at start for each kept check. As [`Key::check`] it blocks for an
-    /// import key.
+    /// Compares a kept check with these keys; call this at start for each kept check. Like [`Key::check`], it blocks
+    /// for an import key.
     ///
-    /// # Errors
-    /// [`KeysError::Missing`] when no key has this name (every hash that names it is lost until it is back, so it may
-    /// go only when none does), [`KeysError::Wrong`] when another key has.
+    /// [`KeysError::Missing`] when no key has this name (every hash that names the key is lost until it is back, so
+    /// remove a key only when no hash names it), [`KeysError::Wrong`] when another key has it.
     pub fn confirm(&self, kept: &KeyCheck) -> Result<(), KeysError> {
         let key = self.find(kept.role, kept.id).ok_or(KeysError::Missing(kept.role, kept.id))?;
         if key.proves(kept) { Ok(()) } else { Err(KeysError::Wrong(kept.role, kept.id)) }
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    /// Another system's secret may be a word that HMACs would find at once.
+    /// Another system's secret may be a word, which could be guessed from an HMAC at once.
     #[test]
     fn an_import_key_is_proved_by_a_slow_hash_and_by_the_hmac_of_before() {
         let import = |secret: &[u8]| Key::import(id(b"dv"), Zeroizing::new(secret.to_vec()));
@@ -401,7 +401,7 @@ mod tests {
         }
     }
 
-    /// As stored hashes write it, by which is found what still needs a key: ids of different roles are different names.
+    /// As stored hashes write it, which shows what still needs a key: ids of different roles are different names.
     #[test]
     fn a_parameter_is_of_one_role() {
         let import = Key::import(id(b"k1"), Zeroizing::new(vec![1]));
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(Keys::new([empty]).err(), Some(KeysError::Empty(Role::Import, id(b"fb"))));
     }
 
-    /// Red without `Twice::Bytes`: a copy of the old file under a new name would pass for a pepper that was changed.
+    /// Red without `Twice::Bytes`: a copy of the old file under a new name would pass for a changed pepper.
     #[test]
     fn one_secret_has_one_name_and_one_role() {
         let import = |name: &[u8], secret: &[u8]| Key::import(id(name), Zeroizing::new(secret.to_vec()));

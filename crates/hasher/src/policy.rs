@@ -19,7 +19,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// m=19456 (19 MiB), t=2, p=1: OWASP's row that fits a machine with 512 MiB.
+    /// m=19456 (19 MiB), t=2, p=1: the row of OWASP's that fits a machine with 512 MiB.
     fn default() -> Self {
         const OWASP: Policy = match Policy::new(19_456, 2, 1) {
             Ok(policy) => policy,
@@ -30,15 +30,15 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Most memory of one hash, in KiB: 1 GiB, as of every hash that is stored.
+    /// Most memory of one hash, in KiB: 1 GiB, as for every stored hash.
     pub const MAX_MEMORY: u32 = 1 << 20;
     /// Most passes, likewise.
     pub const MAX_PASSES: u32 = 64;
     /// Most lanes, likewise.
     pub const MAX_LANES: u32 = 64;
 
-    /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` (at most [`Policy::MAX_PASSES`]) and `lanes` (at
-    /// most [`Policy::MAX_LANES`]).
+    /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` (at most [`Policy::MAX_PASSES`]) and
+    /// `lanes` (at most [`Policy::MAX_LANES`]).
     ///
     /// # Errors
     /// [`BadCost`] names the parameter that lies outside these limits.
@@ -63,8 +63,8 @@ impl Policy {
         self.cost
     }
 
-    /// How the text begins of every hash that takes the time of a new one. Where new ones are bound to their account,
-    /// plain ones are no longer among them: they are computed here only, which may take another time.
+    /// How the text begins of every hash that takes as long as a new one. Where new hashes are bound to their account,
+    /// plain ones are not among these: they are computed only here, which may take another time.
     pub fn beginnings(&self, bound: bool) -> [String; 3] {
         let cost = format!("m={},t={},p={}", self.cost.memory(), self.cost.passes(), self.cost.lanes());
         let bound_ones = format!("$pv1${cost},");
@@ -80,9 +80,9 @@ impl Policy {
         meets_owasp(self.cost)
     }
 
-    /// True when `stored`, just verified, should be replaced: it is of another format, algorithm, version or pepper, is
-    /// bound by another key (or bound or not unlike new ones), has a shorter salt or tag, or a cost that
-    /// [`Policy::raise`] changes. A hash that costs more in memory or in blocks is left alone.
+    /// True when `stored`, just verified, should be replaced: it has another format, algorithm, version or pepper, is
+    /// bound by another key (or unlike new ones is bound, or is not), has a shorter salt or tag, or a cost that
+    /// [`Policy::raise`] changes: more memory or more blocks than today's suffice, unless only today's satisfies OWASP.
     pub(crate) fn outdates(&self, stored: &Stored, keys: &Keys) -> bool {
         match &stored.0 {
             Recipe::Argon2(hash) => self.outdates_plain(hash, keys),
@@ -116,8 +116,8 @@ impl Policy {
             || self.raised(hash.cost()) != hash.cost()
     }
 
-    /// The cost with which to replace `stored`: today's, or its own where today's would lower it. Costs of other
-    /// algorithms than Argon2 have no common measure with it: they give way to today's.
+    /// The cost with which to replace `stored`: today's, or its own where today's would lower it. The cost of another
+    /// algorithm than Argon2 cannot be compared with Argon2's, and gives way to today's.
     pub(crate) fn raise(&self, stored: &Stored) -> Cost {
         match &stored.0 {
             Recipe::Argon2(hash) => self.raised(hash.params().cost),
@@ -132,12 +132,12 @@ impl Policy {
         }
     }
 
-    /// `old` when it is worth as much as today's cost, today's when that is worth more. Two costs may each have more of
-    /// one thing, memory or blocks: then `old` stays if it satisfies OWASP (or today's does not either), else the most
-    /// of both. What this gives, it gives again for itself: nobody is hashed again at every login.
+    /// Today's cost when it is worth at least as much as `old`, and `old` when that is worth more. Each may have more
+    /// of one thing, memory or blocks: then `old` stays if it satisfies OWASP (or today's does not either), else the
+    /// larger of each is taken. A second application changes nothing: nobody is hashed again at every sign-in.
     fn raised(&self, old: Cost) -> Cost {
         let new = self.cost;
-        // First, so that of two that are worth the same, and differ in lanes, today's is taken: sign-ins take one time then.
+        // First, so that of two costs of equal worth with other lanes, today's is taken: then sign-ins take one time.
         if covers(new, old) {
             return new;
         }
@@ -176,12 +176,12 @@ mod tests {
     fn cost(memory: u32, passes: u32) -> Cost {
         Cost::new(memory, passes, 1).unwrap()
     }
-    /// A hash as new ones are made, whose tag nobody asks for.
+    /// A hash as new ones are made, with a tag that no test looks at.
     fn stored(cost: Cost, keys: &Keys) -> Stored {
         let seal = Draft::new(cost, b"", [1; 16], (ALICE, keys)).seal;
         seal.stored(&[2; 32])
     }
-    /// Of its id, so that no two are the same.
+    /// Key bytes made from the id, so that no two keys are the same.
     fn bytes(id: &[u8]) -> Zeroizing<[u8; 32]> {
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..id.len()].copy_from_slice(id);
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(raised(65_536, 3), cost(65_536, 3));
         assert_eq!(raised(9_216, 5), cost(9_216, 5));
         assert_eq!(raised(20_000, 1), cost(20_000, 2));
-        // Of two that are worth the same today's is taken, or sign-ins would be evened out for as long as the old one is there.
+        // Of equal worth, today's is taken, or sign-ins would be evened out for as long as the old one is there.
         let lanes = |lanes| Cost::new(65_536, 3, lanes).unwrap();
         let policy = Policy { cost: lanes(1) };
         assert_eq!(policy.raise(&stored(lanes(4), &Keys::default())), lanes(1));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     proptest! {
-        /// Neither memory nor blocks fall, OWASP holds after it if it holds for new hashes, and a second time nothing
+        /// Neither memory nor blocks fall, the result satisfies OWASP if new hashes do, and a second time nothing
         /// changes.
         #[test]
         fn raising_never_lowers_and_ends(old in (8u32..1 << 20, 1u32..=64), new in (8u32..1 << 20, 1u32..=64)) {

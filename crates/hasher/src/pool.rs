@@ -1,4 +1,4 @@
-//! The threads that hash: one batch at a time each, at a low priority, alive whatever a job does.
+//! The threads that hash: each runs one batch at a time, at a low priority, and survives whatever a job does.
 
 use std::{
     io,
@@ -19,8 +19,8 @@ use crate::{
     state::Refusal,
 };
 
-/// Starts `threads` threads that work for `gate` until it closes, each with a kernel of its own. The answer counts
-/// those that live.
+/// Starts `threads` threads that work for `gate` until it closes, each with a kernel of its own. The returned receiver
+/// counts the threads that are alive.
 ///
 /// # Errors
 /// When the system gives no more threads; those that did start end when the gate closes.
@@ -60,12 +60,12 @@ impl Drop for Living {
     }
 }
 
-/// How long a thread that died stays away: should it die again and again, it leaves the core to others.
+/// How long a thread that died pauses: if it dies again and again, it leaves the core to others.
 const REST: Duration = Duration::from_millis(100);
 
-/// Works until the gate closes, whatever happens outside of the jobs: a thread that died there would leave what it ran
-/// and held in the books for ever. Its memory goes with its kernel, those whose jobs it had are answered with an error,
-/// and it begins anew.
+/// Works until the gate closes, whatever happens outside of the jobs: if the thread stayed dead, what it ran and held
+/// would stay in the books for ever. Its memory goes with its kernel, the callers of its jobs get an error, and it
+/// begins anew.
 fn survive<K: Kernel>(gate: &Gate, number: usize, kernel: impl Fn() -> K) {
     while catch_unwind(AssertUnwindSafe(|| work(gate, number, kernel()))).is_err() {
         gate.died(number);
@@ -96,7 +96,7 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     let tags: Vec<Result<Tag, Fault>> = match together {
         Ok(tags) => tags.into_iter().map(Ok).collect(),
         Err(fault) if inputs.len() == 1 => vec![Err(fault)],
-        // Whichever of them it was, the others are not to suffer for it.
+        // Whichever job failed, the others are not to suffer for it.
         Err(_) => inputs.chunks(1).map(|input| compute(kernel, kind, input)?.pop().ok_or(Fault)).collect(),
     };
     drop(inputs);
@@ -104,7 +104,7 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     gate.finished(number, (elapsed, failed), kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
         let answer = tag.map(|tag| Computed { tag, by: None, begun }).map_err(|Fault| Refusal::Failed);
-        // It wakes whoever asked, whose waker is not ours: its fault is not its neighbours'.
+        // This wakes the caller, whose waker is not ours: a fault of it must not harm the other jobs.
         drop(catch_unwind(AssertUnwindSafe(|| gate.deliver(reply, answer))));
     }
 }
@@ -117,7 +117,7 @@ fn measure<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, trial: Trial) 
     gate.tried(number, tags.is_ok().then(|| begun.elapsed()), kernel.held());
 }
 
-/// A panic ends the batch, not the thread; the kernel's memory is not trusted, and not kept, after any fault.
+/// A panic ends the batch, not the thread; after any fault the kernel's memory is neither trusted nor kept.
 fn compute<K: Kernel>(kernel: &mut K, kind: Kind, inputs: &[Input]) -> Result<Vec<Tag>, Fault> {
     let tags = catch_unwind(AssertUnwindSafe(|| kernel.tags(kind, inputs))).unwrap_or(Err(Fault));
     let tags = tags.and_then(|tags| if tags.len() == inputs.len() { Ok(tags) } else { Err(Fault) });

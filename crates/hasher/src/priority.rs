@@ -1,22 +1,23 @@
-//! Who goes first where every core hashes: hashing steps behind all others, and whoever has somebody waiting steps ahead of it.
+//! Which threads go first where every core hashes: hashing steps behind all, threads that answer step ahead of it.
 //!
-//! Niceness says who gets more of a core, and not how soon. Since Linux 6.6 a thread that runs is left its turn (0.7 ms, and more
-//! with more cores) although a thread wakes up that is owed more; since 6.12 not to one that asks for a shorter turn.
+//! Niceness says which thread gets more of a core, not how soon. Since Linux 6.6 a running thread keeps its turn (0.7
+//! ms, and more with more cores) even if a thread that is owed more wakes up; since 6.12 not if that one asks for a
+//! shorter turn.
 
-/// Lowers the scheduling priority of the calling thread by `steps` of niceness, and gives it turns of the system's own length. One
-/// that goes before all others, because whoever started it does (SCHED_FIFO, SCHED_RR), stops doing so. On
-/// Linux both belong to a thread; elsewhere it would lower the whole process, so nothing is done.
+/// Lowers the scheduling priority of the calling thread by `steps` of niceness, and gives it turns of the system's own
+/// length. A thread that goes before all others, because the thread that started it does (SCHED_FIFO, SCHED_RR), stops
+/// doing so. On Linux both belong to a thread; elsewhere the whole process would be lowered, so nothing is done.
 #[cfg(target_os = "linux")]
 pub(crate) fn step_back(steps: u8) {
-    // Raising one's own niceness needs no right; were it refused, hashing would only be less polite.
+    // Raising one's own niceness needs no privilege; if it were refused, hashing would only be less polite.
     let _ = rustix::process::nice(i32::from(steps));
     let policy = if linux::is_real_time() { linux::Policy::Other } else { linux::Policy::AsItIs };
     linux::take_turns(linux::AS_LONG_AS_OTHERS, policy);
 }
 
-/// Asks the system for short turns, for the calling thread and those that it starts from now on: they are at work sooner when
-/// they wake up while every core hashes, and have no more of the cores for it. The threads of a [`Hasher`](crate::Hasher) do not
-/// keep it. For programs that answer requests, before they start threads; Linux from 6.12 on, nothing elsewhere.
+/// Asks the system for short turns, for the calling thread and those that it starts from now on: they start work sooner
+/// when they wake up while every core hashes, and get no more of the cores. The threads of a [`Hasher`](crate::Hasher)
+/// do not keep this. For programs that answer requests, before they start threads; Linux from 6.12 on.
 #[cfg(target_os = "linux")]
 pub fn step_ahead() {
     linux::take_turns(linux::SHORTEST, linux::Policy::AsItIs);
@@ -25,7 +26,7 @@ pub fn step_ahead() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn step_back(_steps: u8) {}
 
-/// Asks the system for short turns: Linux only.
+/// Asks the system for short turns: on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn step_ahead() {}
 
@@ -33,7 +34,7 @@ pub fn step_ahead() {}
 mod linux {
     /// The shortest turns that Linux gives, in nanoseconds.
     pub(super) const SHORTEST: u64 = 100_000;
-    /// Those that it gives by itself.
+    /// The length that it gives by itself.
     pub(super) const AS_LONG_AS_OTHERS: u64 = 0;
 
     /// How a thread is scheduled from now on.
@@ -42,26 +43,28 @@ mod linux {
         AsItIs,
         /// By niceness.
         Other,
-        /// Before all that are not, for a test.
+        /// Before all threads with a niceness, for a test.
         #[cfg(test)]
         Fifo,
     }
 
-    /// Whether the calling thread is scheduled before all that have a niceness, which then says nothing: its policy (proc_pid_stat(5),
-    /// field 41) is SCHED_FIFO or SCHED_RR. Where the system does not tell, it is left as it is.
+    /// Whether the calling thread is scheduled before all threads with a niceness, so that its own means nothing: its
+    /// policy (proc_pid_stat(5), field 41) is SCHED_FIFO or SCHED_RR. Where the system does not tell, the policy is
+    /// left as it is.
     pub(super) fn is_real_time() -> bool {
         let told = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-        // What the thread is called comes second, and may have anything in it.
+        // The thread's name comes second, and may contain anything.
         let policy = told.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(38));
         let policy: Option<i32> = policy.and_then(|policy| policy.parse().ok());
         policy.is_some_and(|policy| [libc::SCHED_FIFO, libc::SCHED_RR].contains(&policy))
     }
 
-    /// How long the turns of the calling thread are to be (sched_setattr(2), `sched_runtime` of a thread that is not scheduled by
-    /// deadlines), and by what policy they come. A system that does not know it does nothing, and one that refuses leaves everything as it was.
+    /// Sets the length of the calling thread's turns (sched_setattr(2), `sched_runtime` of a thread that is not
+    /// scheduled by deadlines), and its policy. A system that does not know this does nothing, and one that refuses
+    /// leaves all as it was.
     #[allow(unsafe_code, reason = "a system call that no library wraps")]
     pub(super) fn take_turns(nanoseconds: u64, policy: Policy) {
-        // It goes with the niceness, which is to stay as it is.
+        // The call also sets the niceness, which is to stay as it is.
         let Ok(nice) = rustix::process::getpriority_process(None) else { return };
         let (sched_policy, sched_priority, flags) = match policy {
             Policy::AsItIs => (0, 0, libc::SCHED_FLAG_KEEP_POLICY),
@@ -79,8 +82,8 @@ mod linux {
             sched_deadline: 0,
             sched_period: 0,
         };
-        // SAFETY: the system reads as many bytes behind the pointer as `size` in them says, which are there until it returns, and
-        // keeps no pointer. 0 is the calling thread.
+        // SAFETY: the system reads as many bytes behind the pointer as their `size` says, which are there until it
+        // returns, and keeps no pointer. 0 is the calling thread.
         let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     }
 }
@@ -102,7 +105,7 @@ mod tests {
         assert_eq!(nice(), before);
     }
 
-    /// Red without `Policy::Other`: hashing would go before all that answers requests.
+    /// Red without `Policy::Other`: hashing would go before everything that answers requests.
     #[test]
     fn hashing_steps_behind_others_whoever_started_it() {
         assert!(!linux::is_real_time());
@@ -126,7 +129,7 @@ mod tests {
         assert_eq!(niceness.0, niceness.1);
     }
 
-    /// The turns of the calling thread in nanoseconds, where the system tells.
+    /// The length of the calling thread's turns in nanoseconds, where the system tells.
     fn turns() -> Option<u64> {
         let told = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = told.lines().find_map(|line| line.strip_prefix("se.slice"))?;

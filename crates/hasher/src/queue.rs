@@ -1,4 +1,4 @@
-//! The jobs that wait: in fair order, and counted by kind.
+//! The waiting jobs: in fair order, and counted by kind.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use crate::{
     job::{Job, Kind, Reach},
 };
 
-/// Jobs that one search looks at. Threads of low priority search while those that admit jobs wait for the queue: this bounds it to
-/// some microseconds.
+/// Jobs that one search looks at. Low-priority threads search while callers that admit jobs wait for the queue: this
+/// bounds the search to some microseconds.
 const LOOKS: usize = 64;
-/// The same for workers, which would have nothing to do behind so many that are not for them.
+/// The same for workers, which would stay idle behind so many jobs that are not for them.
 const LOOKS_FOR_WORKERS: usize = 400;
 
-/// What waits.
+/// The waiting jobs.
 pub(crate) struct Queue {
     fair: Fair<Job>,
     kinds: HashMap<Kind, usize>,
@@ -29,11 +29,11 @@ impl Queue {
     pub(crate) fn len(&self) -> usize {
         self.fair.len()
     }
-    /// The cost of all that wait, as they were pushed, in nanoseconds.
+    /// The cost of all waiting jobs, as they were pushed, in nanoseconds.
     pub(crate) fn cost(&self) -> u64 {
         self.fair.cost()
     }
-    /// How many of this kind wait.
+    /// How many jobs of this kind wait.
     pub(crate) fn alike(&self, kind: Kind) -> usize {
         self.kinds.get(&kind).copied().unwrap_or(0)
     }
@@ -41,17 +41,17 @@ impl Queue {
     pub(crate) fn kinds(&self) -> impl Iterator<Item = (Kind, usize)> {
         self.kinds.iter().map(|(kind, count)| (*kind, *count))
     }
-    /// The kinds that wait and that no worker may compute.
+    /// The waiting kinds that no worker may compute, and how many jobs of each.
     pub(crate) fn kinds_here(&self) -> impl Iterator<Item = (Kind, usize)> {
         self.here.iter().map(|(kind, count)| (*kind, *count))
     }
-    /// The kind of the job whose turn comes next among those that a worker may compute, and one of them `can`.
+    /// The kind of the job whose turn comes next among those that workers may compute and some worker `can`.
     pub(crate) fn first_anywhere(&self, can: impl Fn(Kind) -> bool) -> Option<Kind> {
         let anywhere = |kind: &Kind, count: usize| count > self.here.get(kind).copied().unwrap_or(0);
         let kinds: Vec<Kind> =
             self.kinds.iter().filter(|(kind, count)| anywhere(kind, **count)).map(|(kind, _)| *kind).collect();
         let able: Vec<Kind> = kinds.into_iter().filter(|kind| can(*kind)).collect();
-        // Where there is none at all, nobody has to search the queue for it.
+        // If there is none at all, the queue need not be searched.
         able.first()?;
         let for_workers = |job: &Job| job.reach == Reach::Anywhere && able.contains(&job.kind);
         self.fair.peek_alike(LOOKS_FOR_WORKERS, for_workers).map(|job| job.kind)
@@ -60,14 +60,14 @@ impl Queue {
     pub(crate) fn first(&self) -> Option<(u64, Kind)> {
         self.fair.peek().map(|(id, job)| (id, job.kind))
     }
-    /// The kind of the job among those that `may` go whose turn comes next.
+    /// The kind of the job whose turn comes next among the kinds that `may` go.
     pub(crate) fn next_of(&self, may: impl Fn(Kind) -> bool) -> Option<Kind> {
-        // Where there is none at all, nobody has to search the queue for it.
+        // If there is none at all, the queue need not be searched.
         self.kinds.keys().find(|kind| may(**kind))?;
         self.fair.peek_alike(LOOKS, |job| may(job.kind)).map(|job| job.kind)
     }
 
-    /// Puts a job that will take `cost` nanoseconds behind those of its key; the answer names it for [`Queue::remove`].
+    /// Puts a job of `cost` nanoseconds behind those of its key; the returned number names it for [`Queue::remove`].
     pub(crate) fn push(&mut self, cost: u64, mut job: Job) -> u64 {
         self.note(&job);
         job.id = self.fair.upcoming();
@@ -75,14 +75,14 @@ impl Queue {
         self.fair.push(&key, cost, job)
     }
 
-    /// Puts a job back that was taken: where it was.
+    /// Puts a job that was taken back to where it was.
     pub(crate) fn put_back(&mut self, cost: u64, job: Job) {
         self.note(&job);
         let key = job.key.clone();
         self.fair.put_back(&key, cost, (job.id, job));
     }
 
-    /// Takes the job whose turn comes next among those of a kind that a worker may compute.
+    /// Takes the job of this kind whose turn comes next among those that a worker may compute.
     pub(crate) fn take_anywhere(&mut self, kind: Kind) -> Option<Job> {
         let for_workers = |job: &Job| job.reach == Reach::Anywhere && job.kind == kind;
         let job = self.fair.pop_alike((1, LOOKS_FOR_WORKERS), for_workers).pop()?;
@@ -99,13 +99,13 @@ impl Queue {
 
     /// Takes the jobs of this kind whose turn comes next, up to `most`.
     pub(crate) fn take(&mut self, kind: Kind, most: usize) -> Vec<Job> {
-        // Never searches on for more than there are.
+        // Never searches for more than there are.
         let jobs = self.fair.pop_alike((most.min(self.alike(kind)), LOOKS), |job| job.kind == kind);
         jobs.iter().for_each(|job| self.forget(job));
         jobs
     }
 
-    /// Takes out one that no longer wants to wait; `None` when it was taken before.
+    /// Takes out a job that is no longer to wait; `None` if it was taken before.
     pub(crate) fn remove(&mut self, key: &FairKey, id: u64) -> Option<Job> {
         let job = self.fair.remove(key, id)?;
         self.forget(&job);

@@ -25,24 +25,24 @@ use crate::{calibrate::Calibration, cpu::Level, machine, pepper::Keys, policy::P
 pub struct Settings {
     /// Threads that hash. Default: as many as the machine runs at once. Never more than [`Settings::memory`] allows.
     pub threads: Option<NonZeroUsize>,
-    /// Most memory in which passwords are hashed, in bytes, over all threads; more than the machine has, or its container, counts
-    /// as all of that. Default: a quarter of it, but at least what one hash of the policy needs. Where the system does not tell
-    /// how much there is (elsewhere than on Linux), what is said here counts as it is, and the default is 512 MiB.
+    /// Most memory for hashing passwords, in bytes, over all threads. More than the machine or its container has counts
+    /// as all of that. Default: a quarter of it, but at least what one hash of the policy needs. Where the system does
+    /// not tell how much there is (not on Linux), the value counts as it is, and the default is 512 MiB.
     pub memory: Option<u64>,
-    /// How long a job may be expected to wait before it begins. Past it the answer is [`Refusal::Busy`] at once; with
-    /// [`Duration::ZERO`] to everybody who finds no thread free.
+    /// How long a job may be expected to wait before it begins. A job that would wait longer is answered with
+    /// [`Refusal::Busy`] at once; with [`Duration::ZERO`], so is every job that finds no thread free.
     ///
     /// [`Refusal::Busy`]: crate::Refusal::Busy
     pub max_wait: Duration,
-    /// After how long a thread gives memory back that it did not need meanwhile.
+    /// How long a thread keeps memory that it does not need before it gives that memory back.
     pub idle: Duration,
-    /// Steps of niceness (0 to 19) by which the threads stand behind the rest of the process. Linux only.
+    /// Steps of niceness (0 to 19) by which the threads rank behind the rest of the process. Linux only.
     pub nice: u8,
     /// What new hashes look like.
     pub policy: Policy,
     /// The keys that stored hashes may name; the first of each role is for new hashes.
     pub keys: Keys,
-    /// What [`Hasher::calibrate`] found earlier. Looked at only if it is of this very machine.
+    /// What [`Hasher::calibrate`] found earlier. Ignored unless it is from this very machine.
     ///
     /// [`Hasher::calibrate`]: crate::Hasher::calibrate
     pub calibration: Option<Calibration>,
@@ -76,10 +76,10 @@ pub(crate) struct Limits {
 }
 
 impl Settings {
-    /// How many threads hash, and in how many bytes of memory at most, on this machine.
+    /// Returns how many threads hash, and in how many bytes of memory at most, on this machine.
     ///
     /// # Errors
-    /// [`StartError::TooLittleMemory`], as [`Hasher::start`](crate::Hasher::start) would say.
+    /// [`StartError::TooLittleMemory`], as [`Hasher::start`](crate::Hasher::start) would return.
     pub fn in_force(&self) -> Result<(usize, u64), StartError> {
         self.limits().map(|limits| (limits.threads, limits.memory * 1024))
     }
@@ -105,7 +105,7 @@ impl Settings {
 pub enum StartError {
     /// The memory ceiling is below what one hash of the policy needs.
     TooLittleMemory,
-    /// The system gives no more threads.
+    /// The system refused to start another thread.
     Thread(std::io::Error),
 }
 

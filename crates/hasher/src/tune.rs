@@ -1,5 +1,5 @@
-//! Which parameters suit this machine: measures the choices of OWASP and RFC 9106, and finds the dearest that still
-//! answer in time.
+//! Parameters that suit this machine: measures the choices of OWASP and RFC 9106, and finds the most expensive ones
+//! that still answer in time.
 
 use std::{
     num::NonZeroUsize,
@@ -18,10 +18,10 @@ use crate::{
     policy::Policy,
 };
 
-/// A set of parameters that somebody recommends.
+/// A recommended set of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Who, and where they say so.
+    /// Who recommends them, and where.
     pub source: &'static str,
     /// The parameter m: memory of one hash, in KiB.
     pub memory: u32,
@@ -59,11 +59,11 @@ pub struct Measured {
     pub single: Duration,
     /// Hashes a second of all threads together under load.
     pub rate: f64,
-    /// How many each thread runs side by side for that.
+    /// How many hashes each thread runs side by side for that.
     pub together: usize,
     /// Threads that hash.
     pub threads: usize,
-    /// Memory that all of them need for that together, in bytes.
+    /// Memory that all threads together need for that, in bytes.
     pub memory: u64,
 }
 
@@ -80,7 +80,7 @@ impl Measured {
 pub struct Row {
     /// The parameters.
     pub choice: Choice,
-    /// What they cost; nothing where one hash needs more memory than there is, or than was allowed.
+    /// What they cost; `None` if one hash needs more memory than there is, or than was allowed.
     pub measured: Option<Measured>,
 }
 
@@ -93,12 +93,12 @@ pub struct Recommendation {
     pub policy: Policy,
     /// What they cost.
     pub measured: Measured,
-    /// False when this machine is too slow for the target: then these are the fastest that OWASP's list allows.
+    /// False if this machine is too slow for the target: then these are the fastest that OWASP's list allows.
     pub in_time: bool,
 }
 
 impl Recommendation {
-    /// Whether they are in time is for the last measurement to say: the one that is shown.
+    /// The last measurement, which is the one that is shown, decides whether the parameters are in time.
     fn of(policy: Policy, measured: Measured, target: Duration) -> Self {
         Recommendation { policy, measured, in_time: measured.single <= target }
     }
@@ -116,19 +116,19 @@ impl std::fmt::Display for TooLittleMemory {
 
 impl std::error::Error for TooLittleMemory {}
 
-/// A quarter of the machine's memory, or of its container's, in bytes: what password hashing takes at most unless it is told
-/// otherwise. 512 MiB where the system does not tell.
+/// A quarter of the memory of the machine, or of its container, in bytes: what password hashing takes at most unless
+/// told otherwise. 512 MiB where the system does not tell.
 pub fn default_memory() -> u64 {
     machine::quarter()
 }
 
-/// The memory of the machine, or of its container, in bytes: more cannot be allowed. Nothing where the system does not tell.
+/// Memory of the machine, or of its container, in bytes: more cannot be allowed. `None` where the system does not tell.
 pub fn most_memory() -> Option<u64> {
     machine::memory()
 }
 
-/// Measures [`CHOICES`] under `memory` bytes over all threads; calls `progress` with each row when it is known, of how
-/// many. Takes all cores for some seconds.
+/// Measures [`CHOICES`] within `memory` bytes over all threads; calls `progress` with each row once it is known, and
+/// with the number of rows. Takes all cores for some seconds.
 pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {
     let bench = Bench::new(memory);
     let row = |choice: Choice| {
@@ -140,11 +140,11 @@ pub fn table(memory: u64, mut progress: impl FnMut(&Row, usize)) -> Vec<Row> {
     CHOICES.map(row).to_vec()
 }
 
-/// Finds the parameters that cost an attacker most among those of which one hash takes at most `target` on this machine
-/// and all threads together at most `memory` bytes: as much memory as possible first, then as many passes (RFC 9106 §4),
-/// on one lane, because other lanes do not help a machine whose cores are all busy. Never below OWASP's list: where not even
-/// its smallest memory is there for every thread, that is what is found, and [`Measured::threads`] are those that can
-/// hash. Calls `progress` with each memory size in KiB that is looked at. Takes all cores for some seconds.
+/// Finds the parameters that cost an attacker most while one hash takes at most `target` on this machine and all
+/// threads together at most `memory` bytes: as much memory as possible first, then as many passes (RFC 9106 §4), on one
+/// lane, because more lanes do not help a machine whose cores are all busy. Never goes below OWASP's list: if not even
+/// its smallest memory is there for every thread, that is the result, and [`Measured::threads`] says how many can hash.
+/// Calls `progress` with each memory size, in KiB, that is tried. Takes all cores for some seconds.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -172,9 +172,9 @@ pub fn recommend(
         progress(kib);
         let least = (1..=Policy::MAX_PASSES).find(|&passes| allowed(kib, passes).is_some()).unwrap_or(1);
         let Some(most) = bench.passes_within(target, kib, least) else { continue };
-        // The last measurement is the one that is shown: close to the target it may be late where the first was not.
+        // The last measurement is the one that is shown: close to the target it may be late though the first was not.
         for policy in (least..=most).rev().take(2).filter_map(|passes| allowed(kib, passes)) {
-            // What could not be had this time is left for a smaller one.
+            // If the memory cannot be had this time, a smaller size is tried.
             let Ok(found) = bench.recommend(policy, target) else { continue };
             if found.in_time {
                 return Ok(found);
@@ -208,7 +208,7 @@ struct Bench {
 /// The most passwords that one thread takes side by side.
 pub const MOST_TOGETHER: usize = ARGON2_TOGETHER;
 
-/// How long the rate of one size is measured, about.
+/// About how long the rate of one size is measured.
 const SPAN: Duration = Duration::from_millis(250);
 
 impl Bench {
@@ -217,8 +217,8 @@ impl Bench {
         Bench { threads, memory: machine::capped(memory, machine::memory()) / 1024 }
     }
 
-    /// Memory sizes to choose from, in KiB, the largest first: those of which every thread can have one. Where there are more
-    /// threads than even the smallest fits for, the smallest, which leaves the fewest of them idle.
+    /// Memory sizes to choose from, in KiB, the largest first: those that every thread can have at once. If there are
+    /// more threads than even the smallest fits for, only the smallest, which leaves the fewest of them idle.
     fn sizes(&self) -> Vec<u32> {
         let each = self.memory / self.threads as u64;
         let all: Vec<u32> = sizes().filter(|&kib| u64::from(kib) <= each).collect();
@@ -234,13 +234,13 @@ impl Bench {
         Ok(Recommendation::of(policy, measured, target))
     }
 
-    /// The threads for which there is memory.
+    /// How many threads there is memory for.
     fn threads_for(&self, cost: Cost) -> usize {
         let fit = self.memory / u64::from(cost.memory());
         usize::try_from(fit).unwrap_or(usize::MAX).min(self.threads)
     }
 
-    /// Most passes with which one hash of so many KiB takes no longer than `target`; nothing when `least` takes longer.
+    /// Most passes with which one hash of `kib` KiB takes no longer than `target`; `None` if `least` takes longer.
     fn passes_within(&self, target: Duration, kib: u32, least: u32) -> Option<u32> {
         let time = |passes| Cost::new(kib, passes, 1).ok().and_then(|cost| self.single(cost));
         let first = time(least).filter(|first| *first <= target)?;
@@ -251,18 +251,18 @@ impl Bench {
         (least..=passes).rev().find(|&passes| time(passes).is_some_and(|time| time <= target))
     }
 
-    /// Median time of one hash on an idle machine; nothing where its memory cannot be had.
+    /// Median time of one hash on an idle machine; `None` if its memory cannot be had.
     fn single(&self, cost: Cost) -> Option<Duration> {
         let mut kernel = Native::new(Level::best());
         let mut once = || timed(&mut kernel, Kind::of_policy(cost), 1);
-        // The first one maps the memory.
+        // The first hash maps the memory.
         let first = once()?;
         let mut times = (0..if first < SPAN { 5 } else { 1 }).map(|_| once()).collect::<Option<Vec<_>>>()?;
         times.sort();
         times.get(times.len() / 2).copied()
     }
 
-    /// Everything about one set of parameters; nothing where there is no memory for it.
+    /// Measures everything about one set of parameters; `None` if there is no memory for it.
     fn measure(&self, cost: Cost) -> Option<Measured> {
         let threads = self.threads_for(cost);
         let fit = (self.memory / u64::from(cost.memory())).checked_div(threads as u64)?;
@@ -279,7 +279,7 @@ impl Bench {
                 break;
             }
         }
-        // One alone had its memory; all threads together may not.
+        // One thread alone had its memory; all threads together may not.
         if best == 0.0 {
             return None;
         }
@@ -288,8 +288,8 @@ impl Bench {
     }
 }
 
-/// Hashes a second of so many threads, each with so many passwords side by side (up to [`MOST_TOGETHER`]), measured for about
-/// `span`. That there is memory for them all is for the caller to see to; 0 where one of the threads could have none.
+/// Hashes per second of so many threads, each with so many passwords side by side (up to [`MOST_TOGETHER`]), measured
+/// for about `span`. The caller must see to it that there is memory for all; 0 if one of the threads could have none.
 pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 {
     let size = size.clamp(1, ARGON2_TOGETHER);
     let over = AtomicBool::new(false);
@@ -297,7 +297,7 @@ pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 
         let mut kernel = Native::new(Level::best());
         timed(&mut kernel, Kind::of_policy(cost), size)?;
         let (begun, mut batches) = (Instant::now(), 0);
-        // Until the first has had its time, so that all are measured while all are busy.
+        // Until the first thread has had its time, so that all are measured while all are busy.
         while batches == 0 || !over.load(Ordering::Relaxed) {
             timed(&mut kernel, Kind::of_policy(cost), size)?;
             batches += 1;
@@ -313,8 +313,8 @@ pub fn rate(cost: Cost, (threads, size): (usize, usize), span: Duration) -> f64 
     })
 }
 
-/// How long one hash takes that comes now and then: so many, each after its thread has rested for `pause`. What it needs of the
-/// caches has gone to others by then. [`Duration::MAX`] where the memory cannot be had.
+/// How long a hash takes that comes now and then: `count` times, each after the thread has rested for `pause`, when
+/// others have its place in the caches. [`Duration::MAX`] where the memory cannot be had.
 pub fn rested(cost: Cost, pause: Duration, count: usize) -> Vec<Duration> {
     let mut kernel = Native::new(Level::best());
     timed(&mut kernel, Kind::of_policy(cost), 1);
@@ -325,7 +325,7 @@ pub fn rested(cost: Cost, pause: Duration, count: usize) -> Vec<Duration> {
     std::iter::repeat_with(after_a_rest).take(count).map(|time| time.unwrap_or(Duration::MAX)).collect()
 }
 
-/// Nothing where the memory cannot be had, although the machine has as much: that is no time that a hash took.
+/// `None` where the memory cannot be had, although the machine has as much: that is no time that a hash took.
 fn timed(kernel: &mut impl Kernel, kind: Kind, size: usize) -> Option<Duration> {
     let inputs: Vec<_> = (0..size).filter_map(|number| sample(kind, number as u8)).collect();
     let begun = Instant::now();
@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// What cannot be mapped is over at once, and would be taken for the fastest.
+    /// A hash whose memory cannot be mapped is over at once, and would be taken for the fastest.
     #[test]
     fn a_hash_without_memory_took_no_time_that_counts() {
         struct Poor;

@@ -1,4 +1,4 @@
-//! When the turn of a password came: what was waited for before it, and what the hash itself took.
+//! When a password's turn came: tells the time that it waited from the time that its hash took.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -7,7 +7,7 @@ tokio::task_local! {
     static BEGUN: Cell<Option<Instant>>;
 }
 
-/// Does `work`, and tells when the batch was begun in which the last password of it was hashed; `None` where none was.
+/// Does `work`, and returns when the batch began in which its last password was hashed; `None` if it hashed none.
 pub async fn told<W: Future>(work: W) -> (W::Output, Option<Instant>) {
     BEGUN
         .scope(Cell::new(None), async {
@@ -17,12 +17,12 @@ pub async fn told<W: Future>(work: W) -> (W::Output, Option<Instant>) {
         .await
 }
 
-/// When that was, so far.
+/// When that batch began, so far.
 pub(crate) fn moment() -> Option<Instant> {
     BEGUN.try_with(Cell::get).ok().flatten()
 }
 
-/// A password was hashed, in a batch that was begun then. Nobody may be interested.
+/// Notes that a password was hashed, in a batch that began at `at`. Nobody may be interested.
 pub(crate) fn begun(at: Instant) {
     let _ = BEGUN.try_with(|begun| begun.set(Some(at)));
 }

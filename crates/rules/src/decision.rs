@@ -1,4 +1,4 @@
-//! What a rule answers: a reply, and what has to become true for the reply to be given.
+//! The answer of a rule: a reply, and the changes that must be committed before the reply may be given.
 
 use crate::events::{Event, Rejection};
 use crate::id::{ClientId, FamilyId, GroupId, Kid, SessionId, UserId};
@@ -18,202 +18,202 @@ use crate::secret::Handle;
 use crate::time::{Span, Time};
 use crate::worker::Worker;
 
-/// A reply and its changes. A refusal may carry changes too: the replay of a code is refused *and* revokes the family.
+/// A reply and its changes. A refusal may carry changes too: a replayed code is refused *and* revokes the family.
 #[must_use]
 #[derive(Debug)]
 pub struct Decision<T, E> {
-    /// What has to be committed, all or nothing, before the reply leaves.
+    /// The changes to commit, all or nothing, before the reply leaves.
     pub changes: Vec<Change>,
-    /// What to answer then.
+    /// The reply to give after the commit.
     pub reply: Result<T, E>,
 }
 
 impl<T, E> Decision<T, E> {
-    /// Yes.
+    /// Accepts with `reply`, without changes so far.
     pub fn accept(reply: T) -> Self {
         Decision { changes: Vec::new(), reply: Ok(reply) }
     }
-    /// No.
+    /// Refuses with `error`, without changes so far.
     pub fn refuse(error: E) -> Self {
         Decision { changes: Vec::new(), reply: Err(error) }
     }
-    /// And this has to happen.
+    /// Adds a change.
     pub fn and(mut self, change: Change) -> Self {
         self.changes.push(change);
         self
     }
-    /// And these have to happen.
+    /// Adds several changes.
     pub fn with(mut self, changes: impl IntoIterator<Item = Change>) -> Self {
         self.changes.extend(changes);
         self
     }
-    /// Only if the configuration is still the one that was seen; checked before anything else happens.
+    /// Requires that the configuration epoch is still `seen`; this is checked before anything else happens.
     pub fn at_epoch(mut self, seen: i64) -> Self {
         let standing = Standing { epoch: Some(seen), ..Standing::default() };
         self.changes.insert(0, Change::Stands(standing));
         self
     }
-    /// The same changes with another reply.
+    /// Keeps the changes and maps an accepted reply with `f`.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Decision<U, E> {
         Decision { changes: self.changes, reply: self.reply.map(f) }
     }
 }
 
-/// Facts that must still hold when the batch commits: what was revoked first, stays revoked.
+/// Facts that must still hold when the batch commits: a revocation that committed first wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// An enabled person.
+    /// The user is enabled.
     pub user: Option<UserId>,
-    /// An enabled application.
+    /// The client is enabled.
     pub client: Option<ClientId>,
-    /// And one that was not changed after this epoch: what it may no longer have is not issued to it.
+    /// The client has not changed since this epoch: it is issued nothing that it may no longer have.
     pub registered: Option<i64>,
-    /// A session that was not ended.
+    /// The session has not ended.
     pub session: Option<SessionId>,
-    /// And one with the secret that was proved: whoever holds a cookie of before a change of the password gets nothing more.
+    /// The session's secret is still the proved one: a cookie from before a password change gets nothing more.
     pub handle: Option<Handle>,
-    /// A family that was not revoked.
+    /// The family is not revoked.
     pub family: Option<FamilyId>,
-    /// A consent that was not taken back since it was given.
+    /// The consent has not been withdrawn since it was granted at this time.
     pub consent: Option<(UserId, ClientId, Time)>,
-    /// The stored password that was proved.
+    /// The user's stored password is still the one that was proved.
     pub password: Option<(UserId, String)>,
     /// The realm's configuration epoch: of two changes to clients or keys that saw the same, one has to look again.
     pub epoch: Option<i64>,
 }
 
-/// Something that becomes true, with the guard under which it may.
+/// A change to make, with the guard under which it may happen.
 #[allow(missing_docs, reason = "the sentence above each variant names its fields")]
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Nothing changes; these still stand, or the batch does not.
+    /// Changes nothing; the batch commits only if these facts still hold.
     Stands(Standing),
 
-    /// A person comes in; fails when one of the login names is taken.
+    /// Adds a user; fails when one of the login names is taken.
     AddUser(Box<User>),
-    /// A person becomes the owner; fails when there is one.
+    /// Makes a user the owner; fails when there is an owner already.
     ClaimOwner(UserId),
-    /// A new stored password; fails unless the old one is still the one that was seen.
+    /// Sets a new stored password; fails unless the old one is still the one that was seen.
     SetPassword { user: UserId, seen: Option<String>, password: String, at: Time },
-    /// New standard claims; fails unless the old ones are still those that were seen.
+    /// Sets new standard claims; fails unless the old ones are still those that were seen.
     SetProfile { user: UserId, seen: Profile, profile: Profile, at: Time },
-    /// Another address; its login name follows when it is verified. Fails where one was seen, and whether it was verified, and it
-    /// is not that one any more.
+    /// Sets another email address; its login name follows when it is verified. With `seen`, fails unless the address,
+    /// and whether it was verified, are still as seen.
     SetEmail { user: UserId, seen: Option<(Option<String>, bool)>, email: Option<String>, verified: bool, at: Time },
-    /// May not sign in any more; or may again.
+    /// Disables a user, or enables the user again (`None`).
     SetDisabled { user: UserId, disabled_at: Option<Time>, at: Time },
-    /// Gone, with all that is theirs.
+    /// Removes a user and everything that belongs to them.
     RemoveUser(UserId),
-    /// A group comes in.
+    /// Adds a group.
     AddGroup { group: GroupId, name: String },
-    /// A group goes.
+    /// Removes a group.
     RemoveGroup(GroupId),
-    /// Somebody belongs to a group, or no longer.
+    /// Adds a user to a group, or removes the user from it.
     SetMember { group: GroupId, user: UserId, member: bool },
 
-    /// A session begins.
+    /// Starts a session.
     StartSession(Box<Session>),
-    /// A session gets a new secret and sign-in time; fails when its secret is no longer the one that was seen.
+    /// Gives a session a new secret and sign-in time; fails when its secret is no longer the one that was seen (`was`).
     RaiseSession { session: Box<Session>, was: Handle },
-    /// A session was used.
+    /// Notes that a session was used.
     TouchSession { session: SessionId, at: Time },
-    /// A session ends.
+    /// Ends a session.
     EndSession { session: SessionId, at: Time },
-    /// All sessions of somebody end, but for one.
+    /// Ends all sessions of a user but `except`.
     EndSessionsOf { user: UserId, except: Option<SessionId>, at: Time },
 
-    /// A code is issued.
+    /// Issues a code.
     IssueCode(Box<Code>),
-    /// A code is used up; fails when it was before.
+    /// Uses up a code; fails when it was used up before.
     BurnCode { family: FamilyId, at: Time },
-    /// Unused codes of somebody that were issued since then are used up.
+    /// Uses up a user's unused codes that were issued since `since`.
     BurnCodesOf { user: UserId, since: Time, at: Time },
-    /// Device approvals of somebody go, all or for one client.
+    /// Removes a user's device approvals: all of them, or those for one client.
     DropApprovalsOf { user: UserId, client: Option<ClientId> },
-    /// A line of tokens begins.
+    /// Starts a family of tokens.
     StartFamily(Box<Family>),
-    /// A refresh token makes way for its successor; fails unless it is still the current one.
+    /// Replaces a refresh token with its successor; fails unless it is still the current one.
     RotateFamily { family: FamilyId, rotation: Rotation },
-    /// A line of tokens ends.
+    /// Revokes a family of tokens.
     RevokeFamily { family: FamilyId, at: Time },
-    /// Lines of tokens of somebody end: all, or of one client; those of one session may be spared.
+    /// Revokes a user's families: all, or those of one client. Those of the session `except` are spared.
     RevokeFamiliesOf { user: UserId, client: Option<ClientId>, except: Option<SessionId>, at: Time },
-    /// An opaque access token is issued.
+    /// Issues an opaque access token.
     IssueOpaque(Box<Opaque>),
-    /// An opaque access token goes.
+    /// Removes an opaque access token.
     DropOpaque(Handle),
-    /// A single signed access token is refused from now until it expires.
+    /// Revokes a single signed access token: it is refused from now until it expires.
     RevokeToken { jti: String, expires: Time },
-    /// A client assertion was used; fails when it was before (RFC 7523 §3, `jti`), and where it may have been: a fence is up, and it
-    /// is older.
+    /// Uses up a client assertion. Fails when it was used before (RFC 7523 §3, `jti`), or when it may have been: a
+    /// fence is up, and the assertion is older than the fence.
     UseAssertion { client: ClientId, jti: Handle, issued: Time, expires: Time },
-    /// Somebody lets an application in; fails when the consent that was seen before is another one by now.
+    /// Grants a client a user's consent; fails when an earlier consent is no longer the one that was seen.
     GrantConsent { consent: Box<Consent>, seen: Option<Scope> },
-    /// Somebody no longer lets an application in.
+    /// Withdraws the consent that a user gave to a client.
     RevokeConsent { user: UserId, client: ClientId, at: Time },
-    /// An application is being removed, and what people up to this one let it have goes first.
+    /// Drops the consents of users up to `upto` for a client that is about to be removed.
     DropConsents { client: ClientId, upto: UserId },
 
-    /// A device asks.
+    /// Stores a device's request.
     AskDevice(Box<Device>),
-    /// A device polled in time; fails when it has polled since it was `seen` to.
+    /// Notes a poll that came in time; fails when the device has polled since `seen`.
     PollDevice { device: Handle, at: Time, seen: Option<Time> },
-    /// A device polled too early, and has to wait longer.
+    /// Notes a poll that came too early; the device has to wait longer.
     SlowDevice { device: Handle, at: Time, interval_s: i64 },
-    /// A device's request is answered; fails when it was before. `None` denies.
+    /// Answers a device's request; fails when it was answered before. `None` denies.
     AnswerDevice { device: Handle, approval: Option<Box<crate::oauth::device::Approval>>, at: Time },
-    /// A device's approval is used up; fails when it was before.
+    /// Uses up a device's approval; fails when it was used up before.
     RedeemDevice { device: Handle, at: Time },
 
-    /// An attempt counts as failed until it is given back; fails when others were counted meanwhile.
+    /// Counts an attempt as failed until it is given back; fails when other attempts were counted meanwhile.
     CountAttempt(Counted),
-    /// An attempt turned out well.
+    /// Clears a counter after an attempt that succeeded.
     ForgetAttempts { key: Handle },
-    /// An attempt was not made after all.
+    /// Gives back an attempt that was not made after all.
     GiveBack(Counted),
-    /// A failure counts, whoever else counts at the same time.
+    /// Counts a failure, whatever else is counted at the same time.
     CountFailure { key: Handle, at: Time, leak: Span },
-    /// A sign-in to an unknown name failed: one row per address and minute.
+    /// Counts a failed sign-in to an unknown name: one row per address and minute.
     CountStranger { address: String, at: Time },
-    /// So many were refused from there: one row per minute, address and application.
+    /// Counts `many` rejections from an address: one row per minute, address and application.
     CountRejections { what: Rejection, address: String, at: Time, many: i64 },
 
-    /// An application is registered; fails when the id is taken.
+    /// Registers a client; fails when the id is taken.
     AddClient(Box<Client>),
-    /// An application is changed.
+    /// Saves a changed client.
     SaveClient(Box<Client>),
-    /// An application goes, with all that was issued to it.
+    /// Removes a client and everything that was issued to it.
     RemoveClient(ClientId),
-    /// A key comes in.
+    /// Adds a signing key.
     AddKey(Box<Key>),
-    /// A key is published until then, or without an end.
+    /// Publishes a key until `until`, or without an end.
     RetireKey { kid: Kid, until: Option<Time> },
-    /// A key signs from then on.
+    /// Makes a key sign from `at` on.
     ActivateKey { kid: Kid, at: Time },
-    /// A key is thrown out.
+    /// Revokes a key.
     RevokeKey { kid: Kid, at: Time },
-    /// Caches of clients, keys and settings end here.
+    /// Ends the caches of clients, keys and settings.
     BumpEpoch,
 
-    /// A set-up link is good until then; older ones are not any more.
+    /// Offers a set-up link, valid until `expires`; links that expire by `keep` become void.
     OfferSetup { link: Handle, keep: Time, expires: Time },
-    /// The set-up link is used up; fails when it is unknown or too old.
+    /// Uses up the set-up link; fails when it is unknown or expired.
     UseSetup { link: Handle, now: Time },
 
-    /// A token with which a worker is enrolled is good until then.
+    /// Offers a token for enrolling a worker, valid until `expires`.
     OfferWorkerToken { token: Handle, now: Time, expires: Time },
-    /// A worker is let in, and the token used up; fails when that is unknown or too old, or the name is taken.
+    /// Enrolls a worker and uses up the token; fails when the token is unknown or expired, or the name is taken.
     EnrollWorker { worker: Box<Worker>, token: Handle, now: Time },
-    /// A worker gets another name; fails when it is taken.
+    /// Renames a worker; fails when the name is taken.
     RenameWorker { worker: Handle, name: String },
-    /// A worker is not let in any more.
+    /// Removes a worker: it is not let in any more.
     RemoveWorker(Handle),
-    /// A worker is asked nothing any more; fails when that is so already.
+    /// Stops asking a worker for anything; fails when it is in quarantine already.
     QuarantineWorker { worker: Handle, at: Time, why: String },
-    /// A worker is asked again.
+    /// Asks a worker again.
     TrustWorker(Handle),
 
-    /// It is written down.
+    /// Writes an event to the audit log.
     Record(Event),
 }
 

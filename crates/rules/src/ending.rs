@@ -1,8 +1,8 @@
-//! What an acknowledged change forbids or ends, in a form that can be kept beside the database and said again to one that
-//! has forgotten it.
+//! What an acknowledged change forbids or ends, in a form that can be kept beside the database and replayed into a
+//! database that has lost it.
 //!
-//! Only what takes something away is an ending: that a database lost what was given costs somebody another sign-in; that
-//! it lost what was taken away lets in whom nobody wants in.
+//! Only a change that takes something away is an ending. If a database loses something that was given, somebody has to
+//! sign in again. If it loses something that was taken away, it lets in somebody who was shut out.
 
 use crate::decision::Change;
 use crate::id::{ClientId, FamilyId, GroupId, Kid, LifeId, SessionId, UserId};
@@ -19,12 +19,12 @@ use serde_json::Value;
 pub enum Ending {
     /// A session.
     Session { session: SessionId, at: Time },
-    /// The sessions that somebody had then, but for one.
+    /// The sessions that a user had at that time, except `except`.
     SessionsOf { user: UserId, except: Option<SessionId>, at: Time },
-    /// The secret that a session had before it was raised. `auth_time` grows with each raise of a session.
+    /// The secret that a session had before it was raised. `auth_time` grows each time that a session is raised.
     Secret { session: SessionId, handle: Handle, auth_time: Time, amr: Vec<String>, last_seen: Time },
 
-    /// A refresh token, by its successor: the family's `turn`th.
+    /// A refresh token, replaced by its successor: the family's `turn`th.
     Refresh {
         family: FamilyId,
         turn: i64,
@@ -36,41 +36,41 @@ pub enum Ending {
     },
     /// A family of tokens.
     Family { family: FamilyId, at: Time },
-    /// The families that somebody had then: all, or of one client; those of one session may be spared.
+    /// The families that a user had at that time: all, or those of one client; those of one session may be spared.
     FamiliesOf { user: UserId, client: Option<ClientId>, except: Option<SessionId>, at: Time },
     /// An opaque access token.
     Opaque { token: Handle },
     /// A signed access token, until it would have expired.
     Token { jti: String, expires: Time },
-    /// A client assertion: used.
+    /// A client assertion that was used.
     Assertion { client: ClientId, jti: Handle, expires: Time },
 
-    /// A code: used.
+    /// A code that was used.
     Code { family: FamilyId, at: Time },
-    /// Codes that somebody was issued since then.
+    /// The codes that a user was issued since `since`.
     CodesOf { user: UserId, since: Time, at: Time },
-    /// A device's request: answered, or its approval used.
+    /// A device's request that was answered, or whose approval was used.
     Device { device: Handle },
-    /// Device approvals of somebody, all or for one client.
+    /// A user's device approvals: all, or those for one client.
     ApprovalsOf { user: UserId, client: Option<ClientId> },
-    /// A consent, as it was then.
+    /// A consent, as it was at that time.
     Consent { user: UserId, client: ClientId, at: Time },
 
     /// A password. `at` grows with each change of an account.
     Password { user: UserId, seen: Option<String>, password: String, at: Time },
-    /// The addresses that somebody had, and the names to sign in with that these were: all but the one that they had from
-    /// then on, whose name is spared where it was verified.
+    /// A user's earlier addresses and the login names made of them: everything but the address `email`, whose login
+    /// name is spared if it was verified.
     Email { user: UserId, email: Option<String>, verified: bool },
-    /// Somebody's permission to sign in.
+    /// A user's permission to sign in.
     Enabled { user: UserId, at: Time },
     /// An account.
     User { user: UserId },
-    /// Somebody's place in a group.
+    /// A user's membership of a group.
     Member { group: GroupId, user: UserId },
     /// A group.
     Group { group: GroupId },
 
-    /// What an application was before the epoch: its secret, that it was enabled.
+    /// The state of a client before `epoch`: its secret, and that it was enabled.
     Client {
         client: Box<Client>,
         secret: Option<Handle>,
@@ -79,16 +79,16 @@ pub enum Ending {
         life: Option<LifeId>,
         epoch: i64,
     },
-    /// An application, with the epoch.
+    /// A client that was removed at `epoch`.
     ClientItself { client: ClientId, epoch: i64 },
     /// A signing key.
     Key { kid: Kid, at: Time },
-    /// A set-up link: used.
+    /// A set-up link that was used.
     SetUp { link: Handle },
 }
 
 impl Ending {
-    /// What a change ends, if it ends anything. `epoch` is the configuration epoch that its batch makes.
+    /// Returns what a change ends, if it ends anything. `epoch` is the configuration epoch that its batch makes.
     #[allow(clippy::too_many_lines, reason = "one arm for each change, so that a new one has to say")]
     pub fn of(change: Change, epoch: i64) -> Option<Self> {
         Some(match change {
@@ -121,7 +121,7 @@ impl Ending {
             Change::DropApprovalsOf { user, client } => Ending::ApprovalsOf { user, client },
             Change::RevokeConsent { user, client, at } => Ending::Consent { user, client, at },
             Change::SetPassword { user, seen, password, at } => Ending::Password { user, seen, password, at },
-            // It does not say what was there. Where that was nothing, it takes nothing away when it is said again.
+            // The ending does not say which address was there. If there was none, replaying it takes nothing away.
             Change::SetEmail { user, seen: _, email, verified, at: _ } => Ending::Email { user, email, verified },
             Change::SetDisabled { user, disabled_at: Some(at), .. } => Ending::Enabled { user, at },
             Change::RemoveUser(user) => Ending::User { user },
@@ -135,7 +135,7 @@ impl Ending {
             Change::RevokeKey { kid, at } => Ending::Key { kid, at },
             Change::UseSetup { link, .. } => Ending::SetUp { link },
 
-            // These give, count or note: lost, they are as if they had not been asked for.
+            // These give, count or note something: if one is lost, it is as if nobody had asked for it.
             Change::Stands(_)
             | Change::AddUser(_)
             | Change::ClaimOwner(_)
@@ -149,7 +149,7 @@ impl Ending {
             | Change::StartFamily(_)
             | Change::IssueOpaque(_)
             | Change::GrantConsent { .. }
-            // The removal says it, once it is done.
+            // The client's removal is the ending, once it is done.
             | Change::DropConsents { .. }
             | Change::AskDevice(_)
             | Change::PollDevice { .. }
@@ -166,7 +166,7 @@ impl Ending {
             | Change::ActivateKey { .. }
             | Change::BumpEpoch
             | Change::OfferSetup { .. }
-            // A worker is not believed anyway: one that comes back is as harmless as it was.
+            // A worker is not believed anyway: a removed one that comes back is as harmless as before.
             | Change::OfferWorkerToken { .. }
             | Change::EnrollWorker { .. }
             | Change::RenameWorker { .. }
@@ -177,32 +177,32 @@ impl Ending {
         })
     }
 
-    /// Whether caches of clients and keys have to end where it is said again.
+    /// Whether caches of clients and keys have to end when this is replayed.
     pub fn is_configuration(&self) -> bool {
         matches!(self, Ending::Client { .. } | Ending::ClientItself { .. } | Ending::Key { .. })
     }
 
-    /// Whether it became an ending later, so that the program of before knows nothing of it.
+    /// Whether this became an ending only later, so that the previous release knows nothing of it.
     fn came_later(&self) -> bool {
         matches!(self, Ending::Email { .. })
     }
 }
 
-/// All that one batch ended.
+/// Everything that one batch ended.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "Written<Ending, Value>")]
 pub struct Record {
-    /// When.
+    /// The time of the batch.
     pub at: Time,
-    /// The line of the audit log that the batch wrote, if it wrote one: a database that has the line has the batch.
+    /// The audit entry that the batch wrote, if it wrote one: a database that has the entry has the batch.
     pub witness: Option<String>,
     /// What it ended.
     pub endings: Vec<Ending>,
 }
 
-/// A record as journals have it. A node that goes back to the program of before has to read its journal: what that does not
-/// know stands in a place of its own, of which it takes what it knows, and passes over the rest. To it that was never an
-/// ending. What stands elsewhere has to be understood whole, or what was acknowledged would be said again by halves.
+/// A record as it stands in journals. A node that goes back to the previous release has to read its journal: endings
+/// that that release does not know stand in `later`, from which it takes those it knows and skips the rest, which never
+/// were endings to it. Everything else has to be understood whole, or acknowledged endings would be replayed by halves.
 #[derive(Serialize, Deserialize)]
 struct Written<E, L> {
     at: Time,
@@ -229,7 +229,7 @@ impl From<Written<Ending, Value>> for Record {
 }
 
 impl Record {
-    /// What a batch ended; `None` where it ended nothing.
+    /// Returns what a batch ended; `None` if it ended nothing.
     pub fn of(changes: Vec<Change>, at: Time, witness: Option<String>) -> Option<Self> {
         let seen = changes.iter().find_map(|change| match change {
             Change::Stands(standing) => standing.epoch,
@@ -240,8 +240,8 @@ impl Record {
         (!endings.is_empty()).then_some(Record { at, witness, endings })
     }
 
-    /// Whether what it ended could open more as long as nobody knew of it: it changed a password and with it ended all that the old
-    /// one had opened, or took back what somebody let an application have.
+    /// Whether something that the batch ended could open more while nobody knew of the ending: it changed a password
+    /// and ended all that the old one had opened, or it withdrew a user's consent to a client.
     pub fn closed_a_door(&self) -> bool {
         let all = |ending: &Ending| matches!(ending, Ending::SessionsOf { .. });
         let password = |ending: &Ending| matches!(ending, Ending::Password { .. });
@@ -308,17 +308,17 @@ mod tests {
 
     #[test]
     fn the_program_of_before_reads_all_that_it_knows() {
-        /// A record as that program reads it.
+        /// A record as the previous release reads it.
         #[derive(Deserialize)]
         struct Before {
             endings: Vec<serde_json::Map<String, serde_json::Value>>,
         }
-        // red without `came_later`: that program would not be ready for as long as the line is in its journal.
+        // red without `came_later`: the previous release would not be ready for as long as the line is in its journal.
         let text = serde_json::to_string(&Record::of(endings(), AT, None)).unwrap();
         let read: Before = serde_json::from_str(&text).unwrap();
         assert_eq!(read.endings.len(), endings().len() - 1);
         assert!(read.endings.iter().all(|ending| !ending.contains_key("email")), "{text}");
-        // And what it wrote is read.
+        // And a record that the previous release wrote is read.
         let written = r#"{"at":1,"endings":[{"user":{"user":"ada"}}]}"#;
         let read: Record = serde_json::from_str(written).unwrap();
         assert!(matches!(&read.endings[..], [Ending::User { .. }]));
@@ -331,7 +331,7 @@ mod tests {
             "later":[{"passkey":{"user":"ada"}},{"email":{"user":"ada","more":1}},"a word"]}"#;
         let read: Record = serde_json::from_str(written).unwrap();
         assert!(matches!(&read.endings[..], [Ending::User { .. }]));
-        // red without `deny_unknown_fields`: half of it would be said again, and the rest be forgotten.
+        // red without `deny_unknown_fields`: half of the ending would be replayed, and the rest be forgotten.
         for ending in [r#"{"passkey":{"user":"ada"}}"#, r#"{"user":{"user":"ada","only":"a part"}}"#] {
             let written = format!(r#"{{"at":1,"endings":[{ending}]}}"#);
             assert!(serde_json::from_str::<Record>(&written).is_err(), "{written}");
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_clients_secret_and_its_life_are_kept_with_it() {
-        // A client's own JSON leaves them out: they have columns of their own.
+        // A client's own JSON leaves both out: they have columns of their own.
         let client = confidential("shop", "https://shop.test/cb").registered(AT, &Fresh::new([1; 32]));
         let changes = vec![Change::SaveClient(Box::new(client))];
         let text = serde_json::to_string(&Record::of(changes, AT, None)).unwrap();

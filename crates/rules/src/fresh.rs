@@ -1,4 +1,4 @@
-//! Chance as an argument.
+//! Randomness as an argument.
 
 use crate::id::{FamilyId, Kid, LifeId, UserId};
 use crate::secret::{Secret, base64url, mac};
@@ -15,8 +15,8 @@ impl Fresh {
     pub fn new(seed: [u8; 32]) -> Self {
         Fresh(Zeroizing::new(seed))
     }
-    /// Chance of its own for each time that a decision is taken, for the one that has to come out differently: what it made
-    /// before was in use.
+    /// Returns randomness of its own for each try of a decision that has to come out differently when it is tried
+    /// again, because the value that it made before was in use.
     pub fn of_try(&self, number: u32) -> Self {
         Fresh::new(self.bytes(&format!("try {number}")))
     }
@@ -48,7 +48,7 @@ impl Fresh {
     pub fn family(&self, now: Time) -> FamilyId {
         FamilyId(self.ordered("family", now))
     }
-    /// A life that a client begins.
+    /// A new id of a client's life that began at `began`.
     pub fn life(&self, began: Time) -> LifeId {
         LifeId(self.ordered("life", began))
     }
@@ -65,7 +65,7 @@ pub fn first_id(time: Time) -> String {
     base32hex(&bytes)
 }
 
-/// When an id that [`Fresh::ordered`] gave was made; the beginning of time for any other text.
+/// The time at which [`Fresh::ordered`] made an id; `Time(0)` for any other text.
 pub fn time_of(id: &str) -> Time {
     from_base32hex(id)
         .map_or(Time(0), |bytes| Time(bytes[..6].iter().fold(0, |time, byte| (time << 8) | i64::from(*byte))))
@@ -79,7 +79,7 @@ pub fn base32hex(bytes: &[u8; 16]) -> String {
     (0..26).rev().map(|digit| BASE32HEX[((value >> (5 * digit)) & 31) as usize] as char).collect()
 }
 
-/// The bytes of what [`base32hex`] wrote; `None` for anything else.
+/// Decodes what [`base32hex`] wrote; `None` for anything else.
 pub fn from_base32hex(text: &str) -> Option<[u8; 16]> {
     if text.len() != 26 || !matches!(text.as_bytes()[0], b'0'..=b'7') {
         return None;

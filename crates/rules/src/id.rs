@@ -1,4 +1,4 @@
-//! Names of things. Each kind has a type of its own, so that a user's id cannot be passed where a client's belongs.
+//! Identifiers. Each kind has a type of its own, so that a user's id cannot be passed where a client's belongs.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An issuer with its own people, clients, keys and settings. Every row belongs to one.
+    /// An issuer with its own people, clients, keys and settings. Every row belongs to one realm.
     RealmId,
     /// A person: the `sub` of OpenID Connect Core §2, random, never reassigned.
     UserId,
@@ -45,7 +45,7 @@ ids! {
     Kid,
     /// A group of people, whose name appears in the `groups` claim.
     GroupId,
-    /// A client's time from when it was registered, or enabled again, until it is disabled or removed: what is issued to it
-    /// belongs to one, whatever the clocks of nodes say. Says when it began.
+    /// A client's life: from when it is registered or enabled again until it is disabled or removed. What is issued to
+    /// it belongs to one life, whatever the nodes' clocks say. The id says when the life began.
     LifeId,
 }

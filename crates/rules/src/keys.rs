@@ -11,31 +11,31 @@ use crate::realm::is_believable;
 use crate::time::{Span, Time};
 use std::cmp::Ordering;
 
-/// How long others may keep our key set (`max-age` of the JWKS answer).
+/// How long others may cache our key set (`max-age` of the JWKS answer).
 pub const JWKS_CACHE: Span = Span::minutes(15);
 /// How long a key is published before it signs.
 pub const LEAD: Span = Span::hours(1);
 
 const KNOWN: &str = "a key of that id exists";
 
-/// A signing key as the facts tell. The private part is sealed under the master key.
+/// A signing key, as stored. The private part is sealed under the master key.
 #[derive(Clone)]
 pub struct Key {
     /// Its `kid`.
     pub kid: Kid,
-    /// What it signs with.
+    /// The algorithm that it signs with.
     pub alg: Alg,
     /// The public JWK as JSON.
     pub public: String,
     /// The private key, encrypted.
     pub sealed: Vec<u8>,
-    /// When it was made and first published.
+    /// When it was created and first published.
     pub created: Time,
-    /// From when it signs.
+    /// The time from which it signs.
     pub active_from: Time,
-    /// Until when it is published, once a successor has been named.
+    /// The time until which it is published, once a successor has been named.
     pub publish_until: Option<Time>,
-    /// When it was thrown out: nothing that it signed is believed.
+    /// When it was revoked: nothing that it signed is believed.
     pub revoked_at: Option<Time>,
 }
 
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Where a key stands.
+/// The stage of a key's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// Published, does not sign yet.
@@ -54,7 +54,7 @@ pub enum Stage {
     Active,
     /// No longer signs, still published.
     Retiring,
-    /// Neither.
+    /// Neither signs nor is published.
     Retired,
 }
 
@@ -71,26 +71,26 @@ impl Stage {
 }
 
 impl Key {
-    /// Whether it belongs in the published set, and whether what it signed is believed.
+    /// Whether the key belongs in the published set, and whether anything it signed is believed.
     pub fn is_published(&self, now: Time) -> bool {
         self.revoked_at.is_none() && self.publish_until.is_none_or(|until| !until.has_come(now))
     }
 }
 
-/// The key that signs with `alg` at `now`: the newest that has become active. One always has, by the clock of the node that
-/// brought it in; by a clock that is behind, or was read before the keys were, it may be the first of those that are to come.
+/// Returns the key that signs with `alg` at `now`: the newest active one. By the clock of the node that added the keys
+/// there always is one. By a clock that is behind, or was read before the keys were, it is the first key to come.
 pub fn signer(keys: &[Key], alg: Alg, now: Time) -> Option<&Key> {
     let published = || keys.iter().filter(|key| key.alg == alg && key.is_published(now));
     let active = published().filter(|key| key.active_from.has_come(now)).max_by(|a, b| in_turn(a, b));
     active.or_else(|| published().min_by(|a, b| in_turn(a, b)))
 }
 
-/// Keys in the order in which they sign.
+/// Compares keys by the order in which they sign.
 fn in_turn(a: &Key, b: &Key) -> Ordering {
     (a.active_from, &a.kid).cmp(&(b.active_from, &b.kid))
 }
 
-/// Where `key` stands among `keys`.
+/// Returns the stage of `key` among `keys`.
 pub fn stage(keys: &[Key], key: &Key, now: Time) -> Stage {
     if !key.is_published(now) {
         Stage::Retired
@@ -103,19 +103,19 @@ pub fn stage(keys: &[Key], key: &Key, now: Time) -> Stage {
     }
 }
 
-/// Until when a key must stay published whose successor signs from `from` on: the last token that it signs, and the
-/// clocks and caches of others, must have run out.
+/// Returns until when a key must stay published if its successor signs from `from` on: until the last token that the
+/// key signs has expired, and the clocks and caches of others have caught up.
 fn stays_until(from: Time, longest_token: Span) -> Time {
     from + longest_token + JWKS_CACHE + Span::minutes(5)
 }
 
-/// The key of `alg` that will sign last: it alone has no end yet.
+/// Returns the key of `alg` that will sign last: the only one whose publication has no end yet.
 fn latest<'a>(keys: impl IntoIterator<Item = &'a Key>, alg: Alg, now: Time) -> Option<&'a Key> {
     let published = keys.into_iter().filter(|key| key.alg == alg && key.is_published(now));
     published.max_by(|a, b| in_turn(a, b))
 }
 
-/// From when a new key of `alg` signs: after [`LEAD`], and after those that wait already; at once where nobody signs.
+/// When a new key of `alg` starts to sign: after [`LEAD`] and after the keys already waiting; at once if none signs.
 fn takes_over(keys: &[Key], alg: Alg, now: Time) -> Time {
     match (signer(keys, alg, now), latest(keys, alg, now)) {
         (Some(_), Some(before)) => (now + LEAD).max(before.active_from + Span(1)),
@@ -123,8 +123,8 @@ fn takes_over(keys: &[Key], alg: Alg, now: Time) -> Time {
     }
 }
 
-/// Brings in every key of `fresh`, or none. With a key of its algorithm in service it signs after [`LEAD`] and the older
-/// ones stay published until everything they signed has expired; without one it signs at once.
+/// Adds every key of `fresh`, or none. If a key of its algorithm is in service, a new key signs after [`LEAD`] and
+/// older keys stay published until everything they signed has expired. Otherwise the new key signs at once.
 pub fn rotate(keys: &[Key], fresh: Vec<Key>, longest_token: Span, now: Time) -> Decision<Vec<Kid>, &'static str> {
     let mut line = keys.to_vec();
     let (mut made, mut changes) = (Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ pub fn rotate(keys: &[Key], fresh: Vec<Key>, longest_token: Span, now: Time) -> 
     Decision { changes, reply: Ok(made) }
 }
 
-/// Keys that wait for a day that only a clock which was ahead has seen sign as soon as keys may: nobody would come after them before.
+/// Moves keys dated by a clock that was ahead to the earliest start that a key may have: new keys would wait for them.
 fn bring_forward(keys: &mut [Key], alg: Alg, longest_token: Span, now: Time) -> Vec<Change> {
     let signs = signer(keys, alg, now).map(|key| key.kid.clone());
     let mut line: Vec<&mut Key> = keys.iter_mut().filter(|key| key.alg == alg && key.is_published(now)).collect();
@@ -177,8 +177,8 @@ fn comes_in(key: &Key, now: Time) -> [Change; 2] {
     [Change::AddKey(Box::new(key.clone())), Change::Record(event)]
 }
 
-/// Throws `kid` out, with `heir`, a new key of its algorithm, in its place where it signs and no other waits to take over:
-/// both in one step, so that of many who do so at once one throws it out and one heir comes in. Gives the heir that did.
+/// Revokes `kid`. If it signs and no other key waits to take over, adds `heir`, a new key of its algorithm, in the same
+/// step: of many callers at once, one revokes the key and one heir is added. Returns the heir that was added.
 pub fn throw_out(
     keys: &[Key],
     kid: &Kid,
@@ -206,8 +206,8 @@ pub fn throw_out(
     }
 }
 
-/// Throws a key out. The others close ranks, so that there is a published signer at every moment: each stays until what
-/// it signs before its successor takes over has expired, and the last has no end.
+/// Revokes a key. The others close ranks, so that there is a published signer at every moment: each stays published
+/// until what it signs before its successor takes over has expired, and the last has no end.
 pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decision<(), &'static str> {
     let Some(key) = keys.iter().find(|key| &key.kid == kid) else {
         return Decision::refuse("no key has that id");
@@ -233,7 +233,7 @@ pub fn revoke(keys: &[Key], kid: &Kid, longest_token: Span, now: Time) -> Decisi
         .and(Change::Record(event))
 }
 
-/// What has to change so that the keys of `line`, in the order in which they sign, follow each other without a gap.
+/// Returns the changes after which the keys of `line`, in signing order, follow each other without a gap.
 fn close_ranks(mut line: Vec<Key>, longest_token: Span, now: Time) -> Vec<Change> {
     let mut changes = Vec::new();
     if let Some(first) = line.first_mut().filter(|first| !first.active_from.has_come(now)) {
@@ -288,7 +288,7 @@ mod tests {
         let cases: [Case<'_>; 2] = [
             // All of them: the first start was at that time.
             (&[dated("first", ahead, ahead)], &[("first", now), ("new", now + LEAD)]),
-            // A successor that was brought in meanwhile.
+            // A successor that was added meanwhile.
             (
                 &[dated("old", Time(0), Time(0)), dated("next", ahead, ahead + LEAD)],
                 &[("next", now + LEAD), ("new", now + LEAD + Span(1))],
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn where_every_key_is_yet_to_come_by_this_clock_the_first_of_them_signs() {
-        // red without min_by in signer: a node whose clock is behind would sign nothing after another threw a key out.
+        // red without min_by in signer: a node whose clock is behind could sign nothing once another revoked a key.
         let thrown = Key { revoked_at: Some(Time(100)), ..key("thrown out", 0) };
         let keys = [thrown, key("later", 200), key("heir", 100), key("heir of its time", 100)];
         assert_eq!(signer(&keys, Alg::ES256, Time(99)).map(|key| key.kid.as_str()), Some("heir"));
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(thrown.changes.iter().filter_map(added).count(), 1);
         let at_once = |change: &Change| matches!(change, Change::ActivateKey { at, .. } if *at == now);
         assert!(thrown.changes.iter().any(at_once), "nobody else is left to sign");
-        // Whoever comes too late, whoever finds another that waits, and whoever throws out what does not sign.
+        // A caller that is late, one that finds another key waiting, and one that revokes a key which does not sign.
         let gone = Key { revoked_at: Some(now), ..key("old", 0) };
         let next = key("next", 9_000_000);
         for (keys, kid) in [

@@ -1,7 +1,7 @@
 //! What is allowed, and what changes when it happens.
 //!
-//! Pure: no IO, no clock, no randomness, no log. Time and chance are arguments ([`Time`], [`Fresh`]); what a rule
-//! wants to happen is a list of [`Change`]s beside its reply ([`Decision`]).
+//! Pure: no IO, no clock, no randomness, no log. Time and randomness are arguments ([`Time`], [`Fresh`]). A rule
+//! returns its reply together with a list of the [`Change`]s that it asks for ([`Decision`]).
 
 pub mod audit;
 pub mod decision;

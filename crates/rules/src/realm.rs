@@ -4,30 +4,30 @@ use crate::id::RealmId;
 use crate::login::throttle;
 use crate::time::{Span, Time};
 
-/// An issuer and its rules of the house.
+/// An issuer and its settings.
 #[derive(Clone, Debug)]
 pub struct Realm {
-    /// The key of everything that belongs to it.
+    /// The id by which everything that belongs to the realm is keyed.
     pub id: RealmId,
     /// The issuer identifier, byte for byte as configured (OpenID Connect Core §2, `iss`).
     pub issuer: String,
-    /// How long things live and what is allowed.
+    /// Lifetimes, and what is allowed.
     pub settings: Settings,
 }
 
-/// What this is called wherever it runs.
+/// The name of the product, the same wherever it runs.
 pub const PRODUCT: &str = "Portiere";
 
 /// How far a clock may be off.
 pub const SKEW: Span = Span::seconds(60);
 
-/// Whether `dated` can be the time of something that has happened, by a clock as far ahead as the one that says `now` may be
-/// behind. What a clock dated that was wrong would be fresh until then, and outlive what it should.
+/// Whether `dated` can be the time of something that has happened, if the clock that set it is ahead by [`SKEW`] and
+/// the clock that says `now` is as far behind. A later date comes from a wrong clock, and would outlive what it should.
 pub fn is_believable(dated: Time, now: Time) -> bool {
     dated <= now + SKEW + SKEW
 }
 
-/// Whether what is good for `lives`, and ends then, is good now: no clock that was right gives one that ends later.
+/// Whether something that is valid for `lives` and ends at `expires` is valid now; no correct clock sets a later end.
 pub fn lasts(expires: Time, lives: Span, now: Time) -> bool {
     !expires.has_come(now) && is_believable(expires - lives, now)
 }
@@ -41,29 +41,29 @@ pub struct Settings {
     pub id_ttl: Span,
     /// Lifetime of authorization codes.
     pub code_ttl: Span,
-    /// A refresh token unused for so long is dead.
+    /// How long a refresh token may go unused before it expires.
     pub refresh_idle: Span,
-    /// A family of refresh tokens is dead so long after its start, used or not.
+    /// How long after its start a family of refresh tokens expires, used or not.
     pub refresh_absolute: Span,
     /// How long the immediate predecessor of a refresh token still yields the same successor; zero: not at all.
     pub refresh_grace: Span,
     /// Lifetime of device codes.
     pub device_ttl: Span,
-    /// A session unused for so long is dead.
+    /// How long a session may go unused before it expires.
     pub session_idle: Span,
-    /// A session is dead so long after sign-in, used or not.
+    /// How long after sign-in a session expires, used or not.
     pub session_absolute: Span,
-    /// How long somebody may take over the pages between an authorization request and its answer.
+    /// How long a user may take over the pages between an authorization request and its answer.
     pub flow_ttl: Span,
-    /// Whether confidential clients may leave PKCE out (RFC 9700 §2.1.1 recommends that they do not).
+    /// Whether confidential clients may omit PKCE (RFC 9700 §2.1.1 recommends that they do not).
     pub pkce_optional: bool,
-    /// Whether strangers may make accounts.
+    /// Whether strangers may create accounts.
     pub signup: bool,
     /// What the realm calls itself on its pages.
     pub brand: String,
-    /// Fewest characters of a new password.
+    /// The least number of characters in a new password.
     pub password_min: usize,
-    /// How guessers are slowed.
+    /// How guessers are slowed down.
     pub throttle: throttle::Policy,
     /// How often the last use of a session is written down.
     pub touch_every: Span,
@@ -71,15 +71,15 @@ pub struct Settings {
     pub skew: Span,
     /// How long a sign-in may wait for its hash.
     pub hash_wait: Span,
-    /// Requests a second of one client that authenticates; 0 for no limit.
+    /// Rate limit for one client that authenticates, in requests per second; 0 for no limit.
     pub client_rate: u32,
-    /// Whether a password hash that is older than today's policy is replaced when its owner signs in.
+    /// Whether a password hash older than today's policy is replaced when its owner signs in.
     pub hash_upgrade: bool,
 }
 
 impl Settings {
-    /// Until when it has to be remembered that something is refused which nobody believes from `dead` on: the clock by which
-    /// that is forgotten may be ahead, and the one by which it is believed behind.
+    /// Until when the server must remember to refuse something that is invalid by itself from `dead` on: the clock that
+    /// lets it forget may be ahead, and the clock that judges the thing's age may be behind.
     pub fn remembered(&self, dead: Time) -> Time {
         dead + self.skew + self.skew
     }

@@ -1,4 +1,4 @@
-//! Secrets that do not print, and the hashes under which they are kept.
+//! Secrets that do not print, and the hashes under which they are stored.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-/// A secret in clear, on its way in or out. It has no `Debug`, no `PartialEq`, and is wiped when dropped.
+/// A secret in clear, on its way in or out. `Debug` hides it, it has no `PartialEq`, and it is wiped when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
@@ -15,11 +15,11 @@ impl Secret {
     pub fn new(text: impl Into<String>) -> Self {
         Secret(Zeroizing::new(text.into()))
     }
-    /// The text itself, for the one place that must send or hash it.
+    /// Returns the text itself, for the one place that must send or hash it.
     pub fn reveal(&self) -> &str {
         &self.0
     }
-    /// The hash under which it is kept.
+    /// Returns the hash under which it is stored.
     pub fn handle(&self) -> Handle {
         Handle::of(&self.0)
     }
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// SHA-256 of a 256-bit random secret: all that is stored of codes, tokens, cookies and client secrets.
+/// SHA-256 of a 256-bit random secret: the only form in which codes, tokens, cookies and client secrets are stored.
 #[derive(Clone, Copy, Eq)]
 pub struct Handle(pub [u8; 32]);
 
@@ -40,14 +40,14 @@ impl Handle {
     pub fn of(secret: &str) -> Self {
         Handle(Sha256::digest(secret.as_bytes()).into())
     }
-    /// From stored bytes; `None` when they are not 32.
+    /// Reads stored bytes; `None` when they are not 32.
     pub fn from_slice(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Handle)
     }
 }
 
 impl PartialEq for Handle {
-    /// In constant time.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -94,12 +94,12 @@ pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// Two digits for each byte, in lower case: bytes as people compare them.
+/// Writes two lower-case digits for each byte, as people compare bytes.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What [`hexadecimal`] wrote; `None` for anything else.
+/// Reads what [`hexadecimal`] wrote, in upper case too; `None` for anything else.
 pub fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Compiles as long as it is clear which of the two is meant: for a type with `==` it is not.
+    /// Compiles as long as only one of the two impls applies: for a type with `==`, both would.
     #[test]
     fn sr_04_a_secret_has_no_equality_of_its_own() {
         trait Apart<Why> {

@@ -1,4 +1,4 @@
-//! Moments as text, in UTC: for people to the minute, for programs to the second or to the millisecond.
+//! Times as text, in UTC: to the minute for people, to the second or the millisecond for programs.
 
 use crate::time::Time;
 
@@ -24,8 +24,8 @@ pub fn when(at: Time) -> String {
     format!("{} {hour:02}:{minute:02}", date(at))
 }
 
-/// The date in the proleptic Gregorian calendar: whole 400-year cycles, then centuries, then years counted from March, so
-/// that the leap day is the last of its year.
+/// The date in the proleptic Gregorian calendar: whole 400-year cycles, then centuries, then years counted from March,
+/// so that the leap day is the last of its year.
 pub fn date(at: Time) -> String {
     const CYCLE: i64 = 146_097;
     let day = at.seconds().div_euclid(DAY) + 719_468;
@@ -39,8 +39,8 @@ pub fn date(at: Time) -> String {
     format!("{year:04}-{month:02}-{of_month:02}")
 }
 
-/// The moment of `YYYY-MM-DD`, `YYYY-MM-DDTHH:MM` or `YYYY-MM-DDTHH:MM:SS`, with or without a `Z`: always UTC. Seconds may have a
-/// fraction (RFC 3339 §5.6, time-secfrac), of which what is less than a millisecond does not count.
+/// Parses `YYYY-MM-DD`, `YYYY-MM-DDTHH:MM` or `YYYY-MM-DDTHH:MM:SS`, with or without a `Z`, always as UTC. Seconds may
+/// have a fraction (RFC 3339 §5.6, time-secfrac); whatever is smaller than a millisecond is ignored.
 pub fn parse(text: &str) -> Option<Time> {
     let text = text.strip_suffix('Z').unwrap_or(text);
     let (day, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00"));
@@ -66,7 +66,7 @@ pub fn parse(text: &str) -> Option<Time> {
         Time::from_seconds(days * DAY + hour * HOUR + minute * MINUTE + second).0
             + fraction.map_or(Some(0), milliseconds)?,
     );
-    // The 31st of a month that has none is no day.
+    // Refuses a 31st in a month that has none, and the like.
     (date(at) == format!("{year:04}-{month:02}-{day:02}")).then_some(at)
 }
 
@@ -112,7 +112,7 @@ mod tests {
         ] {
             assert_eq!(parse(text).map(Time::seconds), expected, "{text}");
         }
-        // red without `milliseconds`: what was exported could not be asked for.
+        // red without `milliseconds`: an exported time could not be used in a query.
         for (fraction, expected) in [
             (".379Z", Some(379)),
             (".379", Some(379)),

@@ -1,14 +1,14 @@
-//! Machines that hash passwords for a realm: who is let in, under which name.
+//! Workers, the machines that hash passwords for a realm: which of them are let in, and under which names.
 
 use crate::secret::{Handle, mac};
 use crate::time::{Span, Time};
 
-/// How long a token is good with which a worker is enrolled.
+/// How long a token for enrolling a worker is valid.
 pub const TOKEN_LIVES: Span = Span::minutes(10);
 /// The longest name, in characters.
 pub const LONGEST_NAME: usize = 40;
 
-/// A machine that was enrolled.
+/// An enrolled machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// SHA-256 of its public key.
@@ -17,14 +17,14 @@ pub struct Worker {
     pub name: String,
     /// When it was enrolled.
     pub enrolled: Time,
-    /// From where.
+    /// The address that it enrolled from.
     pub address: String,
-    /// Since when it is asked nothing, and why.
+    /// Since when it is asked for nothing, and why.
     pub quarantine: Option<(Time, String)>,
 }
 
-/// As what a token is kept once it has enrolled the worker of a key: who never heard the answer asks again with both, and is
-/// told the same. Nobody has a token with this handle, so that it lets no other key in.
+/// The handle under which a token is kept once it has enrolled the worker with this key: a worker that never received
+/// the answer asks again with both, and is told the same. No token has this handle, so it lets no other key in.
 #[must_use]
 pub fn spent(token: Handle, key: Handle) -> Handle {
     Handle(mac(&token.0, &[b"enrolled", &key.0]))
@@ -33,7 +33,7 @@ pub fn spent(token: Handle, key: Handle) -> Handle {
 /// A name: 1 to 40 letters, digits, dots, dashes and underscores.
 ///
 /// # Errors
-/// The end of a sentence that begins with what it is the name of.
+/// The end of a sentence whose subject is the named thing.
 pub fn name(text: &str) -> Result<String, &'static str> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     match (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(fits) {

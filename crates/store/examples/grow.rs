@@ -1,12 +1,12 @@
-//! Fills the database of a stopped server with people and sessions, for measuring whether the cost of a flow grows with
-//! the data.
+//! Fills the database of a stopped server with users and sessions, to measure whether the cost of a flow grows with the
+//! data.
 //!
 //! `cargo run --release -p store --example grow FILE TEMPLATE CLIENT [USERS [SESSIONS]]`, by default a million and five
-//! million. People are called `user-0000000` and so on, and all have the password of the account TEMPLATE, so that one
-//! hash serves for all. Sessions began over the last ten days, each in a line of the audit log; every tenth has a refresh
-//! token for CLIENT, and a second line. Rows are what the server itself would write, by the same statements.
+//! million. Users are called `user-0000000` and so on, and all have the password of the account TEMPLATE, so that one
+//! hash serves for all. Sessions began over the last ten days, each with an audit line; every tenth has a refresh token
+//! for CLIENT, and a second line. The rows are what the server itself would write, by the same statements.
 //!
-//! Nothing is synced until the end: a run that was interrupted leaves a file that is good for nothing.
+//! Nothing is synced until the end: an interrupted run leaves an unusable file.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
 
 use std::error::Error;
@@ -32,13 +32,13 @@ use store::tables::changes::batch;
 
 type Failure = Box<dyn Error>;
 
-/// People and sessions in one transaction.
+/// The number of users or sessions in one transaction.
 const TOGETHER: u64 = 50_000;
 
-/// One session in so many has a refresh token.
+/// One in this many sessions has a refresh token.
 const PER_FAMILY: u64 = 10;
 
-/// Over what time sessions began. Short of their longest life, so that the server lets them be for a while yet.
+/// The period in which sessions began. Shorter than their maximum lifetime, so that the server keeps them for a while.
 const PERIOD: Span = Span::days(10);
 
 const USAGE: &str = "usage: grow FILE TEMPLATE CLIENT [USERS [SESSIONS]]";
@@ -65,7 +65,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The database, and what all its new rows have in common.
+/// The database, and what all new rows have in common.
 struct Town {
     conn: Connection,
     realm: RealmId,
@@ -77,13 +77,13 @@ struct Town {
 }
 
 impl Town {
-    /// Opens a database that the server has made.
+    /// Opens a database that the server has created.
     fn found(file: &Path, template: &str, client: &str) -> Result<Self, Failure> {
         let conn = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         for (pragma, value) in [("locking_mode", "EXCLUSIVE"), ("journal_mode", "OFF"), ("synchronous", "OFF")] {
             conn.pragma_update(None, pragma, value)?;
         }
-        // KiB: what is appended to many tables at once stays at hand.
+        // In KiB: keeps the pages in memory to which many tables append.
         conn.pragma_update(None, "cache_size", -262_144)?;
         conn.set_prepared_statement_cache_capacity(64);
         let sql = "SELECT realm, password FROM users WHERE username = ? AND password IS NOT NULL";
@@ -101,7 +101,7 @@ impl Town {
         })
     }
 
-    /// An index is made far faster at the end, sorted, than row by row.
+    /// Drops the indexes: building them at the end, sorted, is far faster than row by row.
     fn drop_indexes(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut named =
             self.conn.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")?;
@@ -113,7 +113,7 @@ impl Town {
         Ok(indexes)
     }
 
-    /// People move in before that period, in the order of their ids: pages fill one after another.
+    /// Adds the users, before that period, in the order of their ids, so that pages fill one after another.
     fn settle(&mut self, users: u64) -> Result<(), Failure> {
         self.people = (0..users).map(|number| fresh(b'u', number).user()).collect();
         self.people.sort();
@@ -132,7 +132,7 @@ impl Town {
         })
     }
 
-    /// People come and go, spread evenly over the period.
+    /// Adds the sessions, spread evenly over the period.
     fn bustle(&self, sessions: u64) -> Result<(), Failure> {
         let gap = PERIOD.0 as f64 / sessions.max(1) as f64;
         self.fill("sessions", sessions, |town, number| {
@@ -196,7 +196,7 @@ impl Town {
         }
     }
 
-    /// Writes what `made` makes of each number, in big transactions.
+    /// Writes the changes that `made` returns for each number, in large transactions.
     fn fill(
         &self,
         what: &str,
@@ -230,7 +230,7 @@ impl Town {
         Ok(())
     }
 
-    /// Leaves the file as the server had it: whole, on the disk, with a write-ahead log.
+    /// Leaves the file as the server had it: complete, on the disk, with a write-ahead log.
     fn close(self) -> Result<(), Failure> {
         self.conn.pragma_update(None, "synchronous", "FULL")?;
         self.conn.pragma_update(None, "journal_mode", "WAL")?;
@@ -241,7 +241,7 @@ impl Town {
     }
 }
 
-/// Chance that is the same in every run: the same arguments give the same ids.
+/// Randomness that is the same in every run: the same arguments give the same ids.
 fn fresh(kind: u8, number: u64) -> Fresh {
     let mut seed = [kind; 32];
     seed[..8].copy_from_slice(&number.to_be_bytes());
@@ -253,7 +253,7 @@ fn now() -> Result<Time, Failure> {
     Ok(Time(i64::try_from(SystemTime::UNIX_EPOCH.elapsed()?.as_millis())?))
 }
 
-/// How far it is, on the terminal; without one, a line at the end.
+/// Shows the progress on the terminal; without one, only a line at the end.
 struct Progress<'a> {
     what: &'a str,
     count: u64,
@@ -277,7 +277,7 @@ impl<'a> Progress<'a> {
         let rate = done as f64 / self.begun.elapsed().as_secs_f64();
         let (full, left) = ((share * WIDTH as f64) as usize, (self.count - done) as f64 / rate);
         let (what, bar, rest) = (self.what, "#".repeat(full), ".".repeat(WIDTH - full));
-        // Progress that cannot be shown is not worth ending the run.
+        // Failing to show the progress is no reason to end the run.
         drop(write!(stderr(), "\r\x1b[K{what:8} [{bar}{rest}] {:3.0} % {rate:8.0}/s {left:4.0} s left", share * 100.0));
         self.shown = Some(Instant::now());
     }

@@ -1,5 +1,5 @@
-//! What the SQLite engine costs: 64 writers of three-row batches beside one commit at a time and beside plain SQLite at 33
-//! such batches a transaction, and the price of a fetch of five rows.
+//! Measures the cost of the SQLite engine: 64 writers of three-row batches, compared with one commit at a time and with
+//! plain SQLite at 33 such batches per transaction; and the cost of a fetch of five rows.
 //!
 //! `cargo run --release -p store --example writers [FOLDER]`: the folder decides which disk is measured.
 #![allow(clippy::print_stdout, reason = "printing is its purpose")]
@@ -18,16 +18,16 @@ use tokio::task::JoinSet;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// The figures are taken in turns, so that what else the machine does falls on all alike.
+/// The figures are measured in turns, so that other load on the machine affects all of them alike.
 const ROUNDS: i64 = 7;
 
 /// How long each figure is measured in one round.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Writers at the same time.
+/// The number of concurrent writers.
 const WRITERS: i64 = 64;
 
-/// Batches in one transaction of plain SQLite.
+/// The number of batches in one transaction of plain SQLite.
 const TOGETHER: i64 = 33;
 
 fn main() -> Result<(), Failure> {
@@ -74,7 +74,7 @@ fn main() -> Result<(), Failure> {
     runtime.block_on(reads(&engine))
 }
 
-/// Batches a second, and the CPU time of the process for each.
+/// Batches per second, and the CPU time of the process for each.
 #[derive(Clone, Copy)]
 struct Rate {
     rate: f64,
@@ -88,7 +88,7 @@ impl Rate {
     }
 }
 
-/// The lowest, the median and the highest.
+/// Returns the lowest, the median and the highest.
 fn spread(figures: impl Iterator<Item = f64>) -> (f64, f64, f64) {
     let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
@@ -110,7 +110,7 @@ fn fsync_ms(path: &Path) -> Result<f64, Failure> {
     Ok(took[took.len() / 2])
 }
 
-/// The library alone, with full durability.
+/// SQLite alone, with full durability.
 struct Raw(Connection);
 
 impl Raw {
@@ -124,8 +124,8 @@ impl Raw {
         Ok(Raw(conn))
     }
 
-    /// The same rows as [`three_rows`], from this number on, and as much out of order as so many writers hand them in:
-    /// rows that come in the order of their keys are cheaper, because they are always put at the end.
+    /// Writes the same rows as [`three_rows`], from this number on, as much out of order as that many writers send
+    /// them: rows in key order are cheaper, because they are always appended at the end.
     fn write(&self, base: i64) -> Result<Rate, Failure> {
         let mut put = self.0.prepare("INSERT INTO note (realm, name, body, number) VALUES (?, ?, ?, ?)")?;
         let body = "x".repeat(64);
@@ -134,7 +134,7 @@ impl Raw {
             self.0.execute_batch("BEGIN IMMEDIATE")?;
             for _ in 0..TOGETHER {
                 let place = number - base;
-                // 29 has no divisor in common with the number of writers: each place comes once.
+                // 29 is coprime to the number of writers, so each place comes once.
                 let key = base + place / WRITERS * WRITERS + place * 29 % WRITERS;
                 for name in ["code", "session", "event"] {
                     put.execute(params!["bench", format!("{key}-{name}"), body, key])?;
@@ -153,7 +153,7 @@ async fn engine(path: &Path) -> Result<Arc<Sqlite>, Failure> {
     Ok(Arc::new(engine))
 }
 
-/// So many writers, each of which waits for its answer.
+/// Runs this many writers, each of which waits for its answer.
 async fn store(engine: &Arc<Sqlite>, base: i64, writers: i64) -> Result<Rate, Failure> {
     let (start, before) = (Instant::now(), cpu());
     let mut running = JoinSet::new();
@@ -176,7 +176,7 @@ async fn store(engine: &Arc<Sqlite>, base: i64, writers: i64) -> Result<Rate, Fa
     Ok(Rate::of(batches, start.elapsed(), cpu() - before))
 }
 
-/// The price of five point reads, in CPU time: as the engine does them, and handed to another thread.
+/// The cost of five point reads in CPU time: as the engine runs them, and when handed to another thread.
 async fn reads(engine: &Arc<Sqlite>) -> Result<(), Failure> {
     const FETCHES: i64 = 50_000;
     // Every round wrote the first thousand of its numbers.

@@ -1,7 +1,7 @@
-//! Where the driver breaks down, or what looks after its connections.
+//! Contains panics of the database driver and of the tasks that look after its connections.
 //!
-//! A driver panics over some of what a server may say, such as an auth switch to a way of signing in that it was built without.
-//! Whatever answers on the database's port must not end who asked: that may be the task that everything else runs in.
+//! A driver panics at some server messages, such as a switch to an authentication method that it was built without.
+//! Whatever answers on the database's port must not end the calling task, in which everything else may be running.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::sleep;
 
-/// What comes of work of the driver's; otherwise, in a sentence, how it broke down. The connection is no use any more then: whoever
-/// calls closes it.
+/// Runs work of the driver, and returns its result or, if the driver panicked, a sentence that says how. After a panic
+/// the connection is unusable, and the caller closes it.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
         let what = said(panic.as_ref());
@@ -19,11 +19,11 @@ pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String
     })
 }
 
-/// How long work that broke down is left alone: should it do so again and again, it leaves the processor to others.
+/// The pause before work that panicked is started again, so that repeated panics leave the processor to others.
 const REST: Duration = Duration::from_millis(250);
 
-/// Does work that goes on for as long as the engine is open, and begins it again where it breaks down: nobody else would, and what
-/// it kept would be missing until the next start.
+/// Runs work that lasts as long as the engine is open, and starts it again if it panics: nothing else would restart it,
+/// and the work would be missing until the next start of the server.
 pub(crate) async fn survive<W: Future<Output = ()>>(what: &'static str, mut begin: impl FnMut() -> W) {
     while let Err(panic) = AssertUnwindSafe(begin()).catch_unwind().await {
         tracing::error!(why = said(panic.as_ref()), "{what} broke down, and is begun again");
@@ -43,7 +43,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_breaks_down_says_why_and_ends_nobody_else() {
-        // red without catch_unwind: the test is the one that ends.
+        // Red without catch_unwind: the panic ends the test itself.
         let word = String::from("it");
         let constant: Result<bool, String> =
             caught(async { if word.is_empty() { true } else { panic!("as it says") } }).await;
@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_goes_on_is_begun_again_where_it_breaks_down() {
-        // red without catch_unwind in `survive`: a connection that nobody keeps any more.
+        // Red without catch_unwind in `survive`: nothing would look after the connection any more.
         let mut begun = 0;
         survive("work", || {
             begun += 1;

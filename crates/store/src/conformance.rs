@@ -1,4 +1,4 @@
-//! What every engine has to do, as checks that run against any of them. An engine is done when all hold.
+//! What every engine has to do, as checks that run against any of them. An engine is complete when all of them pass.
 //!
 //! Open the engine on an empty database with [`MIGRATIONS`], then call [`run`].
 
@@ -30,13 +30,13 @@ pub use sweeping::sweeping;
 /// The engine under test.
 pub type Shared = Arc<dyn Engine>;
 
-/// What came of a check; otherwise what was wrong.
+/// The result of a check: an error says what was wrong.
 type Done = Result<(), String>;
 
-/// One thing that every engine has to do.
+/// One requirement for every engine.
 #[derive(Clone, Copy)]
 pub struct Check {
-    /// What it has to do, as a sentence.
+    /// The requirement, as a sentence.
     pub name: &'static str,
     run: fn(Shared) -> Pin<Box<dyn Future<Output = Done> + Send>>,
 }
@@ -71,12 +71,12 @@ pub const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Every check there is.
+/// Every check.
 pub fn checks() -> impl Iterator<Item = Check> {
     [batches::CHECKS, races::CHECKS, values::CHECKS].into_iter().flatten().copied()
 }
 
-/// Brings the schema up, runs every check, and answers the failures: the check's name and what was wrong.
+/// Migrates the schema, runs every check, and returns the failures: the check's name and what was wrong.
 pub async fn run(engine: Shared) -> Vec<(&'static str, String)> {
     if let Err(why) = engine.migrate().await {
         return vec![("migrate", why.0)];
@@ -90,17 +90,17 @@ pub async fn run(engine: Shared) -> Vec<(&'static str, String)> {
     failures
 }
 
-/// Three rows of a size that is usual here: what one sign-in writes. No two values of `number` meet.
+/// Three rows of a typical size: what one sign-in writes. Different values of `number` do not collide.
 pub fn three_rows(number: i64) -> Vec<Write> {
     ["code", "session", "event"].map(|name| put("bench", &format!("{number}-{name}"), &"x".repeat(64), number)).into()
 }
 
-/// Five point reads, of rows that [`three_rows`] wrote for this number and the four before it.
+/// Five point reads of rows that [`three_rows`] wrote for this number and the four before it.
 pub fn five_reads(number: i64) -> Vec<Read> {
     (number - 4..=number).map(|one| read(GET, &["bench", &format!("{one}-session")])).collect()
 }
 
-/// Reads that find what [`three_rows`] wrote for this number: one row each if it stands, none if it does not.
+/// Reads of what [`three_rows`] wrote for this number: one row each if the batch was committed, otherwise none.
 pub fn three_reads(number: i64) -> Vec<Read> {
     ["code", "session", "event"].map(|name| read(GET, &["bench", &format!("{number}-{name}")])).into()
 }
@@ -122,14 +122,14 @@ fn write(sql: Sql, args: &[&str], must: Must) -> Write {
     Write { sql, args: texts(args), must }
 }
 
-/// Inserts a note; its key must not be there.
+/// Inserts a note, whose key must not exist.
 fn put(realm: &str, name: &str, body: &str, number: i64) -> Write {
     let mut args = texts(&[realm, name, body]);
     args.push(Value::Int(number));
     Write { sql: PUT, args, must: Must::Touch(1) }
 }
 
-/// One read's rows.
+/// The rows of one read.
 async fn rows(engine: &Shared, read: Read) -> Result<Vec<Row>, String> {
     let answers = engine.fetch(&[read]).await.map_err(|why| why.0)?;
     answers.into_iter().next().ok_or_else(|| "one read has one answer".to_owned())
@@ -146,12 +146,12 @@ async fn number(engine: &Shared, realm: &str, name: &str) -> Result<Value, Strin
     found.into_iter().next().and_then(|row| row.into_iter().nth(1)).ok_or_else(|| format!("{name} is not there"))
 }
 
-/// A batch that has to stand.
+/// Commits a batch, which must succeed.
 async fn stands(engine: &Shared, writes: Vec<Write>) -> Result<Vec<u64>, String> {
     engine.commit(writes).await.map_err(|error| format!("a batch did not stand: {error:?}"))
 }
 
-/// Hands all batches over before any is answered.
+/// Starts all batches before any is answered.
 async fn together(engine: &Shared, batches: Vec<Vec<Write>>) -> Result<Vec<Result<Vec<u64>, CommitError>>, String> {
     let mut running = tokio::task::JoinSet::new();
     for (at, batch) in batches.into_iter().enumerate() {
@@ -163,7 +163,7 @@ async fn together(engine: &Shared, batches: Vec<Vec<Write>>) -> Result<Vec<Resul
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
-/// What was found is what had to be.
+/// Checks that the found value is the wanted one.
 fn same<T: PartialEq + Debug>(found: T, wanted: T, what: &str) -> Done {
     if found == wanted { Ok(()) } else { Err(format!("{what}: found {found:?}, wanted {wanted:?}")) }
 }

@@ -1,4 +1,4 @@
-//! What a database must do for us, and nothing else: answer reads, run closed batches.
+//! What Portiere needs from a database, and nothing more: it answers reads and runs closed batches of writes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,11 +8,11 @@ use std::pin::Pin;
 
 use crate::dialect::Dialect;
 
-/// A future that an engine answers with.
+/// The future that an engine method returns.
 pub type Answer<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
-/// A statement's text. Joined only from static pieces inside this crate; values never become text.
-/// Placeholders are `?`, in order.
+/// The text of a statement, joined only from static pieces inside this crate: values never become text. Placeholders
+/// are `?`, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sql(Cow<'static, str>);
 
@@ -21,11 +21,11 @@ impl Sql {
     pub(crate) const fn fixed(text: &'static str) -> Self {
         Sql(Cow::Borrowed(text))
     }
-    /// A statement joined from static pieces.
+    /// A statement that is joined from static pieces.
     pub(crate) fn joined(pieces: &[&'static str]) -> Self {
         Sql(Cow::Owned(pieces.concat()))
     }
-    /// A statement with names out of the database's own catalogue, which have nothing but letters, digits and `_`.
+    /// A statement with names from the database's own catalogue, which consist only of letters, digits and `_`.
     pub(crate) fn of_catalogue(text: String) -> Self {
         Sql(Cow::Owned(text))
     }
@@ -43,7 +43,7 @@ impl Sql {
     }
 }
 
-/// What a column can hold. Booleans are 0 and 1, times are milliseconds since 1970.
+/// What a column can hold. Booleans are stored as 0 and 1, times as milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No value.
@@ -59,7 +59,7 @@ pub enum Value {
 /// One row, in the order of the selected columns.
 pub type Row = Vec<Value>;
 
-/// One question.
+/// One query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {
     /// A SELECT.
@@ -75,18 +75,18 @@ pub struct Write {
     pub sql: Sql,
     /// One value for each placeholder.
     pub args: Vec<Value>,
-    /// What has to be true for the batch to stand.
+    /// What has to be true for the batch to commit.
     pub must: Must,
 }
 
-/// What has to be true of a statement for its batch to stand.
+/// What has to be true of a statement for its batch to commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Must {
-    /// It matches exactly so many rows.
+    /// The statement touches exactly this many rows.
     Touch(u64),
-    /// A locking read inside the batch that finds exactly so many rows.
+    /// A locking read inside the batch that finds exactly this many rows.
     Find(u64),
-    /// Any number will do.
+    /// Any number of rows is fine.
     Any,
 }
 
@@ -95,25 +95,25 @@ pub enum Must {
 pub enum Broken {
     /// A [`Must`] did not hold.
     Guard,
-    /// A unique key was already there.
+    /// A row with the same unique key already exists.
     Unique,
-    /// A foreign key was not there.
+    /// The row that a foreign key refers to does not exist.
     Foreign,
 }
 
-/// Why a batch did not stand. In the first two cases nothing of it happened.
+/// Why a batch did not commit. With the first two variants, nothing of it took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitError {
-    /// The statement numbered `at` (from 0) did not hold: facts have changed; fetch and decide again.
+    /// The guard of statement `at` (from 0) did not hold: the data has changed, so fetch again and decide again.
     Conflict {
         /// Which statement of the batch.
         at: usize,
         /// What did not hold.
         why: Broken,
     },
-    /// The database cannot be written at present.
+    /// The database cannot be written to at present.
     Unavailable(String),
-    /// The connection was lost inside COMMIT: it may have happened or not. Never retried blindly.
+    /// The connection was lost during COMMIT: the batch may or may not have been committed. Never retried blindly.
     Unknown(String),
 }
 
@@ -131,87 +131,87 @@ impl fmt::Display for CommitError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unavailable(pub String);
 
-/// How much an acknowledgement is worth on this engine as configured (shown on the readiness page).
+/// How safe an acknowledged commit is on this engine as configured (shown on the readiness page).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing acknowledged is lost, even when a node is.
+    /// No acknowledged commit is lost, even when a node is lost.
     ZeroLoss,
-    /// Nothing acknowledged is lost over process kill or power loss while the disk survives.
+    /// No acknowledged commit is lost at a process kill or power loss, as long as the disk survives.
     DurableNode,
-    /// Bounded loss, by name.
+    /// A bounded loss, which has a name.
     Bounded,
 }
 
 /// The state of an engine.
 #[derive(Clone, Debug)]
 pub struct Health {
-    /// What an acknowledgement is worth.
+    /// How safe an acknowledged commit is.
     pub durability: Durability,
-    /// Whether batches are accepted; otherwise why not.
+    /// Whether batches are accepted; if not, the reason.
     pub writable: Result<(), String>,
-    /// Milliseconds that recent commits took to reach the disk, as a moving average.
+    /// The milliseconds that recent commits took to reach the disk, as a moving average.
     pub commit_ms: f64,
 }
 
-/// Which server answers, as far as the connections to it have told.
+/// Which server answers, as far as the connections to it have shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answering {
-    /// Grows whenever another server answers than before, or another state of the same cluster, before any answer of it
-    /// is given.
+    /// Grows whenever a different server answers, or the same cluster in a different state, before any answer of that
+    /// server is returned.
     pub generation: u64,
-    /// What tells it from others, over restarts of either side.
+    /// Tells this server from others; the same across restarts of either side.
     pub identity: String,
-    /// What an acknowledgement of it is worth.
+    /// How safe a commit is that this server has acknowledged.
     pub durability: Durability,
-    /// The identity of the server before, where this one has everything that it had acknowledged.
+    /// The identity of the previous server, if this server has everything that the previous one acknowledged.
     pub came_from: Option<String>,
 }
 
-/// A database that keeps facts. One conformance suite holds for all of them.
+/// A database that stores Portiere's data. One conformance suite holds for all engines.
 pub trait Engine: Send + Sync {
-    /// Answers every read, in one round trip where the engine can. Promises no shared snapshot: a fact that must
-    /// still hold is guarded at [`Engine::commit`].
+    /// Answers every read, in one round trip where the engine can. The reads share no snapshot: a fact that must still
+    /// hold when a batch is written is guarded at [`Engine::commit`].
     fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable>;
-    /// Runs every statement in order, or none; answers how many rows each touched (or found). The answer comes only
-    /// after COMMIT, and dropping the future does not stop a batch that was handed over.
+    /// Runs every statement in order, or none of them, and returns how many rows each touched (or found). The answer
+    /// comes only after COMMIT. Dropping the future does not stop a batch that was already handed over.
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError>;
-    /// The same on the server of this [generation](Answering::generation) alone: one that answers since is not written to,
-    /// and the batch is unavailable.
+    /// Like [`Engine::commit`], but only on the server of this [generation](Answering::generation): if another server
+    /// answers by now, it is not written to and the batch is unavailable.
     fn commit_within(&self, _generation: u64, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         self.commit(writes)
     }
     /// Brings the schema to this version: locked, idempotent step by step, safe to interrupt.
     fn migrate(&self) -> Answer<'_, (), Unavailable>;
-    /// How it stands.
+    /// Reports the state of the engine.
     fn health(&self) -> Answer<'_, Health, Unavailable>;
-    /// Which server answers; `None` where the facts are in a file of ours.
+    /// Returns which server answers; `None` for an engine that keeps the data in a local file.
     fn answering(&self) -> Option<Answering> {
         None
     }
-    /// [`Answering::generation`], for asking often.
+    /// Returns [`Answering::generation`]; cheap enough to call often.
     fn generation(&self) -> u64 {
         0
     }
-    /// An online copy of everything into a new file.
+    /// Makes an online copy of everything in a new file.
     fn backup<'a>(&'a self, file: &'a Path) -> Answer<'a, (), Unavailable>;
-    /// What it speaks.
+    /// The dialect that the engine speaks.
     fn dialect(&self) -> Dialect;
-    /// Runs statements of its own dialect that change the schema, in order: one transaction where the engine can. Each is
-    /// such that it may be run again after an interruption.
+    /// Runs statements of the engine's own dialect that change the schema, in order, in one transaction where the
+    /// engine can. Each statement can safely be run again after an interruption.
     fn alter(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable>;
-    /// What an operator should know, although batches are accepted.
+    /// What an operator should know even though batches are accepted.
     fn warning(&self) -> Option<String> {
         None
     }
-    /// The file that it is in, where it is one.
+    /// The file that holds the database, if it is a file.
     fn file(&self) -> Option<&Path> {
         None
     }
 }
 
-/// An engine that stands before another one, and does what that one does but for what it says itself.
+/// An engine that wraps another one and does what the inner engine does, except for the methods that it overrides.
 pub trait Around: Send + Sync {
-    /// The other one.
+    /// The inner engine.
     fn inside(&self) -> &dyn Engine;
     /// [`Engine::fetch`].
     fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {

@@ -1,35 +1,35 @@
-//! An engine behind a gate: what is asked goes through only while the server answers that was let in.
+//! An engine behind a gate: operations go through only while the server that was let in is the one that answers.
 //!
-//! A server that was promoted may have lost what was acknowledged. Until what is known of that was said to it again,
-//! nobody may believe it. So the gate compares generations before an operation and after it: what was read from the
-//! next server is not given, and what may have been written to it is not confirmed.
+//! A server that was promoted may have lost acknowledged commits. It must not be trusted until everything known about
+//! those commits has been written to it again. So the gate compares generations before and after each operation: what
+//! was read from the next server is not returned, and what may have been written to it is not confirmed.
 
 use crate::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use tokio::sync::Notify;
 
-/// What nobody was let in for.
+/// The value of `open_for` while no server is let in.
 const NONE: u64 = u64::MAX;
 
-/// What whoever is not let in is told.
+/// The error for an operation that is not let in.
 pub const CLOSED: &str = "the database failed over: it is made sure that nothing acknowledged is undone";
 
-/// An engine, and who of its servers was let in.
+/// An engine, and which of its servers was let in.
 pub struct Gate {
     inner: Arc<dyn Engine>,
     open_for: AtomicU64,
-    /// Rung when somebody found the gate closed.
+    /// Notified when an operation found the gate closed.
     knock: Notify,
 }
 
 impl Gate {
-    /// Closed.
+    /// Creates a gate that is closed.
     pub fn new(inner: Arc<dyn Engine>) -> Self {
         Gate { inner, open_for: AtomicU64::new(NONE), knock: Notify::new() }
     }
 
-    /// The engine itself, for whoever looks after the gate.
+    /// The engine itself, for the code that opens and closes the gate.
     pub fn inner(&self) -> &Arc<dyn Engine> {
         &self.inner
     }
@@ -39,18 +39,18 @@ impl Gate {
         self.open_for.store(generation, SeqCst);
     }
 
-    /// Lets nobody in.
+    /// Lets no server in.
     pub fn close(&self) {
         self.open_for.store(NONE, SeqCst);
     }
 
-    /// The generation that is let in and answers now.
+    /// Returns the generation that is let in, if the server of this generation answers now.
     pub fn passes(&self) -> Option<u64> {
         let open = self.open_for.load(SeqCst);
         (open != NONE && self.inner.generation() == open).then_some(open)
     }
 
-    /// Waits until somebody finds the gate closed.
+    /// Waits until an operation finds the gate closed.
     pub async fn knocked(&self) {
         self.knock.notified().await;
     }
@@ -62,7 +62,7 @@ impl Gate {
         })
     }
 
-    /// Whether what `entered` was still is.
+    /// Whether the server of generation `entered` still answers and is still let in.
     fn holds(&self, entered: u64) -> Result<(), String> {
         match self.enter()? {
             still if still == entered => Ok(()),
@@ -89,7 +89,7 @@ impl Around for Gate {
             let entered = self.enter().map_err(CommitError::Unavailable)?;
             let outcome = self.inner.commit_within(entered, writes).await;
             match (&outcome, self.holds(entered)) {
-                // A server that nobody let in may have said so.
+                // The answer may come from a server that was not let in.
                 (Ok(_) | Err(CommitError::Conflict { .. }), Err(why)) => Err(CommitError::Unknown(why)),
                 _ => outcome,
             }
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_the_next_server_said_is_not_given() {
-        // red without the second look in fetch and in commit.
+        // Red without the second check in fetch and in commit.
         let gate = gate();
         gate.open(7);
         assert!(gate.fetch(&[Read { sql: Sql::fixed("SELECT 1"), args: vec![] }]).await.is_err());

@@ -1,9 +1,9 @@
-//! Rows that others hold for long: another node, a transaction that hangs. Whoever waits for one at the server keeps a connection,
-//! and a few who do keep all of them, while everybody else's rows are free.
+//! Rows that others hold locked for long: another node, or a transaction that hangs. A batch that waits for such a row
+//! at the server occupies a connection, and a few such batches occupy all of them, while all other rows are free.
 //!
-//! So a batch waits there for a while only; then it gives its connection back, and comes again until its time is over. Once
-//! one has waited in vain, the others hardly wait: who finds its rows free is served as ever, and who does not comes again.
-//! Of those one at a time waits as before, which tells when it is over.
+//! So a batch waits at the server only for a while; then it gives its connection back and is retried until its time is
+//! over. Once one batch has waited in vain, the others hardly wait: a batch whose rows are free is served as ever, and
+//! the others are retried. One retried batch at a time waits as long as before, to find out when the row is free again.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// For so long after somebody waited in vain a row is taken to be held: longer than the longest pause.
+/// For this long after a batch waited in vain, a row is taken to be held: longer than the longest pause.
 const LASTS: Duration = Duration::from_secs(3);
 
-/// The longest pause before a batch comes again.
+/// The longest pause before a batch is retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a batch waits for a row at the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// As long as one does who knows of nothing.
+    /// As long as when no row is known to be held.
     Awhile,
     /// As briefly as the server can.
     Hardly,
@@ -30,14 +30,14 @@ pub(crate) enum Wait {
 /// Whether a row is known to be held.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// When somebody last waited in vain.
+    /// When a batch last waited in vain.
     seen: Mutex<Option<Instant>>,
-    /// Whether one waits to see whether it is over.
+    /// Whether a batch is waiting to find out whether the row is free again.
     scouted: AtomicBool,
 }
 
 impl Held {
-    /// How a batch waits that is sent `now`, which was `refused` before or not.
+    /// Returns how a batch waits that is sent `now`; `refused` says whether it was refused a row before.
     pub(crate) fn way(&self, refused: bool, now: Instant) -> Way<'_> {
         let lately = self.seen().is_some_and(|at| now.duration_since(at) < LASTS);
         let known = lately || self.scouted.load(SeqCst);
@@ -51,16 +51,16 @@ impl Held {
     }
 }
 
-/// How one batch waits, this time.
+/// How one batch waits, for this attempt.
 pub(crate) struct Way<'a> {
     held: &'a Held,
     scout: bool,
-    /// How long at the server.
+    /// How long it waits at the server.
     pub(crate) wait: Wait,
 }
 
 impl Way<'_> {
-    /// It waited until `now`, and did not get its row.
+    /// Notes that the batch waited until `now` and did not get its row.
     pub(crate) fn was_in_vain(&self, now: Instant) {
         if self.wait == Wait::Awhile {
             *self.held.seen() = Some(now);
@@ -76,13 +76,13 @@ impl Drop for Way<'_> {
     }
 }
 
-/// How long a batch pauses that was refused a row for the so manieth time: longer each time, and never the same for two.
+/// The pause of a batch that was refused a row for the `refused`th time: longer each time, and randomised.
 pub(crate) fn pause(refused: u32) -> Duration {
     let longest = Duration::from_millis(16 << refused.min(16)).min(LONGEST_PAUSE);
     longest.mul_f64((1.0 + chance()) / 2.0)
 }
 
-/// From 0 to 1, and never the same for two that met.
+/// A random number from 0 to 1, so that two batches that collided differ.
 pub(crate) fn chance() -> f64 {
     (RandomState::new().hash_one(0) % 1024) as f64 / 1024.0
 }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn who_hardly_waited_says_nothing_of_how_long_a_row_is_held() {
-        // red without the condition in `was_in_vain`: rows that many change in turn would be taken to be held for ever.
+        // Red without the condition in `was_in_vain`: rows that many batches change in turn would always count as held.
         let (held, start) = (Held::default(), Instant::now());
         held.way(false, start).was_in_vain(start);
         held.way(false, start + LASTS / 2).was_in_vain(start + LASTS / 2);

@@ -1,4 +1,4 @@
-//! Keeps facts: SQL once, one conformance suite for every engine.
+//! Stores Portiere's data: the SQL is written once, and one conformance suite holds for every engine.
 
 mod caught;
 pub mod conformance;

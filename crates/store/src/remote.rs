@@ -1,5 +1,4 @@
-//! How to reach a database server, and what may be wrong with one: what the engines for PostgreSQL and for MySQL have in
-//! common.
+//! How to reach a database server, and what can be wrong with it: what the engines for PostgreSQL and MySQL share.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,32 +9,32 @@ use std::time::{Duration, Instant};
 use crate::engine::CommitError;
 pub use crate::sealing::{Renewed, Tls};
 
-/// Whose the files for TLS to it are.
+/// Names the server that the TLS files are for, in log messages.
 pub(crate) const DATABASE: &str = "the database";
 
 /// How to reach a database server.
 #[derive(Clone)]
 pub struct Settings {
-    /// `postgres://…` or `mysql://…`, with the password in it where no file has it.
+    /// `postgres://…` or `mysql://…`, including the password unless it is in a file.
     pub url: String,
-    /// A file with the password, in the place of the one in the URL. Read anew for the next connection once it is another.
+    /// A file with the password, instead of the one in the URL. Read again for the next connection once it changes.
     pub password: Option<PathBuf>,
-    /// Connections that are kept.
+    /// The number of connections that are kept.
     pub connections: NonZeroUsize,
-    /// Who is believed to be the server, and as whom we appear.
+    /// Which authorities are trusted for the server, and our client certificate.
     pub tls: Tls,
-    /// The longest that connecting, a read, or a batch may take.
+    /// The longest time that connecting, a read or a batch may take.
     pub timeout: Duration,
     /// How statements are sent.
     pub statements: Statements,
-    /// Losses that an operator accepted by name: a server that would have them is refused otherwise.
+    /// Losses that an operator accepted by name: a server that has a loss that is not accepted is refused.
     pub accepted: Vec<Loss>,
-    /// What an operator says of its replication.
+    /// What the operator says about the server's replication.
     pub replication: Replication,
 }
 
 impl Settings {
-    /// The defaults, for this URL.
+    /// The default settings for this URL.
     pub fn at(url: impl Into<String>) -> Self {
         Settings {
             url: url.into(),
@@ -52,30 +51,30 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The URL has a password in it.
+        // The URL may contain a password, so it is left out.
         let kept = (&self.connections, &self.tls, &self.timeout, &self.statements, &self.accepted);
         out.debug_tuple("Settings").field(&kept).field(&self.replication).finish()
     }
 }
 
-/// Why a batch is not written to a server that answers since it was let in to another.
+/// Why a batch is not written: another server answers by now than the one that was let in.
 pub(crate) const REPLACED: &str = "another database server answers by now";
 
-/// How long a change of a table waits for those that use the table: whoever comes to use it then waits behind it.
+/// How long a change of a table waits for current users of the table: new users of it queue behind the waiting change.
 pub(crate) const BRIEF: Duration = Duration::from_secs(2);
-/// How long these are let by before it is tried again.
+/// How long the other users are let through before the change is tried again.
 const LETS_BY: Duration = Duration::from_secs(3);
-/// How often it is tried: for three minutes in all.
+/// How often the change is tried: for three minutes in all.
 const ATTEMPTS: u32 = 36;
 
-/// A change of a table that is tried again while others use that table.
+/// A change of a table that is retried while others use that table.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
     tried: u32,
 }
 
 impl Patience {
-    /// Lets the others by; whether it is worth another try.
+    /// Lets the others through, and returns whether the change is worth another try.
     pub(crate) async fn lasts(&mut self) -> bool {
         let more = self.counts();
         if more {
@@ -93,16 +92,16 @@ impl Patience {
     }
 }
 
-/// Whether the server has room for what it is to keep. It says nothing of that by itself, while it goes on to answer: what tells is
-/// the last batch that it refused for want of room, unless one was committed some time after that.
+/// Whether the server has disk space for what it is to store. A full server does not report it and goes on answering,
+/// so the sign is the last batch that it refused for lack of space, unless a batch was committed some time after that.
 #[derive(Debug, Default)]
 pub(crate) struct Room(Mutex<Option<(Instant, String)>>);
 
-/// For so long a batch that stands says nothing against one that did not: a small one may find room where others do not.
+/// For this long after a refusal, a committed batch proves nothing: a small one may find space where others do not.
 const WITHOUT_ROOM: Duration = Duration::from_secs(10);
 
 impl Room {
-    /// What came of a batch; `lacks` tells whether a refusal was for want of room.
+    /// Notes the outcome of a batch; `lacks` tells whether a refusal was for lack of space.
     pub(crate) fn note<T>(&self, outcome: &Result<T, CommitError>, lacks: impl Fn(&str) -> bool) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match outcome {
@@ -112,7 +111,7 @@ impl Room {
         }
     }
 
-    /// Why there is none.
+    /// Returns why there is no space, if so.
     pub(crate) fn is_there(&self) -> Result<(), String> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().map_or(Ok(()), |(_, why)| Err(why.clone()))
@@ -122,58 +121,58 @@ impl Room {
 /// How statements are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Statements {
-    /// Prepared once for each connection.
+    /// Prepared once per connection.
     #[default]
     Kept,
-    /// Anew each time: for a pooler that gives each transaction another connection (PgBouncer in transaction mode).
+    /// Sent anew each time: for a pooler that changes connections between transactions (PgBouncer in transaction mode).
     Unnamed,
 }
 
-/// What a server is configured to lose without a word.
+/// What a server is configured to lose silently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Commits of the last moments when the process of the database dies (`synchronous_commit = off`,
-    /// `innodb_flush_log_at_trx_commit = 0`).
+    /// The last commits when the database process dies (`synchronous_commit = off`, `innodb_flush_log_at_trx_commit =
+    /// 0`).
     Commits,
     /// The whole database at power loss (`fsync = off`, `full_page_writes = off`, `innodb_doublewrite = 0`).
     Database,
 }
 
-/// What an operator says of the servers that may take over from the one that is written to. No server can say it: that a
-/// standby confirms its commits now does not tell whether it goes on when that standby is gone.
+/// What the operator says about the servers that may take over from the primary. No server can tell it: that a standby
+/// confirms its commits now does not tell whether the primary goes on without that standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// Nothing: what the server shows at a moment is all that is known.
+    /// Nothing: only what the server shows at the moment is known.
     Observed,
-    /// The server never acknowledges what no standby has confirmed, and only one that confirmed takes over.
+    /// Every acknowledged commit is confirmed by a standby, and only a standby that confirmed takes over.
     Strict,
-    /// Another may take over that did not get the last of it, whatever the server shows.
+    /// A standby may take over that did not receive the last commits, whatever the server shows.
     Bounded,
 }
 
-/// How the connections to a server are used at one moment.
+/// How the connections to a server are used at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Connections that are there.
+    /// Connections that are open.
     pub connected: usize,
-    /// The most that there may be.
+    /// The maximum number of connections.
     pub places: usize,
-    /// Reads and batches that wait for a connection, or are under way on one.
+    /// Reads and batches that wait for a connection or are in progress on one.
     pub waiting: usize,
-    /// When so many wait it is too many.
+    /// The number of waiting reads and batches at which there are too many.
     pub most_waiting: usize,
 }
 
-/// Why a server cannot be used, in a sentence that never has a password in it.
+/// Why a server cannot be used, in a sentence that never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The URL that was given.
+    /// The URL is wrong.
     Settings(String),
-    /// This file that was given.
+    /// This file cannot be used.
     File(PathBuf, String),
-    /// It cannot be reached, or turned us away.
+    /// The server cannot be reached, or refused the connection.
     Unreachable(String),
-    /// It is not what we need: its version, that it only reads, or what it would lose.
+    /// The server does not meet the requirements: its version, that it is read-only, or what it would lose.
     Unfit(String),
 }
 

@@ -1,8 +1,8 @@
-//! Which steps bring a database to this program's schema. Forward only, the same on every engine: each step and the
-//! row that says that it was done are committed in one transaction, so that an interrupted run is simply continued.
+//! The steps that bring a database to this program's schema. They go forward only, the same on every engine. A step and
+//! the row that marks it as done are committed in one transaction, so an interrupted run is simply continued.
 //!
-//! Before its first step each version is announced, with the oldest program that can work beside it: a program of before
-//! then finds in the database, which it cannot know by itself, whether it may go on.
+//! Before its first step, each version is announced together with the oldest program that can work beside it. That
+//! tells an older program, which cannot know it by itself, whether it may go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,40 +14,40 @@ use crate::engine::{Engine, Read, Row, Sql, Unavailable, Value};
 pub struct Migration {
     /// Its number: 1 and upwards, without gaps.
     pub version: i64,
-    /// What it is about, for people.
+    /// What it is about, in words for people.
     pub name: &'static str,
-    /// The oldest program that can work on a database of this version, by the newest version that it knows. As old as its
-    /// predecessor's release where the steps only add; the version itself where they take something away.
+    /// The oldest program that can work on a database of this version, named by the newest version that it knows. If
+    /// the steps only add, that is the previous release; if they take something away, it is this version itself.
     pub oldest: i64,
-    /// One statement each, in order. A step that was released is never changed, only followed by another.
+    /// One statement each, in order. A released step is never changed; another step follows it instead.
     pub steps: &'static [&'static str],
 }
 
-/// Where the steps that were done are written down.
+/// The table that records which steps were done.
 pub(crate) const MARKERS: &str = "CREATE TABLE IF NOT EXISTS schema_steps (\
      version bigint NOT NULL, step bigint NOT NULL, PRIMARY KEY (version, step))";
 
-/// Which steps were done.
+/// Reads which steps were done.
 pub(crate) const DONE: &str = "SELECT version, step FROM schema_steps";
 
-/// Writes down one step. Its key makes a second run of the same step fail.
+/// Records one step as done. Its key makes a second run of the same step fail.
 pub(crate) const MARK: &str = "INSERT INTO schema_steps (version, step) VALUES (?, ?)";
 
-/// Where versions are announced.
+/// The table in which versions are announced.
 pub(crate) const ANNOUNCED: &str = "CREATE TABLE IF NOT EXISTS schema_versions (\
      version bigint NOT NULL, oldest bigint NOT NULL, PRIMARY KEY (version))";
 
-/// What every run makes before anything else, by name. Only what is not there: a server asks for the right to make a table before it
-/// looks whether it is there.
+/// The tables that every run creates first, by name. Only those that are missing are created, because a server checks
+/// the right to create a table before it looks whether the table exists.
 pub(crate) const OURS: [(&str, &str); 2] = [("schema_steps", MARKERS), ("schema_versions", ANNOUNCED)];
 
-/// Which versions were announced, each with the oldest program that can work on it.
+/// Reads which versions were announced, each with the oldest program that can work on it.
 pub(crate) const OLDEST: &str = "SELECT version, oldest FROM schema_versions";
 
 /// Announces a version. Its key makes a second announcement fail.
 pub(crate) const ANNOUNCE: &str = "INSERT INTO schema_versions (version, oldest) VALUES (?, ?)";
 
-/// A step that has yet to be done.
+/// A step that is still to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     /// The version that it belongs to.
@@ -56,11 +56,11 @@ pub(crate) struct Step {
     pub(crate) step: i64,
     /// The version's name.
     pub(crate) name: &'static str,
-    /// What to run.
+    /// The statement to run.
     pub(crate) sql: &'static str,
 }
 
-/// What a database says of its schema.
+/// What a database records about its schema.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     /// The (version, step) pairs that were done.
@@ -74,14 +74,14 @@ pub(crate) struct State {
 pub(crate) struct Plan {
     /// Versions to announce first, each with the oldest program that can work on it.
     pub(crate) announce: Vec<(i64, i64)>,
-    /// Then these, in order.
+    /// The steps to run after that, in order.
     pub(crate) steps: Vec<Step>,
-    /// The newest version that the database has begun, where a newer program has, and this one can work beside it.
+    /// The newest version that the database has begun, if a newer program began it and this program can work beside it.
     pub(crate) ahead: Option<i64>,
 }
 
 impl Plan {
-    /// Says so where a newer program was there.
+    /// Logs that a newer program was there, if so.
     pub(crate) fn tell(&self, migrations: &[Migration]) {
         if let Some(database) = self.ahead {
             let program = newest(migrations);
@@ -93,7 +93,7 @@ impl Plan {
 /// Why a database cannot be brought to this program's schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchemaError {
-    /// The database holds something that this program does not know, and that it cannot work beside.
+    /// The database contains something that this program does not know and cannot work beside.
     Newer {
         /// The newest version that the database has begun.
         database: i64,
@@ -102,9 +102,9 @@ pub enum SchemaError {
         /// The newest version that this program knows.
         program: i64,
     },
-    /// The program's own list is not numbered 1, 2, 3 and so on, or does not say rightly who can work on it.
+    /// The program's own list is not numbered 1, 2, 3 and so on, or has an `oldest` later than its version.
     Numbering {
-        /// Where it breaks.
+        /// The version where the numbering breaks.
         version: i64,
     },
 }
@@ -156,7 +156,7 @@ pub(crate) fn plan(migrations: &'static [Migration], state: &State) -> Result<Pl
     Ok(plan)
 }
 
-/// Why a program with these migrations can no longer work on a database that it started on, if so.
+/// Returns why a program with these migrations can no longer work on a database on which it started, if so.
 pub async fn outgrown(engine: &dyn Engine, migrations: &[Migration]) -> Result<Option<SchemaError>, Unavailable> {
     let program = newest(migrations);
     let sql = Sql::fixed("SELECT version, oldest FROM schema_versions WHERE version > ?");
@@ -169,13 +169,13 @@ pub async fn outgrown(engine: &dyn Engine, migrations: &[Migration]) -> Result<O
     Ok(ahead(program, &BTreeSet::new(), &State { done: BTreeSet::new(), announced }).err())
 }
 
-/// The newest version that the database has begun and `program` does not know, if it can work on it.
+/// Returns the newest version that the database has begun and `program` does not know, if `program` can work on it.
 fn ahead(program: i64, known: &BTreeSet<(i64, i64)>, state: &State) -> Result<Option<i64>, SchemaError> {
     let begun = state.done.difference(known).map(|(version, _)| *version);
-    // One that was announced may be begun at any moment.
+    // A version that was announced may be begun at any moment.
     let foreign: BTreeSet<i64> = begun.chain(state.announced.keys().copied().filter(|one| *one > program)).collect();
     let Some(&database) = foreign.last() else { return Ok(None) };
-    // A step more in a version that is known, or a version that nobody announced, is not of this program's history.
+    // An extra step in a known version, or a version that was never announced, is not from this program's history.
     let whole = foreign.iter().all(|version| *version > program && state.announced.contains_key(version));
     let oldest = foreign.iter().filter_map(|version| state.announced.get(version)).max().copied();
     match oldest.filter(|oldest| whole && *oldest <= program) {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_database_of_a_newer_program_is_taken_where_that_says_so() {
-        // red without the comparison with `program` in `ahead`.
+        // Red without the comparison with `program` in `ahead`.
         let own = [(1, 0), (1, 1), (2, 0)];
         let with =
             |more: &[(i64, i64)], announced: &[(i64, i64)]| plan(TWO, &state(&[&own[..], more].concat(), announced));

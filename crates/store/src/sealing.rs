@@ -1,4 +1,4 @@
-//! Connecting to a server, of a database or another one: the files for TLS and the one with the password, and what is made of them.
+//! Connecting to a database server or another server: the TLS files, the password file, and what is made from them.
 
 use std::fmt;
 use std::fs::File;
@@ -17,17 +17,17 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::remote::OpenError;
 
-/// Files for TLS, each PEM. A connection to another machine always has TLS, unless the URL says that it has not.
+/// PEM files for TLS. A connection to another machine always uses TLS, unless the URL turns it off.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// Certificates of authorities that are believed; the system's where there is none.
+    /// Certificates of the authorities that are trusted; the system's if there is none.
     pub authorities: Option<PathBuf>,
-    /// Our certificate chain and its key, for servers that want one.
+    /// Our certificate chain and its key, for servers that ask for a client certificate.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 impl Tls {
-    /// The certificates of authorities that are believed. A system may have none, which no connection needs that stays there.
+    /// The certificates of the trusted authorities. A system may have none; connections within it do not need them.
     pub(crate) fn believed(&self) -> Result<Vec<CertificateDer<'static>>, OpenError> {
         match &self.authorities {
             Some(file) => certificates(file),
@@ -35,10 +35,9 @@ impl Tls {
         }
     }
 
-    /// What seals a connection with these.
+    /// Builds the TLS client configuration from these files.
     ///
-    /// # Errors
-    /// Which file cannot be used.
+    /// # Errors Names the file that cannot be used.
     pub fn config(&self) -> Result<ClientConfig, OpenError> {
         let failed = |error: Error| OpenError::Settings(format!("TLS: {error}"));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -54,7 +53,7 @@ impl Tls {
         }
     }
 
-    /// The same, as it is written in the files.
+    /// The certificate chain and its key, as the files contain them.
     pub(crate) fn written(&self) -> Result<Option<Pair>, OpenError> {
         let Some((chain, key)) = &self.identity else { return Ok(None) };
         Ok(Some((content(chain)?, content(key)?)))
@@ -69,7 +68,7 @@ impl Tls {
     fn roots(&self) -> Result<RootCertStore, OpenError> {
         let mut roots = RootCertStore::empty();
         for certificate in self.believed()? {
-            // A system may have some that nobody can use.
+            // The system's store may contain certificates that rustls cannot use.
             if let (Err(error), Some(file)) = (roots.add(certificate), &self.authorities) {
                 return Err(unreadable(file, &error));
             }
@@ -86,10 +85,10 @@ impl Tls {
     }
 }
 
-/// No file of certificates is longer, in bytes: authorities of a whole system take a fifth of that.
+/// The maximum length of a file of certificates, in bytes: the authorities of a whole system take a fifth of it.
 const LONGEST: u64 = 1 << 20;
 
-/// What a file says. A pipe would keep its reader waiting, and a device would never end.
+/// Returns the content of a file. Reading from a pipe would block, and a device would never end.
 fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
     let failed = |error: std::io::Error| unreadable(file, &error);
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -106,7 +105,7 @@ fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
 /// The longest password, in bytes.
 const LONGEST_PASSWORD: usize = 1024;
 
-/// The password that a file holds, without the end of the line that editors add.
+/// Returns the password that a file holds, without the line ending that editors add.
 pub(crate) fn password(file: &Path) -> Result<String, OpenError> {
     let text = String::from_utf8(content(file)?).map_err(|_| unreadable(file, &"it is not UTF-8"))?;
     let bare = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
@@ -131,53 +130,53 @@ fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
     OpenError::File(file.to_owned(), why.to_string())
 }
 
-/// Which of a certificate chain and its key cannot be used. The key is read first, so that what is said of a certificate is of the
-/// chain.
+/// The error that says whether the certificate chain or its key cannot be used. The key is read first, so an error
+/// about a certificate is about the chain.
 fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
     let Error::InvalidCertificate(why) = error else {
         let of = if matches!(error, Error::NoCertificatesPresented) { chain } else { key };
         return unreadable(of, error);
     };
     let why = format!("{why:?}");
-    // Its name is all that the library passes on.
+    // The error's name is all that the library passes on.
     if why.contains("UnsupportedCertVersion") {
         return unreadable(chain, &"the certificate is of X.509 version 1; version 3 is needed");
     }
     unreadable(chain, &format!("the certificate cannot be used: {why}"))
 }
 
-/// What connections are made with, made anew once its files are others: certificates end and passwords are changed, and a server that
-/// runs for longer needs the next one when it has to connect again.
+/// Connection settings that are rebuilt when their files change: certificates expire and passwords are changed, and a
+/// server that outlives them needs the new ones when it has to reconnect.
 pub struct Renewed<T> {
     files: Arc<Files<T>>,
     look: Mutex<Option<Look>>,
 }
 
-/// The files, and what was made of them.
+/// The files, and what was made from them.
 struct Files<T> {
-    /// Who is reached with it, as in "the files for connecting to …".
+    /// Names the server that is reached with the files, as in "the files for connecting to …".
     whose: &'static str,
     named: Vec<PathBuf>,
     make: Box<Maker<T>>,
     kept: Mutex<Kept<T>>,
 }
 
-/// How it is made.
+/// Builds the settings from the files.
 type Maker<T> = dyn Fn() -> Result<T, OpenError> + Send + Sync;
 /// A certificate chain and its key, as they are written.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// What was made, of which files, and of which others it could not be made.
+/// The settings, the stamps of the files that they were made from, and the stamps of files that could not be used.
 struct Kept<T> {
     of: Vec<Stamp>,
     made: T,
     failed: Option<Vec<Stamp>>,
 }
 
-/// What tells one content of a file from the next; nothing where there is no file.
+/// Tells one content of a file from the next; `None` if there is no file.
 type Stamp = Option<(u64, i64, i64, u64)>;
 
-/// What tells these files from others.
+/// Returns the stamps of these files.
 fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
     let stamp = |file: &PathBuf| {
         let meta = std::fs::metadata(file).ok()?;
@@ -186,30 +185,30 @@ fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
     files.iter().map(stamp).collect()
 }
 
-/// Somebody looks at the files.
+/// One look at the files, in progress or over.
 #[derive(Clone)]
 struct Look {
     began: Instant,
-    /// Closed once it is over, however it ended.
+    /// Closed once the look is over, however it ended.
     over: watch::Receiver<()>,
-    /// Whether it was said that it takes long.
+    /// Whether it was logged that the look takes long.
     told: bool,
 }
 
-/// How long a look is waited for. Whoever connects has some seconds for all of it.
+/// How long a connection attempt waits for a look. The whole attempt has only some seconds.
 const WITHIN: Duration = Duration::from_secs(1);
 
 impl<T: Clone + Send + 'static> Renewed<T> {
-    /// Makes it for the first time, of these files; `whose` is who is reached with it, as in "the files for connecting to …".
+    /// Makes the settings from these files for the first time; `whose` names the server that is reached with them, as
+    /// in "the files for connecting to …".
     ///
-    /// # Errors
-    /// Which file cannot be used.
+    /// # Errors Names the file that cannot be used.
     pub fn new(
         whose: &'static str,
         named: Vec<PathBuf>,
         make: impl Fn() -> Result<T, OpenError> + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
-        // The stamps first: what is written meanwhile is seen the next time.
+        // The stamps come first, so that a change made meanwhile is seen the next time.
         let of = stamps(&named);
         let made = make()?;
         let kept = Mutex::new(Kept { of, made, failed: None });
@@ -217,23 +216,23 @@ impl<T: Clone + Send + 'static> Renewed<T> {
         Ok(Renewed { files: Arc::new(files), look: Mutex::new(None) })
     }
 
-    /// What the next connection is made with. Where the files cannot be used, which is said once, it is what was good before, and
-    /// they are tried again for the next: they may be half replaced, or not be readable yet. The same where their file system does
-    /// not answer, which must not stop who serves. Needs a tokio runtime.
+    /// Returns the settings for the next connection. If the files cannot be used (which is logged once), they are the
+    /// previous ones, and the files are tried again next time: they may be half replaced, or not be readable yet. The
+    /// same if their file system does not answer, which must not stop the server. Needs a tokio runtime.
     pub async fn get(&self) -> T {
         if self.files.named.is_empty() {
             return self.files.kept().made.clone();
         }
         let mut look = self.look();
-        // Nobody ever says anything there: it is over when the other end has gone.
+        // Nothing is ever sent on this channel: the look is over when the sender is dropped.
         if timeout_at(look.began + WITHIN, look.over.changed()).await.is_err() {
             self.tell_of(look.began);
         }
         self.files.kept().made.clone()
     }
 
-    /// The look that is under way, or else a new one, on a thread that may be kept waiting. Never two: where a file system does not
-    /// answer, each would keep a thread.
+    /// Returns the look in progress, or starts a new one on a thread that may block. There are never two: if a file
+    /// system does not answer, each look would block a thread.
     fn look(&self) -> Look {
         let mut last = self.last();
         if let Some(look) = last.as_ref().filter(|look| look.over.has_changed().is_ok()) {
@@ -248,7 +247,7 @@ impl<T: Clone + Send + 'static> Renewed<T> {
         last.insert(Look { began: Instant::now(), over, told: false }).clone()
     }
 
-    /// Says, once, that the look that began then takes long.
+    /// Logs, once, that the look that began then takes long.
     fn tell_of(&self, began: Instant) {
         let mut last = self.last();
         if let Some(look) = last.as_mut().filter(|look| look.began == began && !look.told) {
@@ -267,12 +266,12 @@ impl<T: Clone + Send + 'static> Renewed<T> {
 }
 
 impl<T> Files<T> {
-    /// Held for no longer than it takes to copy something: never while a file is looked at.
+    /// The lock is held only for as long as copying takes, never while a file is being read.
     fn kept(&self) -> MutexGuard<'_, Kept<T>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes it anew if the files are others.
+    /// Rebuilds the settings if the files have changed.
     fn renew(&self) {
         let stamps = stamps(&self.named);
         if self.kept().of == stamps {
@@ -304,7 +303,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_at_a_pipe_and_nothing_is_read_that_does_not_end() {
-        // Red without NONBLOCK in `content`: whoever opens a pipe waits for who writes to it.
+        // Red without NONBLOCK in `content`: opening a pipe blocks until there is a writer.
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
@@ -347,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_of_the_file_that_it_is_in() {
-        // Red where every error is one of the key's file.
+        // Red where every error names the key's file.
         let files = (PathBuf::from("chain"), PathBuf::from("key"));
         let made = || rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
         let (one, other) = (made(), made());
@@ -361,7 +360,7 @@ mod tests {
         };
         let whole = one.cert.der().to_vec();
         let mut first = whole.clone();
-        // The version, as it is written: [0] { INTEGER 2 }.
+        // The version as it is encoded: [0] { INTEGER 2 }.
         let at = first.windows(5).position(|five| five == [0xa0, 3, 2, 1, 2]).unwrap();
         first[at + 4] = 0;
         assert_eq!(tried(first, key(&one)), "chain: the certificate is of X.509 version 1; version 3 is needed");
@@ -371,7 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn new_files_are_used_from_the_next_connection_on() {
-        // Red where what was made first is kept for ever, or where files that cannot be used take away what was good.
+        // Red where the first settings are kept for ever, or where unusable files replace settings that work.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
         let write = |text: &str| {
@@ -390,7 +389,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &made.get().await), "nothing is made anew for nothing");
         for (text, used) in [("second", "second"), ("bad", "second"), ("third", "third")] {
             write(text);
-            // On a busy machine a look may take longer than it is waited for.
+            // On a busy machine a look may take longer than `get` waits for it.
             while *made.get().await != used || made.last().as_ref().unwrap().over.has_changed().is_ok() {}
         }
         std::fs::remove_file(&file).unwrap();
@@ -399,7 +398,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_system_that_does_not_answer_keeps_nobody_waiting() {
-        // Red where the files are looked at on the thread of who connects: nothing else runs there until they were read.
+        // Red where the connecting thread itself looks at the files: nothing else runs on it until they are read.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("ca.pem");
         std::fs::write(&file, "first").unwrap();
@@ -410,7 +409,7 @@ mod tests {
             if looked.fetch_add(1, Relaxed) == 0 {
                 return Ok("first");
             }
-            // Comes to an end where it should not be waited for, so that the test does.
+            // Ends by itself where nothing should wait for it, so that the test ends.
             let _ = answers.lock().unwrap().recv_timeout(Duration::from_secs(10));
             Ok("second")
         })
@@ -420,12 +419,12 @@ mod tests {
             let timer = pin!(tokio::time::sleep(Duration::from_millis(1)));
             let Either::Left(_) = select(timer, pin!(made.get())).await else { panic!("nothing ran beside it") };
         }
-        // It has been waited for, as if that had been long ago.
+        // Pretends that the look began long ago.
         made.last().as_mut().unwrap().began -= WITHIN;
         assert_eq!((made.get().await, made.get().await), ("first", "first"), "what was made before is used");
         assert!(made.last().as_ref().unwrap().told, "and that is said");
         answer.send(()).unwrap();
-        // Red without `over`: whoever comes next would look as well, and the one after.
+        // Red without `over`: the next two calls would each start a look as well.
         drop(made.look().over.changed().await);
         assert_eq!(looks.load(Relaxed), 2, "one looks at a time");
         assert_eq!(made.get().await, "second", "once it answers, it is used");

@@ -1,7 +1,7 @@
-//! Counting what is done, in the lowest room that has something to count.
+//! Counts events, in the lowest crate that has something to count.
 //!
-//! Who counts touches memory of the own thread, mostly, without a lock, and allocates nothing but once. Whoever reads
-//! adds up what the threads have, while they go on: a sum may lack what was counted at that very moment.
+//! Counting mostly touches memory of the own thread, takes no lock, and allocates only once. Reading adds up what the
+//! threads have counted while they go on: a sum may lack what was counted at that very moment.
 
 use std::array;
 use std::cell::Cell;
@@ -9,14 +9,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Threads that count beside each other; more share.
+/// The number of threads that count in shards of their own; with more threads, several share a shard.
 const SHARDS: usize = 8;
 
 /// The most bounds that a histogram may have.
 const MOST_BOUNDS: usize = 15;
 
 thread_local! {
-    /// Which share this thread counts in.
+    /// The shard that this thread counts in.
     static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -30,7 +30,7 @@ fn own() -> usize {
     })
 }
 
-/// Apart from what other threads write.
+/// A value on cache lines that no other thread writes to.
 #[derive(Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
@@ -39,17 +39,17 @@ struct Apart<T>(T);
 pub struct Shards<T>([OnceLock<Box<Apart<T>>>; SHARDS]);
 
 impl<T: Default> Shards<T> {
-    /// None made yet.
+    /// No shard is made yet.
     pub fn new() -> Self {
         Shards(array::from_fn(|_| OnceLock::new()))
     }
 
-    /// The one of this thread.
+    /// The shard of this thread.
     pub fn own(&self) -> &T {
         &self.0[own()].get_or_init(Box::default).0
     }
 
-    /// All that were made.
+    /// All shards that were made.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.0.iter().filter_map(|shard| shard.get().map(|apart| &apart.0))
     }
@@ -66,15 +66,15 @@ impl<T: Default> Default for Shards<T> {
 pub struct Count(Shards<AtomicU64>);
 
 impl Count {
-    /// One more.
+    /// Adds one.
     pub fn one(&self) {
         self.add(1);
     }
-    /// So many more.
+    /// Adds `many`.
     pub fn add(&self, many: u64) {
         self.0.own().fetch_add(many, Relaxed);
     }
-    /// All of them.
+    /// The sum of all shards.
     pub fn sum(&self) -> u64 {
         self.0.all().map(|shard| shard.load(Relaxed)).sum()
     }
@@ -82,9 +82,9 @@ impl Count {
 
 /// Upper bounds of a histogram's buckets.
 pub struct Bounds {
-    /// In units as they are counted, in order.
+    /// In the unit that is counted, in ascending order.
     at: &'static [u64],
-    /// So many of them are one of those that are shown.
+    /// How many counted units make one unit that is shown.
     per: f64,
 }
 
@@ -116,10 +116,10 @@ pub static TIMES: Bounds = Bounds::new(
     1e9,
 );
 
-/// How many did something together.
+/// How many items were processed together.
 pub static SIZES: Bounds = Bounds::new(&[1, 2, 4, 8, 16, 32, 64, 128, 256], 1.0);
 
-/// The buckets of one thread; the last is of what lies above all bounds.
+/// The buckets of one thread; the last one counts the values above all bounds.
 #[derive(Default)]
 pub struct Buckets {
     counts: [AtomicU64; MOST_BOUNDS + 1],
@@ -127,14 +127,14 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// One more, of this size.
+    /// Counts one value.
     pub fn observe(&self, bounds: &Bounds, value: u64) {
         let bucket = bounds.at.iter().position(|bound| value <= *bound).unwrap_or(bounds.at.len());
         self.counts[bucket].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
     }
 
-    /// What several threads counted, as one.
+    /// Adds up what several threads counted.
     pub fn total<'a>(bounds: &Bounds, shards: impl Iterator<Item = &'a Buckets>) -> Spread {
         let (mut counts, mut sum) = (vec![0; bounds.at.len() + 1], 0);
         for shard in shards {
@@ -152,43 +152,43 @@ impl Buckets {
     }
 }
 
-/// How many of what size there were.
+/// Counts how many values of each size there were.
 pub struct Histogram {
     bounds: &'static Bounds,
     shards: Shards<Buckets>,
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     pub fn new(bounds: &'static Bounds) -> Self {
         Histogram { bounds, shards: Shards::new() }
     }
-    /// One more, of this size.
+    /// Counts one value.
     pub fn observe(&self, value: u64) {
         self.shards.own().observe(self.bounds, value);
     }
-    /// One more, that took so long.
+    /// Counts one event that took this long.
     pub fn took(&self, time: Duration) {
         self.observe(nanos(time));
     }
-    /// All of them.
+    /// The values of all shards.
     pub fn spread(&self) -> Spread {
         Buckets::total(self.bounds, self.shards.all())
     }
 }
 
-/// What a histogram says at one moment.
+/// The content of a histogram at one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// Bounds, each with how many were not above it.
+    /// The bounds, each with the number of values that were not above it.
     pub steps: Vec<(f64, u64)>,
-    /// All.
+    /// The number of all values.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
 }
 
-/// As histograms of times count.
+/// A duration in the unit that histograms of times count.
 pub fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! How long batches waited for their turn: behind others, or for a connection.
+//! Measures how long batches waited for their turn: behind other batches, or for a connection.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -7,7 +7,7 @@ tokio::task_local! {
     static WAITED: Cell<Duration>;
 }
 
-/// Does `work`, and tells for how long the batches in it waited before any statement of theirs ran.
+/// Runs `work`, and returns how long the batches in it waited before their first statement ran.
 pub async fn waiting<W: Future>(work: W) -> (W::Output, Duration) {
     WAITED
         .scope(Cell::new(Duration::ZERO), async {
@@ -17,7 +17,7 @@ pub async fn waiting<W: Future>(work: W) -> (W::Output, Duration) {
         .await
 }
 
-/// A batch waited so long. Nobody may be interested.
+/// Adds the time that a batch waited. Does nothing outside [`waiting`].
 pub fn waited(time: Duration) {
     let _ = WAITED.try_with(|waited| waited.set(waited.get() + time));
 }

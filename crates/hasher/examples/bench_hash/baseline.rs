@@ -1,4 +1,4 @@
-//! What the pool is measured against: other libraries, a thread for each core, each as fast as it can.
+//! What the pool is compared with: other libraries, one thread per core, each as fast as it can be.
 
 use std::{
     error::Error,
@@ -25,7 +25,7 @@ const SALT: [u8; 16] = [7; 16];
 /// Computes one hash; false if that failed.
 pub type Hash = Box<dyn FnMut() -> bool + Send>;
 
-/// Hashes a second of plain calls, each of which allocates its own memory.
+/// Hashes per second of plain calls, each of which allocates its own memory.
 pub fn plain(what: What, span: Duration) -> Result<f64, Box<dyn Error>> {
     match what {
         What::Argon2 { memory, passes } => {
@@ -40,15 +40,15 @@ pub fn plain(what: What, span: Duration) -> Result<f64, Box<dyn Error>> {
     }
 }
 
-/// Hashes a second of `argon2-rust` with memory that is kept; nothing for what it does not know.
+/// Hashes per second of `argon2-rust` with memory that is kept; `None` for what it does not support.
 pub fn pooled(what: What, level: Level, span: Duration) -> Result<Option<f64>, Box<dyn Error>> {
     let What::Argon2 { memory, passes } = what else { return Ok(None) };
     let params = params(memory, passes)?;
     Ok(Some(rate(span, || one_by_one(params, level))))
 }
 
-/// One hash after the other by each kernel that there is for one: ours, as it is without a pool, and a library's. Their memory is
-/// warm already.
+/// One hash after the other by each kernel for one hash: ours, without a pool, and a library's. Their memory is warm
+/// already.
 pub fn alone(what: What, level: Level) -> Result<[(&'static str, Hash); 2], Box<dyn Error>> {
     let mut kernels: [(&'static str, Hash); 2] = match what {
         What::Argon2 { memory, passes } => {
@@ -88,8 +88,8 @@ fn params(memory: u32, passes: u32) -> Result<Params, Box<dyn Error>> {
     Ok(params.tag_len(TagLen::bytes(32)).build().map_err(|error| format!("{error:?}"))?)
 }
 
-/// Computes one hash after the other in the same memory: its pooled hasher or, with AVX-512 masked off, the same steps
-/// with its AVX2 kernel, which it lets nobody choose otherwise.
+/// Computes one hash after the other in the same memory: with its pooled hasher or, with AVX-512 masked off, by the
+/// same steps with its AVX2 kernel, which cannot be chosen in any other way.
 fn one_by_one(params: Params, level: Level) -> Hash {
     if level == Level::best() {
         let mut hasher = Argon2::new(Algorithm::Argon2id, Version::V0x13, params).hasher();
@@ -117,7 +117,7 @@ fn masked(params: &Params, arena: &mut Arena) -> Option<[u8; 32]> {
     Some(tag)
 }
 
-/// Hashes a second of a thread for each core, each with what `make` makes for it, all measured while all are busy.
+/// Hashes per second with one thread per core, each with its own value from `make`, all measured while all are busy.
 fn rate<F: FnMut() -> bool>(span: Duration, make: impl Fn() -> F + Sync) -> f64 {
     let over = AtomicBool::new(false);
     let each = || {

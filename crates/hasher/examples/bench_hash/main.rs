@@ -1,13 +1,13 @@
-//! Hashes a second with all cores, beside the libraries that there are, in one run.
+//! Hashes per second on all cores, compared with other libraries in one run.
 //!
-//! `cargo run --release -p hasher --example bench_hash [-- NAME…]` measures in turn (A B A B), seven times: plain calls of
-//! the `argon2` or `bcrypt` crate on a thread for each core; `argon2-rust`, the fastest library for one password at a
-//! time, with a pooled hasher a thread; the pool as a server starts it, with what it learned the round before; and pools
-//! with each fixed number of lanes that the kind can have. It prints medians and half their range, the median of the ratios
-//! of neighbours (to the best fixed number of lanes, too), the time of a single hash beside what the kernels alone take, the memory
-//! that was resident, and how late a light thread wakes while all cores hash. What has a goal is judged, and the exit code is 1
-//! where one is missed. Names are those of the first column, in part: `19456`, `bcrypt`, `avx2`. A name takes about half a minute,
-//! `65536` two.
+//! `cargo run --release -p hasher --example bench_hash [-- NAME…]` measures in turn (A B A B), seven times: plain calls
+//! of the `argon2` or `bcrypt` crate on one thread per core; `argon2-rust`, the fastest library for one password at a
+//! time, with one pooled hasher per thread; the pool as a server starts it, with what it learned the round before; and
+//! pools with each fixed number of lanes that the kind can have. It prints medians and half their range, the median of
+//! the ratios within a round (to the best fixed number of lanes, too), the time of a single hash compared with the
+//! kernels alone, the resident memory, and how late a light thread wakes while all cores hash. Figures with a goal are
+//! judged, and the exit code is 1 if a goal is missed. Names are parts of those in the first column: `19456`, `bcrypt`,
+//! `avx2`. A name takes about half a minute, `65536` two.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report on the terminal is what this is for")]
 
 mod baseline;
@@ -30,11 +30,11 @@ use report::{Kernels, Row, median, percentile};
 use tokio::{runtime::Runtime, task::JoinSet};
 
 const ROUNDS: usize = 7;
-/// Of a hash that is not dear.
+/// The time of a round, for a hash that is not expensive.
 const ROUND: Duration = Duration::from_millis(350);
 /// Hashes of each contestant that are timed alone.
 const SINGLES: usize = 41;
-/// Callers for each thread: enough that as many as it runs wait while it runs as many.
+/// Callers per thread: enough that while a thread runs its batch, as many jobs wait.
 const CALLERS: usize = 24;
 const PASSWORD: &[u8] = b"correct horse battery staple";
 const TAIL: &str = "$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -55,7 +55,7 @@ pub enum What {
 }
 
 impl What {
-    /// Most lanes that a pool runs of it, whatever it is told.
+    /// Most lanes that a pool runs of this, whatever it is told.
     fn lanes(self) -> usize {
         match self {
             What::Argon2 { .. } => tune::MOST_TOGETHER,
@@ -63,7 +63,7 @@ impl What {
         }
     }
 
-    /// How long each contestant works in a round: a dozen batches of each thread at least, or one more or less would matter.
+    /// How long each contestant works in a round: a dozen batches per thread at least, or one more would matter.
     fn round(self) -> Duration {
         const BLOCKS: u32 = 50_000;
         match self {
@@ -78,13 +78,13 @@ impl What {
 struct Case {
     what: What,
     level: Level,
-    /// Least ratios to the plain call and to `argon2-rust` that are to be reached, where there are any.
+    /// Least ratios to the plain call and to `argon2-rust` to reach, where there are any.
     goal: Goal,
 }
 
 type Goal = (Option<f64>, Option<f64>);
 
-/// What is to be reached where the widest kernel is not that of AVX-512.
+/// The goal where the widest kernel is not that of AVX-512.
 const NARROW: Goal = (None, Some(1.0));
 
 fn cases() -> Vec<Case> {
@@ -135,7 +135,7 @@ impl Case {
         Ok(Settings { policy: self.policy()?, threads, memory, max_wait, level, calibration, ..Settings::default() })
     }
 
-    /// A pool that believes that so many lanes are best.
+    /// A pool that believes that this number of lanes is best.
     fn fixed(&self, machine: &str, lanes: usize) -> Result<Hasher, Box<dyn Error>> {
         let (name, unit) = match self.what {
             What::Argon2 { memory, passes } => (format!("argon2id m={memory} t={passes} p=1"), 1),
@@ -196,7 +196,7 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
         report::progress(&case.name(), &format!("round {} of {ROUNDS}", round + 1));
         row.plain.push(baseline::plain(case.what, span)?);
         row.pooled.extend(baseline::pooled(case.what, case.level, span)?);
-        // Each round in another order: what comes before may matter. And each pool in memory that the one before it had.
+        // In another order each round, as the order may matter. And each pool in memory that the previous one had.
         for turn in 0..=most {
             let lanes = (turn + round) % (most + 1);
             if lanes > 0 {
@@ -220,7 +220,7 @@ fn measure(case: &Case, runtime: &Runtime) -> Result<Row, Box<dyn Error>> {
 }
 
 impl Case {
-    /// How many of this case the pool runs side by side.
+    /// How many hashes of this case the pool runs side by side.
     fn lanes_of(&self, hasher: &Hasher) -> usize {
         let name = match self.what {
             What::Argon2 { memory, passes } => format!("argon2id m={memory} t={passes} p=1"),
@@ -230,7 +230,7 @@ impl Case {
     }
 }
 
-/// Hashes a second with more callers than can run, once all memory is there: from the end of one batch to the end of
+/// Hashes per second with more callers than can run, once all memory is there: from the end of one batch to the end of
 /// another, about `span` later.
 async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f64, Box<dyn Error>> {
     let over = Arc::new(AtomicBool::new(false));
@@ -258,14 +258,14 @@ async fn load(hasher: &Hasher, stored: &Arc<Stored>, span: Duration) -> Result<f
             Err(error) => return Err(error.into()),
         }
     }
-    // What was begun ends before anything else is measured.
+    // Running jobs end before anything else is measured.
     while hasher.state().running > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok((after - before) as f64 / (ended - begun).as_secs_f64())
 }
 
-/// When so many batches were done, and how many hashes that were.
+/// When this many batches were done, and how many hashes that were.
 async fn end_of_batch(hasher: &Hasher, batches: u64) -> (Instant, u64) {
     loop {
         let state = hasher.state();
@@ -276,7 +276,7 @@ async fn end_of_batch(hasher: &Hasher, batches: u64) -> (Instant, u64) {
     }
 }
 
-/// Median times of one hash on a pool with nothing else to do, and of one by each kernel, in turn.
+/// Median times of one hash on an otherwise idle pool and of one hash by each kernel, measured in turn.
 async fn single(case: &Case, hasher: &Hasher, stored: &Stored) -> Result<(Duration, Kernels), Box<dyn Error>> {
     let key = FairKey::new("main", [127, 0, 0, 1].into());
     let mut kernels = baseline::alone(case.what, case.level)?;
@@ -296,7 +296,7 @@ async fn single(case: &Case, hasher: &Hasher, stored: &Stored) -> Result<(Durati
     Ok((median(pool), names.zip(alone.map(median)).collect()))
 }
 
-/// How late a thread of ordinary priority wakes that sleeps a millisecond at a time while `busy` runs: median, 99th
+/// How late a thread of ordinary priority that sleeps a millisecond at a time wakes while `busy` runs: median, 99th
 /// percentile and worst.
 fn light(busy: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<[Duration; 3], Box<dyn Error>> {
     let over = Arc::new(AtomicBool::new(false));

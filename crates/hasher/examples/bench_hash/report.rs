@@ -1,4 +1,4 @@
-//! What is printed.
+//! The printed report.
 
 use std::{
     io::{IsTerminal, Write},
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// All that was measured of one case. Rates are hashes a second.
+/// All that was measured for one case. Rates are hashes per second.
 #[derive(Default)]
 pub struct Row {
     pub plain: Vec<f64>,
@@ -18,9 +18,9 @@ pub struct Row {
     pub pool: Vec<f64>,
     /// Rates with 1, 2, … lanes.
     pub fixed: Vec<Vec<f64>>,
-    /// The lanes that the pool has chosen in the end.
+    /// The lanes that the pool had chosen in the end.
     pub lanes: usize,
-    /// Those that it began with.
+    /// The lanes that it began with.
     pub calibrated_lanes: usize,
     pub calibrated: Duration,
     pub single: Duration,
@@ -31,7 +31,7 @@ pub struct Row {
     pub light: [Duration; 3],
 }
 
-/// How long one hash takes by kernels without a pool.
+/// How long one hash takes with each kernel without a pool.
 pub type Kernels = Vec<(&'static str, Duration)>;
 
 pub fn head() {
@@ -42,7 +42,7 @@ pub fn head() {
 }
 
 impl Row {
-    /// Prints it, and says how many goals were missed.
+    /// Prints the row, and returns how many goals were missed.
     pub fn print(self, name: &str, (plain, pooled): (Option<f64>, Option<f64>)) -> usize {
         clear();
         let mut verdicts = Verdicts::default();
@@ -96,13 +96,13 @@ impl Row {
         );
     }
 
-    /// The ratios of the pool's rates to those of another, round by round.
+    /// The ratios of the pool's rates to those of another contestant, round by round.
     fn over(&self, base: &[f64]) -> Vec<f64> {
         self.pool.iter().zip(base).map(|(pool, base)| pool / base).collect()
     }
 }
 
-/// Says of each figure whether it is as it should be, and counts those that are not.
+/// Says for each figure whether it reaches its goal, and counts those that do not.
 #[derive(Default)]
 struct Verdicts {
     missed: usize,
@@ -114,7 +114,7 @@ impl Verdicts {
         if reached { "ok" } else { otherwise }
     }
 
-    /// The median of these ratios and half of their range, which should be no less than that.
+    /// The median of these ratios and half of their range; the median should be no less than `goal`.
     fn least(&mut self, ratios: &[f64], goal: Option<f64>) -> String {
         let said = goal.map(|goal| self.of(median(ratios.to_vec()) >= goal, "LOW"));
         format!("{} {}", spread(ratios, 2), said.unwrap_or_default())
@@ -123,15 +123,15 @@ impl Verdicts {
 
 /// The share of the rate with the best number of lanes that the pool has to reach.
 const OF_BEST: f64 = 0.95;
-/// What may be resident beside the memory of hashes, in bytes.
+/// How much may be resident beside the memory of hashes, in bytes.
 const BESIDE: u64 = 64 << 20;
 
-/// How much longer one password may take in an idle pool than the best kernel takes for it.
+/// How many times as long as with the best kernel one password may take in an idle pool.
 const ALONE: f64 = 1.05;
 /// How late a thread of ordinary priority may be, 99 times of 100, while all cores hash.
 const LIGHT: Duration = Duration::from_millis(10);
 
-/// One line that is overwritten; nothing where nobody looks.
+/// Overwrites one line with the progress; does nothing where nobody looks.
 pub fn progress(name: &str, what: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
@@ -146,7 +146,7 @@ fn clear() {
     }
 }
 
-/// The median of what was measured, and half of its range.
+/// The median of the measured values, and half of their range.
 fn spread(values: &[f64], digits: usize) -> String {
     let (low, high) = values.iter().fold((f64::MAX, 0f64), |(low, high), &value| (low.min(value), high.max(value)));
     format!("{:.digits$} ±{:.digits$}", median(values.to_vec()), (high - low) / 2.0)
@@ -160,7 +160,7 @@ pub fn median(values: Vec<f64>) -> f64 {
     percentile(&values, 0.5)
 }
 
-/// The value that this share of all does not exceed.
+/// The value that this share of all values does not exceed.
 pub fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -193,7 +193,7 @@ impl Watch {
     }
 }
 
-/// In bytes; 0 where the system does not tell.
+/// Resident memory in bytes; 0 where the system does not tell.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

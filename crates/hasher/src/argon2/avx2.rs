@@ -78,7 +78,7 @@ macro_rules! quarter_rounds {
     };
 }
 
-/// Orders of the bytes of a vector that rotate each of its words to the right.
+/// Shuffles of the bytes of a vector that rotate each of its words to the right.
 #[repr(align(32))]
 struct Order([u8; 32]);
 
@@ -149,15 +149,15 @@ fn middle(a: __m256i, b: __m256i) -> __m256i {
 /// G of RFC 9106 §3.5; returns the first word of the result.
 #[target_feature(enable = "avx2")]
 fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut Block) -> u64 {
-    // Where the compiler knows these orders it takes two instructions for one.
+    // If the compiler knew these orders, it would use two instructions for one.
     let orders = std::hint::black_box(&ORDERS);
-    // Clearing it first would cost a fiftieth of the whole fill, and arrays of vectors that `mix_rows` returns as much.
+    // Clearing it first, or returning arrays of vectors from `mix_rows`, would cost a fiftieth of the whole fill.
     let mut mixed = MaybeUninit::uninit();
     mix_rows::<0>(previous, reference, &mut mixed, orders);
     mix_rows::<1>(previous, reference, &mut mixed, orders);
     mix_rows::<2>(previous, reference, &mut mixed, orders);
     mix_rows::<3>(previous, reference, &mut mixed, orders);
-    // SAFETY: four times eight vectors of four words are all that a block has, and `at` of `mix_rows` meets each once.
+    // SAFETY: four times eight vectors of four words make up a block, and `at` of `mix_rows` covers each vector once.
     #[allow(unsafe_code, reason = "a block that was written in parts")]
     let rows = unsafe { mixed.assume_init_ref() };
     let sources = Sources { previous, reference, rows };

@@ -2,16 +2,17 @@
 //!
 //! The block is an 8 x 8 matrix of pairs of words (RFC 9106 §3.6): P works on the sixteen words of each row, then on
 //! those of each column. Here a vector holds the same word of all eight rows, and after a transposition of all eight
-//! columns. So eight rounds run side by side, the sixteen vectors of a block are one state of P, and its diagonal step is
-//! only another choice of vectors: nothing is permuted within a round. Blocks stay in memory in the order of the row
+//! columns. So eight rounds run side by side, the sixteen vectors of a block are one state of P, and its diagonal step
+//! is but another choice of vectors: nothing is permuted within a round. Blocks stay in memory in the order of the row
 //! step, which costs one transposition on the way in and one on the way out of the column step.
 //!
-//! A transposition exchanges the three bits of the column, which number the vectors, with those of the row, which number
-//! the elements: one shuffle of each vector for each pair of bits. The lowest pair needs none. P sees its words as a 4 x 4
-//! matrix and does the same to all columns, and to all diagonals, of that: words that enter two of its columns further on
-//! leave two columns further on, and two of them are one column of the block. So rows with odd numbers are kept with their
-//! columns in the order 1, 0, 3, 2, …: the lowest bit of a vector's number is that of the row xor that of the column, in both
-//! orders. What is left is to flip that bit of the elements where it is 1, which one of the other shuffles does on its way.
+//! A transposition exchanges the three bits of the column, which number the vectors, with those of the row, which
+//! number the elements: one shuffle of each vector for each pair of bits. The lowest pair needs none. P sees its words
+//! as a 4 x 4 matrix and does the same to all columns, and to all diagonals, of that matrix: words that enter two of
+//! its columns further on leave two columns further on, and two of its columns are one column of the block. So odd rows
+//! are kept with their columns in the order 1, 0, 3, 2, …: the lowest bit of a vector's number is that of the row xor
+//! that of the column, in both orders. What is left is to flip that bit of the elements where it is 1, which one of the
+//! other shuffles does as well.
 
 use std::arch::{asm, x86_64::*};
 
@@ -57,7 +58,7 @@ impl Kernel for Avx512 {
 
     #[inline(always)]
     fn prefetch(self, memory: &[Block], block: usize, cache: Cache) {
-        // Nothing begins before all lines are there. Upwards, Zen 4 takes it for a stream, and brings what comes after it, too.
+        // Nothing begins before all lines are there. Ascending, Zen 4 takes them for a stream and fetches on beyond.
         x86::prefetch(memory, block, cache, (0..x86::LINES).rev());
     }
 }
@@ -108,7 +109,7 @@ macro_rules! round {
     };
 }
 
-/// As many vectors of what goes in as have room beside those that are computed with, until they are needed once more; the
+/// How many input vectors stay in registers, beside those that are computed with, until they are needed once more; the
 /// others are loaded again.
 const KEPT: usize = 12;
 
@@ -136,8 +137,8 @@ fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut
     first
 }
 
-/// Rotates by 32. The compiler would make any intrinsic for it a rotation, which has to wait for the multiplications on
-/// some CPUs (on Zen 4 both are for the same units) where a shuffle has not.
+/// Rotates by 32. The compiler would turn any intrinsic for it into a rotation, which on some CPUs has to wait for the
+/// multiplications (on Zen 4 both use the same units), while a shuffle does not.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn swap_halves(vector: __m512i) -> __m512i {
@@ -183,8 +184,8 @@ fn store(block: &mut Block, i: usize, vector: __m512i) {
     }
 }
 
-/// From the words of the rows to those of the columns and back (see above): the number of a vector has bits of the
-/// column, or of the row, and the number of an element those of the other.
+/// Goes from the words of the rows to those of the columns and back (see above): the bits in the number of a vector are
+/// those of the column, or of the row, and the bits in the number of an element are those of the other.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose(mut v: State) -> State {

@@ -2,8 +2,8 @@
 
 use zeroize::DefaultIsZeroes;
 
-/// 1 KiB of Argon2's memory (RFC 9106 §3.4): 128 words of 64 bits. In which order the words lie is up to the kernel that
-/// fills them; only the first is at the same place for all, because the next reference follows from it.
+/// 1 KiB of Argon2's memory (RFC 9106 §3.4): 128 words of 64 bits. The order of the words is up to the kernel that
+/// fills them; only the first word has the same place for all, because the next reference follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Block(pub(crate) [u64; Block::WORDS]);

@@ -1,4 +1,4 @@
-//! The fill: which block is made of which, for several walks through memory in lock step (RFC 9106 §3.2 to §3.4).
+//! The fill: which blocks make up each block, for several walks through memory in lock step (RFC 9106 §3.2 to §3.4).
 
 use std::ops::Range;
 
@@ -22,13 +22,13 @@ pub(super) struct Job<'a> {
 pub(super) struct Step {
     pub(super) previous: usize,
     pub(super) reference: usize,
-    /// The block to be written; neither of the others.
+    /// The block to be written; not one of the others.
     pub(super) target: usize,
-    /// Whether the result is merged with what `target` holds (later passes of version 1.3), else it replaces that.
+    /// Whether the result is merged with the content of `target` (later passes of version 1.3), or replaces it.
     pub(super) merge: bool,
 }
 
-/// The compression function for one kind of CPU. A value of it is the proof that this CPU runs it.
+/// The compression function for one kind of CPU. A value of this type proves that this CPU runs it.
 pub(super) trait Kernel: Copy {
     /// Where in a [`Block`] this kernel keeps a word. Word 0 is at 0.
     fn place(word: usize) -> usize;
@@ -38,14 +38,14 @@ pub(super) trait Kernel: Copy {
     fn prefetch(self, memory: &[Block], block: usize, cache: Cache);
 }
 
-/// How near a block is brought.
+/// How near to the core a block is brought.
 #[derive(Clone, Copy)]
 pub(super) enum Cache {
     First,
     Second,
 }
 
-/// Blocks of each walk between two pauses: eight walks take half a millisecond for so many.
+/// Blocks of each walk between two pauses: eight walks take half a millisecond for this many.
 const PIECE: u32 = 512;
 
 /// Fills the memory and computes the tags, with a pause before each piece.
@@ -107,8 +107,8 @@ fn finish<K: Kernel>(job: &Job, memory: &[Block], tags: &mut [Tag]) {
     }
 }
 
-/// One slice of one pass, for all jobs and lanes. Their walks are numbered lane by lane, jobs within: those of one lane
-/// follow the same addresses where these do not depend on the password.
+/// One slice of one pass, for all jobs and lanes. Walks are numbered lane by lane, by job within a lane: the walks of
+/// one lane follow the same addresses where these do not depend on the password.
 struct Plan<'a> {
     params: &'a Params,
     jobs: usize,
@@ -161,7 +161,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Fills the segments of `N` walks in lock step: at each position every walk compresses one block, then looks where
+    /// Fills the segments of `N` walks in lock step: at each position every walk compresses one block, then finds where
     /// its next reference lies and asks for it, so that it arrives while the others compress.
     #[inline(never)]
     fn walk<K: Kernel, const N: usize>(&self, kernel: K, first: usize, memory: &mut [Block], pause: &mut dyn FnMut()) {
@@ -199,7 +199,7 @@ impl<'a> Plan<'a> {
     ) {
         let ahead = const { if N < 3 { 4 - N as u32 } else { 1 } };
         let mut addresses: [Addresses; N] = std::array::from_fn(|i| Addresses::new::<K>(self, walks[i].lane));
-        // Walks of one lane follow each other, and the first has the addresses for all of them.
+        // The walks of one lane are neighbours, and the first of them has the addresses for all.
         let mut first = [0; N];
         for i in 1..N {
             first[i] = if walks[i].lane == walks[i - 1].lane { first[i - 1] } else { i };
@@ -254,7 +254,7 @@ impl<'a> Plan<'a> {
         Step { previous: walk.previous, reference: walk.reference, target: walk.target, merge: self.merge }
     }
 
-    /// The block that the one at `index` of the segment refers to (RFC 9106 §3.4.2), by the 64 bits `word` = J1 and J2.
+    /// The block to which that at `index` of the segment refers (RFC 9106 §3.4.2), by the 64 bits `word` = J1 and J2.
     #[inline(always)]
     fn reference(&self, walk: &Walk, index: u32, word: u64) -> usize {
         let (j1, j2) = (word & 0xffff_ffff, word >> 32);
@@ -263,8 +263,8 @@ impl<'a> Plan<'a> {
             (_, 0, 0) => walk.lane,
             (lanes, ..) => (j2 as u32) % lanes,
         };
-        // All finished segments; of the own lane also what this segment has, but never the previous block. In a first
-        // pass the finished segments begin at block 0, later right after the current segment.
+        // All finished segments; in the walk's own lane also the blocks of this segment, but never the previous one. In
+        // the first pass the finished segments begin at block 0, later right after the current segment.
         let finished = if self.pass == 0 { self.slice } else { Params::SLICES - 1 } * self.segment_blocks;
         let area = if lane == walk.lane { finished + index - 1 } else { finished - u32::from(index == 0) };
         let from =
@@ -279,11 +279,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Asks for the block that one of `N` walks reads next, and the one that it writes after the next.
+/// Asks for the block that one of `N` walks reads next, and for the one that it writes after the next.
 ///
-/// A core waits for few lines at a time on behalf of its first cache (some 24 on Zen 4), and the blocks of several walks
-/// would wait for each other there, so that three and more have theirs brought into the second. From there it is not far.
-/// One or two walks are back too soon for that, and where they go the CPU sees what is written next by itself.
+/// A core waits for few lines at a time on behalf of its first-level cache (some 24 on Zen 4), where the blocks of
+/// several walks would wait for each other: three or more walks have theirs brought into the second level, which is
+/// near enough. One or two walks are back too soon for that, and for them the CPU sees by itself what is written next.
 #[inline(always)]
 fn ask<K: Kernel, const N: usize>(kernel: K, memory: &[Block], reference: usize, target: usize) {
     if N < 3 {
@@ -313,7 +313,7 @@ impl Addresses {
     const INPUT: usize = 1;
     const BETWEEN: usize = 2;
     const FIRST: usize = 3;
-    /// Where in the input the counter is: it counts blocks of addresses from 1.
+    /// Where the counter is in the input: it counts blocks of addresses from 1.
     const COUNTER: usize = 6;
     /// Addresses in one block.
     const TOGETHER: u32 = Block::WORDS as u32;
@@ -344,7 +344,7 @@ impl Addresses {
         kernel.compress(&mut self.blocks, step(Self::BETWEEN, target));
     }
 
-    /// J1 and J2 of the block at `index` of the segment, which the last two blocks of addresses reach.
+    /// J1 and J2 of the block at `index` of the segment, which must be within the last two blocks of addresses.
     #[inline(always)]
     fn word<K: Kernel>(&self, index: u32) -> u64 {
         let block = Self::FIRST + (index / Self::TOGETHER) as usize % 2;

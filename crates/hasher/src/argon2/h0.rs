@@ -1,4 +1,4 @@
-//! The hashes around the fill: the pre-hash H0 before it and the variable-length H' on both sides (RFC 9106 §3.2, §3.3).
+//! The hashes around the fill: the pre-hash H0 before it, the variable-length H' on both sides (RFC 9106 §3.2, §3.3).
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use super::params::Params;
 
 /// The 64-byte pre-hash of parameters, password, salt, secret and associated data. Nothing else of them enters the
-/// fill, so who holds it can compute the tag but learns none of the inputs. Wiped on drop; does not print itself.
+/// fill: the holder of an H0 can compute the tag but learns none of the inputs. Wiped on drop; never printed.
 ///
-/// Its bytes stay at one place, whoever holds it: what is moved by value leaves a copy behind that nobody wipes.
+/// Its bytes stay at one place, whoever owns it: a move by value would leave a copy behind that nobody wipes.
 pub struct H0(Box<[u8; 64]>);
 
 impl H0 {
     /// H0 of these inputs (RFC 9106 §3.2 step 1). Empty `secret` or `data` means none.
     ///
     /// # Panics
-    /// When one of them is longer than 2^32 - 1 bytes (RFC 9106 §3.1), far beyond any that is read from a request: its length would be
-    /// that of another one.
+    /// When an input is longer than 2^32 - 1 bytes (RFC 9106 §3.1), far beyond any that is read from a request: its
+    /// length would be that of another input.
     pub fn new(params: &Params, password: &[u8], salt: &[u8], secret: &[u8], data: &[u8]) -> H0 {
         let cost = params.cost;
         let numbers = [
@@ -47,7 +47,7 @@ impl H0 {
         h0
     }
 
-    /// The bytes, to be sent to where the tag is computed.
+    /// The bytes, to send to where the tag is computed.
     pub fn as_bytes(&self) -> &[u8; 64] {
         &self.0
     }
@@ -92,7 +92,7 @@ fn length(bytes: usize) -> [u8; 4] {
 
 /// H', a hash of any length (RFC 9106 §3.3), of the concatenated `parts`: fills `out`, which is not empty.
 pub(super) fn expand(parts: &[&[u8]], out: &mut [u8]) {
-    // The length of a tag is a `u32` of `Params`, which knows none that is empty; blocks are 1 KiB.
+    // The length of a tag is a `u32` of `Params`, which allows no empty tag; blocks are 1 KiB.
     let length = (out.len() as u32).to_le_bytes();
     let mut prefixed = Vec::with_capacity(parts.len() + 1);
     prefixed.push(&length[..]);
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((length(0), length(258), length(u32::MAX as usize)), ([0; 4], [2, 1, 0, 0], [0xFF; 4]));
     }
 
-    /// Red where the length is cut to 32 bits: an input of 4 GiB would say that it is empty.
+    /// Red where the length is cut to 32 bits: an input of 4 GiB would count as empty.
     #[test]
     #[cfg(target_pointer_width = "64")]
     #[should_panic = "no input of Argon2 is longer"]
@@ -144,7 +144,7 @@ mod tests {
         length(1 << 32);
     }
 
-    /// Moved is a pointer, so that what is wiped in the end is all there ever was of it.
+    /// Only a pointer moves, so what is wiped in the end is all there ever was.
     #[test]
     fn the_bytes_stay_where_they_are() {
         let h0 = H0::from_bytes(&[7; 64]);

@@ -1,11 +1,11 @@
 //! Argon2 (RFC 9106), with several fills in lock step on one core.
 //!
-//! The fill is a chain: which block comes next is known only when the last one is done, and it lies anywhere in memory.
-//! One password alone leaves a core waiting for memory most of the time; with several, the loads of one hide behind the
-//! arithmetic of the others. Nothing of the algorithm changes: every tag is what any other implementation computes.
+//! The fill is a chain: which block comes next is known only when the last one is done, and it may lie anywhere in
+//! memory. One password alone leaves a core waiting for memory most of the time; with several, the loads of one hide
+//! behind the arithmetic of the others. Every tag is what any other implementation computes.
 //!
-//! [`H0`] takes in all secrets, [`fill`] does the slow work and needs only `H0` and [`Params`]. An [`Arena`] is memory for it that is
-//! worth keeping: on Linux in huge pages, and in no core dump.
+//! [`H0`] takes in all secrets; [`fill`] does the slow work and needs only `H0` and [`Params`]. An [`Arena`] is memory
+//! for it that is worth keeping: on Linux in huge pages, and in no core dump.
 //!
 //! It can be used without the pool:
 //!
@@ -57,9 +57,9 @@ pub const MAX_TOGETHER: usize = 8;
 /// The result of a fill; wiped on drop.
 pub type Tag = Zeroizing<Vec<u8>>;
 
-/// Computes the tags that belong to `h0s`, in lock step. `memory` may hold anything before; afterwards it holds what an
-/// attacker would need to skip the work, so its owner wipes or reuses it. A `level` that this CPU lacks is replaced by
-/// the portable one: all compute the same.
+/// Computes the tags for `h0s` in lock step. `memory` may hold anything before; afterwards it holds what an attacker
+/// would need to skip the work, so its owner must wipe or reuse it. A `level` that this CPU lacks is replaced by the
+/// portable one: all compute the same.
 ///
 /// # Panics
 /// Unless there are 1 to [`MAX_TOGETHER`] inputs, as many tags, and [`Params::memory_blocks`] for each in `memory`.
@@ -67,7 +67,7 @@ pub fn fill(level: Level, params: &Params, h0s: &[H0], memory: &mut [Block], tag
     fill_with_pauses(level, params, h0s, (memory, tags), &mut || {});
 }
 
-/// The same, with a `pause` several times a millisecond: for whoever is to let others go first.
+/// As [`fill`], with a `pause` several times a millisecond: for threads that let others go first.
 ///
 /// # Panics
 /// As [`fill`].
@@ -104,7 +104,7 @@ pub(crate) fn fill_with_pauses(
 mod tests {
     use super::*;
 
-    /// The longest that it hashes without a pause is a piece: what lies between is too little to keep others waiting.
+    /// The longest time without a pause is that of a piece: the rest takes too little to keep others waiting.
     #[test]
     fn there_is_a_pause_before_each_piece() {
         let cost = Cost::new(8192, 2, 1).unwrap();

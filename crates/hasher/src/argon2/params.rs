@@ -9,7 +9,7 @@ pub enum Algorithm {
     Argon2d = 0,
     /// Argon2i: data-independent addressing. Verified, never written.
     Argon2i = 1,
-    /// Argon2id: the one that new hashes use (RFC 9106 §4).
+    /// Argon2id: the variant of new hashes (RFC 9106 §4).
     Argon2id = 2,
 }
 
@@ -22,7 +22,8 @@ pub enum Version {
     V19 = 19,
 }
 
-/// The three cost parameters of Argon2 (RFC 9106 §3.1): memory in KiB, passes, lanes. What may be stored is bounded more narrowly: [`Policy`](crate::Policy).
+/// The three cost parameters of Argon2 (RFC 9106 §3.1): memory in KiB, passes, lanes. Stored hashes have narrower
+/// limits: [`Policy`](crate::Policy).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cost {
     memory: u32,
@@ -31,7 +32,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Most memory of one hash, in KiB: 2 TiB, half of what RFC 9106 has room for. Places of blocks are of 32 bits.
+    /// Most memory of one hash, in KiB: 2 TiB, half of what RFC 9106 allows. Indices of blocks have 32 bits.
     pub const MAX_MEMORY: u32 = 1 << 31;
     /// Most lanes.
     pub const MAX_LANES: u32 = (1 << 24) - 1;
@@ -93,7 +94,7 @@ impl std::error::Error for BadCost {}
 /// # Ok::<(), hasher::argon2::BadCost>(())
 /// ```
 ///
-/// There is no other way to any:
+/// There is no other way to make one:
 ///
 /// ```compile_fail
 /// # use hasher::argon2::{Algorithm, Cost, Params, Version};
@@ -131,7 +132,7 @@ impl Params {
         self.tag_bytes
     }
 
-    /// Segments of a lane, of which no other lane reads the one being filled (RFC 9106 §3.4, SL).
+    /// Segments of a lane; while one is being filled, no other lane reads it (RFC 9106 §3.4, SL).
     pub(super) const SLICES: u32 = 4;
 
     /// Blocks of one segment: the part of one lane that one slice fills.
@@ -144,7 +145,7 @@ impl Params {
         Self::SLICES * self.segment_blocks()
     }
 
-    /// How many blocks of memory, of 1 KiB each, one fill needs: m rounded down to a multiple of 4p (RFC 9106 §3.2, m').
+    /// How many blocks of memory (1 KiB each) one fill needs: m rounded down to a multiple of 4p (RFC 9106 §3.2, m').
     pub const fn memory_blocks(&self) -> usize {
         self.lane_blocks() as usize * self.cost.lanes as usize
     }

@@ -36,7 +36,7 @@ impl Kernel for Portable {
     fn prefetch(self, _: &[Block], _: usize, _: Cache) {}
 }
 
-/// P of RFC 9106 §3.6 on the sixteen words that `at` gives.
+/// P of RFC 9106 §3.6 on the sixteen words whose places `at` gives.
 #[inline(always)]
 fn round(block: &mut [u64; Block::WORDS], at: impl Fn(usize) -> usize) {
     let mut v: [u64; 16] = std::array::from_fn(|i| block[at(i)]);

@@ -7,7 +7,7 @@ use super::{
     fill::{Cache, Step},
 };
 
-/// The blocks of a step: two to read, which may be one, and another to write.
+/// The blocks of a step: two to read, which may be the same, and another one to write.
 pub(super) struct Blocks<'a> {
     pub(super) previous: &'a Block,
     pub(super) reference: &'a Block,
@@ -21,8 +21,8 @@ impl<'a> Blocks<'a> {
         assert!(previous < memory.len() && reference < memory.len() && target < memory.len());
         assert!(previous != target && reference != target);
         let memory = memory.as_mut_ptr();
-        // SAFETY: all three lie within the slice, which is borrowed for as long as they are, and the one that is written is
-        // none of those that are only read.
+        // SAFETY: all three lie within the slice, which is borrowed for as long as they are, and the block that is
+        // written is neither of those that are only read.
         #[allow(unsafe_code, reason = "three blocks of one slice, one of them written")]
         unsafe {
             Blocks {
@@ -34,10 +34,10 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Lines of the caches in a block.
+/// Cache lines in a block.
 pub(super) const LINES: usize = Block::BYTES / 64;
 
-/// Asks for a block before it is needed, line by line in this order.
+/// Asks for a block before it is needed, line by line in the given order.
 #[inline(always)]
 pub(super) fn prefetch(memory: &[Block], block: usize, cache: Cache, lines: impl Iterator<Item = usize>) {
     let start = memory.as_ptr().wrapping_add(block).cast::<i8>();

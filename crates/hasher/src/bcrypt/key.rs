@@ -11,7 +11,8 @@ pub(crate) const BYTES: usize = 72;
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(super) struct Key {
     words: Subkeys,
-    /// Mixed into the first word too, the first time only: [`Flavour::A`]'s mark of a key that the bug could confuse with others.
+    /// Mixed into the first word too, the first time only: [`Flavour::A`]'s mark of a key that the bug could confuse
+    /// with others.
     mark: u32,
 }
 
@@ -19,7 +20,7 @@ impl Key {
     /// No key.
     pub(super) const BLANK: Key = Key { words: [0; 18], mark: 0 };
 
-    /// Becomes the key and the NUL after it, repeated to 72 bytes, four of them a word, the first byte on top.
+    /// Sets the words: the key and a NUL after it, repeated to 72 bytes, four to a word, the first byte on top.
     pub(super) fn set(&mut self, flavour: Flavour, key: &[u8]) {
         let mut bytes = key.iter().chain(&[0]).cycle().take(BYTES).copied();
         let mut extended = false;
@@ -28,7 +29,7 @@ impl Key {
             let (mut correct, mut buggy) = (0u32, 0u32);
             for (place, byte) in bytes.by_ref().take(4).enumerate() {
                 correct = correct << 8 | u32::from(byte);
-                // C's `char` with a sign: a byte from 0x80 sets every bit above it.
+                // As in C with a signed `char`: a byte from 0x80 sets every bit above it.
                 buggy = buggy << 8 | i32::from(byte.cast_signed()).cast_unsigned();
                 extended |= place > 0 && byte >= 0x80;
             }

@@ -1,6 +1,6 @@
 //! The kernel: K Blowfish states that are walked in lock step.
 //!
-//! Shape decides the speed here, so that safe code is as fast as any:
+//! The layout decides the speed here, so that safe code is as fast as any:
 //! - An S-box is an array of 256 words and is indexed by a byte: there is nothing to check.
 //! - All states lie in one array, so that every look-up of every lane is one register plus a constant plus the byte.
 //! - A state is not a multiple of 4 KiB: the same word of two lanes differs in the address bits by which a load is
@@ -43,8 +43,8 @@ impl<const K: usize> Lanes<K> {
         }
     }
 
-    /// ExpandKey without a salt, the key mixed in before: every word of the state is replaced by the ciphertext of the
-    /// one before it. All of the time is spent here.
+    /// ExpandKey without a salt, after the key was mixed in: every word of the state is replaced by the ciphertext of
+    /// the word before it. All of the time is spent here.
     pub(super) fn expand(&mut self) {
         let mut blocks = Blocks::of([0; 2]);
         for pair in 0..9 {
@@ -59,7 +59,7 @@ impl<const K: usize> Lanes<K> {
         }
     }
 
-    /// ExpandKey with a salt: two of its four words are added to each plaintext, in turns. Once for each hash.
+    /// ExpandKey with a salt: two of its four words are added to each plaintext, in turns. Done once for each hash.
     pub(super) fn expand_salted(&mut self, salts: &[[u32; 4]; K]) {
         let mut blocks = Blocks::of([0; 2]);
         for pair in 0..9 {
@@ -89,8 +89,8 @@ impl<const K: usize> Lanes<K> {
         result
     }
 
-    /// Blowfish, every round the same: a half has got its subkey before it is looked up and before F is added to it, so
-    /// F is the only thing that the chain waits for. (In the textbook's order the subkey would be one more step of it.)
+    /// Blowfish, with every round the same: a half gets its subkey before it is looked up and before F is added to it,
+    /// so the chain waits for nothing but F. (In the textbook's order the subkey would be one more step of the chain.)
     #[inline(always)]
     fn encrypt(&self, blocks: &mut Blocks<K>) {
         let Blocks { mut left, mut right } = *blocks;
@@ -126,7 +126,7 @@ impl<const K: usize> Lanes<K> {
     }
 }
 
-/// What is encrypted in every lane. The halves lie apart: as pairs they would be packed into registers of 64 bits and
+/// The blocks that are encrypted in every lane. The halves lie apart: pairs would be packed into 64-bit registers and
 /// taken out again in every round.
 struct Blocks<const K: usize> {
     left: [u32; K],

@@ -1,17 +1,18 @@
-//! bcrypt (N. Provos and D. Mazières, "A Future-Adaptable Password Scheme", USENIX 1999), several passwords in lock step.
+//! bcrypt (N. Provos and D. Mazières, "A Future-Adaptable Password Scheme", USENIX 1999): several passwords in lock
+//! step.
 //!
-//! One password is a chain of dependent loads: each Blowfish round looks up four words by the bytes of the word that the
-//! round before it made, and waits for them longer than it computes. The chains of several passwords do not depend on each
-//! other, so one core walks them side by side and the waiting of one is the work of the next. The result of each job is
+//! One password is a chain of dependent loads: each Blowfish round looks up four words by the bytes of the word that
+//! the previous round made, and waits for them longer than it computes. The chains of several passwords do not depend
+//! on each other, so one core walks them side by side and works on one while another waits. The result of each job is
 //! the same as if it ran alone.
 //!
 //! What is hashed:
-//! - **The key is bytes.** Nothing here knows of characters, and a NUL among them is a byte like any other (as in Go, Java and
-//!   Rust; C implementations end there, so a caller that must agree with them for such passwords cuts before).
-//! - **72 bytes count.** A shorter key is followed by one NUL, then repeated; of a longer one the rest is ignored, as in
-//!   every implementation. That is bcrypt's own rule and needed to verify existing hashes; who makes new ones refuses longer
-//!   passwords or hashes them first.
-//! - **The [flavour](Flavour)** matters for keys with bytes from 0x80 alone.
+//! - **The key is bytes.** Nothing here knows about characters, and a NUL is a byte like any other (as in Go, Java and
+//!   Rust; in C the key ends there, so a caller that must agree with C on such passwords cuts them first).
+//! - **72 bytes count.** A shorter key is followed by one NUL, then repeated; the rest of a longer one is ignored, as
+//!   in every implementation. This is bcrypt's own rule and needed to verify existing hashes; a caller that makes new
+//!   ones refuses longer passwords or hashes them first.
+//! - **The [flavour](Flavour)** matters only for keys with bytes from 0x80.
 //!
 //! ```
 //! use hasher::bcrypt::{Flavour, Hash, Job, TAG_BYTES, crypt};
@@ -27,8 +28,8 @@
 //! # assert_eq!(stored.parse::<Hash>().unwrap().tag, tags[0]);
 //! ```
 //!
-//! Rooms: `key` lays a key out as words, `lanes` is the kernel, `tables` what Blowfish starts from, `text` reads and writes
-//! stored hashes.
+//! Modules: `key` lays a key out as words, `lanes` is the kernel, `tables` is what Blowfish starts from, `text` reads
+//! and writes stored hashes.
 
 mod key;
 mod lanes;
@@ -47,31 +48,32 @@ pub use text::{BadText, Hash};
 /// Most jobs that [`crypt`] takes at once. Eight states fill two thirds of a first-level cache of 48 KiB.
 pub const MAX_TOGETHER: usize = 8;
 
-/// Least cost there is: 2^4 rounds of both key schedules.
+/// Least cost: 2^4 rounds of both key schedules.
 pub const MIN_COST: u32 = 4;
 
-/// Greatest cost that the text format has: 2^31 rounds, days. Who takes hashes from outside sets a lower limit.
+/// Greatest cost of the text format: 2^31 rounds, days. A caller that takes hashes from outside sets a lower limit.
 pub const MAX_COST: u32 = 31;
 
-/// Bytes of a tag: 184 bits, the last byte of the third block is not kept.
+/// Bytes of a tag: 184 bits; the last byte of the third block is not kept.
 pub const TAG_BYTES: usize = 23;
 
-/// Which implementation's idea of bcrypt made a hash. They differ for keys with bytes from 0x80 only.
+/// Whose variant of bcrypt made a hash. The variants differ only for keys with bytes from 0x80.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flavour {
-    /// `$2a$` as crypt_blowfish 1.3 computes it: correct, but for keys that the sign extension bug of its early versions would have
-    /// made equal to others (each byte from 0x80 follows only 0xff in its word of four) it gives a result of its own. So a hash from the
-    /// time of the bug does not accept the other keys. UTF-8 has no 0xff: for text this is the same as [`Flavour::B`], and as
-    /// what OpenBSD, Java, Go and Rust call `$2a$`, but for long keys of OpenBSD before 5.5 (2014), which kept the length of a key, with
-    /// the NUL, in one byte. There a password of 255 bytes or more counted as one that is shorter by a multiple of 256. That is not
-    /// reproduced: where it left fewer than 72 bytes, such a hash does not accept its password here.
+    /// `$2a$` as crypt_blowfish 1.3 computes it: correct, except that a key which the sign extension bug of its early
+    /// versions would have made equal to others (each byte from 0x80 follows only 0xff in its word of four) gives a
+    /// result of its own. So a hash from the time of the bug does not accept those others. UTF-8 has no 0xff: for text
+    /// this is the same as [`Flavour::B`], and as what OpenBSD, Java, Go and Rust call `$2a$`, except for long keys of
+    /// OpenBSD before 5.5 (2014), which kept the length of a key, with the NUL, in one byte: a password of 255 bytes or
+    /// more counted as one shorter by a multiple of 256. That is not reproduced: where it left fewer than 72 bytes,
+    /// such a hash does not accept its password here.
     A,
-    /// `$2b$`: correct for every key. The one for new hashes.
+    /// `$2b$`: correct for every key. The flavour for new hashes.
     B,
-    /// `$2x$`: with the sign extension bug of crypt_blowfish before 1.1, where a byte from 0x80 overwrites those before
-    /// it in its word. Verified, never written.
+    /// `$2x$`: with the sign extension bug of crypt_blowfish before 1.1, where a byte from 0x80 overwrites the bytes
+    /// before it in its word. Verified, never written.
     X,
-    /// `$2y$`: correct for every key, crypt_blowfish's and PHP's name of [`Flavour::B`].
+    /// `$2y$`: correct for every key; the name of crypt_blowfish and PHP for [`Flavour::B`].
     Y,
 }
 
@@ -79,22 +81,22 @@ pub enum Flavour {
 pub struct Job {
     /// How bytes from 0x80 are read.
     pub flavour: Flavour,
-    /// The password; of more than 72 bytes the first 72 count.
+    /// The password; of more than 72 bytes, the first 72 count.
     pub key: Zeroizing<Vec<u8>>,
     /// The 128 bits of salt.
     pub salt: [u8; 16],
 }
 
 impl fmt::Debug for Job {
-    /// Without key and salt: a log is no place for what a password can be guessed from.
+    /// Prints neither key nor salt: a log is no place for anything that helps to guess a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").field("flavour", &self.flavour).finish_non_exhaustive()
     }
 }
 
-/// Hashes all jobs at one cost, in lock step: `tags[i]` is the tag of `jobs[i]`. Takes 2^cost times some 50 microseconds for
-/// one job, and little more for four. The states (4 KiB a job) are on the stack and wiped at the end, as all is that follows
-/// from a key; `tags` are the caller's to wipe.
+/// Hashes all jobs at one cost, in lock step: `tags[i]` is the tag of `jobs[i]`. Takes 2^cost times some 50
+/// microseconds for one job, and little more for four. The states (4 KiB per job) are on the stack and wiped at the
+/// end, like everything that follows from a key; `tags` are the caller's to wipe.
 ///
 /// # Panics
 /// When there are no jobs or more than [`MAX_TOGETHER`], when there are not as many tags, or when the cost is not
@@ -103,7 +105,7 @@ pub fn crypt(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]]) {
     crypt_with_pauses(cost, jobs, tags, &mut || {});
 }
 
-/// The same, with a `pause` several times a millisecond: for whoever is to let others go first.
+/// As [`crypt`], with a `pause` several times a millisecond: for threads that let others go first.
 ///
 /// # Panics
 /// As [`crypt`].
@@ -123,12 +125,12 @@ pub(crate) fn crypt_with_pauses(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BY
     }
 }
 
-/// "OrpheanBeholderScryDoubt", the text that is encrypted in the end.
+/// "OrpheanBeholderScryDoubt", the text that is encrypted at the end.
 const MAGIC: [[u32; 2]; 3] = [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7253], [0x6372_7944, 0x6f75_6274]];
 
 /// EksBlowfishSetup and the encryption after it (§3 of the paper) of K jobs.
 fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]], pause: &mut dyn FnMut()) {
-    // Laid out where they stay: what is moved leaves a copy behind.
+    // Laid out where they stay: a move leaves a copy behind.
     let mut keys = [const { Key::BLANK }; K];
     keys.iter_mut().zip(jobs).for_each(|(key, job)| key.set(job.flavour, &job.key));
     let salts: [[u32; 4]; K] = array::from_fn(|lane| salt_words(&jobs[lane].salt));
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(pauses, 64);
     }
 
-    /// The state, the key as it is mixed in, and what is encrypted with both are wiped when they go.
+    /// The state, the key as it is mixed in, and the blocks encrypted with both are wiped on drop.
     #[test]
     fn what_follows_from_a_key_is_wiped() {
         fn wiped<T: ZeroizeOnDrop>(_: &T) {}

@@ -1,8 +1,8 @@
 //! Stored hashes as text: `$2b$10$`, 22 characters of salt, 31 of tag.
 //!
-//! Both are in bcrypt's own base64 (`./A-Za-z0-9`, no padding). Four bits of the last character of the salt and two of the
-//! last one of the tag stand for nothing: they are written as zero and not looked at when read, because implementations
-//! exist that copy the salt as they were given it. So a hash with such bits is the same [`Hash`], and is written
+//! Both are in bcrypt's own base64 (`./A-Za-z0-9`, no padding). Four bits of the last character of the salt and two of
+//! the last one of the tag stand for nothing: they are written as zero and ignored when read, because some
+//! implementations copy the salt as they were given it. So a hash with such bits is the same [`Hash`], and is written
 //! canonically. All else is strict: one spelling of the flavour, two digits of the cost, 60 bytes in all.
 
 use std::{fmt, str::FromStr};
@@ -44,20 +44,20 @@ pub struct Hash {
 }
 
 impl fmt::Debug for Hash {
-    /// Without salt and tag: a log is no place for what a password can be guessed from.
+    /// Prints neither salt nor tag: a log is no place for anything that helps to guess a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hash").field("flavour", &self.flavour).field("cost", &self.cost).finish_non_exhaustive()
     }
 }
 
-/// Why a text is no bcrypt hash. The reason is fixed and repeats nothing of the text.
+/// Why a text is not a bcrypt hash. The reason is fixed and repeats nothing of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadText(pub &'static str);
 
 impl BadText {
     /// The flavour is unknown.
     pub const FLAVOUR: BadText = BadText("is not 2a, 2b, 2x or 2y");
-    /// The cost is a number that bcrypt does not have.
+    /// The cost is a number outside bcrypt's range.
     pub const COST: BadText = BadText("cost is not 4 to 31");
     const DIGITS: BadText = BadText("cost is not two digits");
     const BODY: BadText = BadText("salt and tag are not 22 and 31 characters of its base64");
@@ -91,7 +91,7 @@ impl Flavour {
 }
 
 impl Hash {
-    /// From the pieces of a text that keeps them apart: `salt` and `tag` are 22 and 31 characters of bcrypt's base64.
+    /// Makes a hash of separate pieces: `salt` and `tag` are 22 and 31 characters of bcrypt's base64.
     ///
     /// # Errors
     /// When the cost is not [`MIN_COST`] to [`MAX_COST`], or salt or tag are anything else.
@@ -142,7 +142,7 @@ fn two_digits(digits: &str) -> Option<u32> {
     Some(u32::from(tens - b'0') * 10 + u32::from(ones - b'0'))
 }
 
-/// Any other number of characters makes another number of bytes.
+/// Any other number of characters decodes to another number of bytes.
 fn decode<const N: usize>(chars: &str) -> Option<[u8; N]> {
     BASE64.decode(chars).ok()?.try_into().ok()
 }

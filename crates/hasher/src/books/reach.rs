@@ -1,7 +1,7 @@
-//! What can be done when: here, on workers, or on both.
+//! When waiting jobs can be done: here, on workers, or on both.
 //!
-//! A job that may be computed anywhere goes to whoever is expected to finish it first: the threads here, after all that
-//! waits, or one of the workers. So the time until a newcomer begins follows from what all of them do together.
+//! A job that may be computed anywhere goes where it is expected to be finished first: to the threads here, after all
+//! that waits, or to one of the workers. So what all of them do together decides when a newcomer begins.
 
 use std::time::Instant;
 
@@ -16,11 +16,11 @@ use crate::{
     },
 };
 
-/// From when on somebody has time, and how much thread time that takes away in a nanosecond.
+/// From when on a thread or worker has time, and how much thread time it then works off per nanosecond.
 type Flow = (f64, f64);
 
 impl Books {
-    /// Nanoseconds after which a newcomer would begin if all that waits went before it: until what waits has filled the
+    /// Nanoseconds after which a newcomer would begin if all waiting jobs went before it: until these have filled the
     /// threads and the workers up to then.
     pub(crate) fn wait(&self, (kind, reach): (Kind, Reach), now: Instant) -> u64 {
         if self.has_room(kind) {
@@ -40,12 +40,12 @@ impl Books {
         }
     }
 
-    /// By how many nanoseconds of thread time too much waits for a newcomer to begin within `most`; zero when it would.
+    /// By how many nanoseconds of thread time too much waits for a newcomer to begin within `most`; zero if it would.
     pub(crate) fn excess(&self, of: (Kind, Reach), most: u64, now: Instant) -> u64 {
         self.excess_beside(0, of, most, now)
     }
 
-    /// The same as if so many more of its kind waited.
+    /// The same as if `coming` more jobs of its kind waited.
     pub(crate) fn excess_beside(&self, coming: usize, (kind, reach): (Kind, Reach), most: u64, now: Instant) -> u64 {
         if self.has_room_beside(coming, kind) {
             return 0;
@@ -67,7 +67,7 @@ impl Books {
         }
     }
 
-    /// Gives workers what they are expected to finish before the threads here would.
+    /// Gives workers the jobs that they are expected to finish before the threads here would.
     pub(crate) fn hand_out(&mut self, now: Instant) {
         if self.desk.remotes.is_empty() {
             return;
@@ -88,13 +88,13 @@ impl Books {
         self.test((worker, id), (kind, h0), FairKey::ours());
     }
 
-    /// Has something computed here to see whether a worker's answer was right.
+    /// Has a tag computed here to see whether a worker's answer was right.
     pub(crate) fn test(&mut self, of: (u64, u64), (kind, h0): (Kind, H0), key: FairKey) {
         let cost = self.share(kind);
         self.queue.push(cost, Job::canary(of, (kind, h0), key));
     }
 
-    /// Nanoseconds until all that waits would be done by the threads here; no sooner than one job takes.
+    /// Nanoseconds until the threads here would have done all that waits; no sooner than one job takes.
     fn done_here(&self, kind: Kind, now: Instant) -> f64 {
         let flows = self.flows_here(kind, now);
         let soonest = flows.iter().map(|(from, _)| *from).fold(f64::INFINITY, f64::min);
@@ -102,7 +102,7 @@ impl Books {
         (level(self.waiting_cost() as f64, flows) as f64).max(one)
     }
 
-    /// What came of a worker's answer: the job and its tag, if somebody waits for it.
+    /// Handles a worker's answer. Returns the job, its tag and when it was sent, if somebody waits for it.
     pub(crate) fn settled(
         &mut self,
         worker: u64,
@@ -127,8 +127,8 @@ impl Books {
         }
     }
 
-    /// A job that a worker did not do: another one gets it, once, if it is expected to be done before the threads here would be;
-    /// then it is done here, before what came later. For somebody who went away meanwhile nobody does it.
+    /// Places a job that a worker did not do: another worker gets it, once, if it is expected to finish before the
+    /// threads here would; otherwise it is done here, before later ones. If its caller has gone, nobody does it.
     pub(crate) fn place_again(&mut self, mut job: Job, but: Option<u64>, now: Instant) {
         if !job.is_wanted() {
             self.withdrawn += 1;
@@ -146,7 +146,7 @@ impl Books {
         }
     }
 
-    /// Those who would have to wait longer than `most`, now that there is less to work with.
+    /// Takes out the jobs that would have to wait longer than `most`, now that there is less to work with.
     pub(crate) fn shed(&mut self, most: u64, now: Instant) -> Vec<Job> {
         let Some(kind) = self.queue.kinds().map(|(kind, _)| kind).max_by_key(|kind| self.queue.alike(*kind)) else {
             return Vec::new();
@@ -157,7 +157,7 @@ impl Books {
         shed
     }
 
-    /// Asks nothing more of anybody: what the workers held.
+    /// Parts with all workers, and returns the jobs that they held.
     pub(crate) fn dismiss_all(&mut self) -> Vec<Job> {
         let part = |remote: &mut Remote| {
             remote.part(Parted::Stopped);
@@ -166,12 +166,12 @@ impl Books {
         self.desk.remotes.values_mut().flat_map(part).collect()
     }
 
-    /// Nanoseconds of a thread here for a unit of work of this kind, side by side with others.
+    /// Nanoseconds that a thread here takes for a unit of work of this kind, side by side with others.
     pub(crate) fn unit(&self, kind: Kind) -> f64 {
         self.share(kind) as f64 / kind.work()
     }
 
-    /// What only this machine computes of what waits: because it is said so, or because no worker takes it.
+    /// The cost of the waiting jobs that only this machine computes: they must be, or no worker takes them.
     fn waiting_here(&self, now: Instant) -> u64 {
         let taken = self.taken_there(now);
         let cost = |(kind, count)| self.taken(kind, self.costs.queue(kind, count, self.fit(kind)));
@@ -180,13 +180,13 @@ impl Books {
         said.chain(untaken).map(cost).fold(0, u64::saturating_add)
     }
 
-    /// Which kinds workers take that may be reckoned with. They know Argon2 only.
+    /// Which kinds are taken by workers that are reckoned with. Workers know Argon2 only.
     fn taken_there(&self, now: Instant) -> impl Fn(Kind) -> bool + use<> {
         let most = self.desk.most_memory(now);
         move |kind| matches!(kind, Kind::Argon2(_)) && most.is_some_and(|most| kind.memory() <= most)
     }
 
-    /// What no worker takes is computed here, wherever it might be.
+    /// A job that no worker takes is computed here, wherever else it might be.
     fn within(&self, kind: Kind, reach: Reach, now: Instant) -> Reach {
         if self.taken_there(now)(kind) { reach } else { Reach::Here }
     }
@@ -195,7 +195,7 @@ impl Books {
         self.busy(kind, now).into_iter().map(|busy| (busy as f64, 1.0)).collect()
     }
 
-    /// For a kind that workers do not take it matters what they do of another one.
+    /// For a kind that workers do not take, what they do of another kind counts.
     fn flows_there(&self, kind: Kind, now: Instant) -> Vec<Flow> {
         if self.desk.remotes.is_empty() {
             return Vec::new();
@@ -206,8 +206,8 @@ impl Books {
     }
 }
 
-/// When so much thread time has been taken away by those who have time from then on: what is done with the first of them
-/// alone is no sooner than with all that have time by then.
+/// When the flows, each from when it has time, have worked off this much thread time: the least over all prefixes, as
+/// with fewer flows than have time by then it is done no sooner.
 fn level(waiting: f64, mut flows: Vec<Flow>) -> u64 {
     flows.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (mut sum, mut speed) = (waiting, 0.0);

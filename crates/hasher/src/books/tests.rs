@@ -11,7 +11,7 @@ fn job(kind: Kind, input: Input, key: FairKey) -> Job {
     Job { kind, input, reply, reach: Reach::Here, key, id: 0, failed: false }
 }
 
-/// Books with so many threads and so much memory for each, and jobs of one KiB that wait; three lanes are best.
+/// Books with so many threads and so many KiB for each, and waiting jobs of 10 KiB; three lanes are best.
 fn books(threads: usize, memory: u64, waiting: usize) -> (Books, Kind) {
     let mut books = Books::new(threads, memory * threads as u64, Instant::now());
     let kind = Kind::of_policy(Cost::new(10, 1, 1).unwrap());
@@ -24,7 +24,7 @@ fn books(threads: usize, memory: u64, waiting: usize) -> (Books, Kind) {
     (books, kind)
 }
 
-/// What the threads take, one after the other.
+/// How many jobs each thread takes, one thread after the other.
 fn taken(threads: usize, memory: u64, waiting: usize) -> Vec<usize> {
     let (mut books, kind) = books(threads, memory, waiting);
     let mut take = |thread| match books.turn(thread) {
@@ -72,7 +72,7 @@ fn a_thread_that_holds_more_than_it_needs_gives_it_back_to_one_that_starves() {
     assert!(matches!(books.turn(0), Some(Turn::Release)));
 }
 
-/// Puts a job of an address of its own behind those that wait.
+/// Puts a job of an address of its own behind the waiting ones.
 fn push(books: &mut Books, host: u8, kind: Kind) {
     let input = Input::Serial { password: Default::default(), salt: Vec::new() };
     let key = FairKey::new("main", [192, 0, 2, host].into());
@@ -107,7 +107,7 @@ fn who_is_next_and_lacks_memory_loses_one_batch_at_most() {
     }
     assert_eq!(run(&mut books, 1), Some(light), "but not the one that takes longer than what runs");
     assert_eq!([run(&mut books, 2), run(&mut books, 3)], [Some(light); 2]);
-    // What it waited for is done; the light ones that still run are in its way.
+    // The batch that it waited for is done; the light jobs that still run are in its way.
     books.finish(0, (None, 0), 0, Instant::now());
     push(&mut books, 9, kind(150, 1));
     assert_eq!([run(&mut books, 0), run(&mut books, 4)], [Some(next), Some(light)], "there is room for both");
@@ -142,7 +142,7 @@ fn a_long_job_passes_where_it_takes_neither_memory_nor_the_last_thread() {
     }
 }
 
-/// Red where what is too much, in today's costs, is taken from a queue in those of when it came: nobody would be left.
+/// Red where the excess, in today's costs, is taken from a queue that is booked at older costs: nobody would be left.
 #[test]
 fn no_more_go_than_are_too_many_although_all_became_dearer() {
     let (usual, millisecond) = (kind(2500, 1), 1_000_000);

@@ -45,8 +45,8 @@ fn any_other_text_is_refused() {
     assert_eq!(Calibration::from_text(""), Err(BadCalibration));
 }
 
-/// Makes all trials on all threads in turn, each taking what `nanos` says of a unit with so many lanes: the sizes
-/// that each thread tried, course by course.
+/// Makes all trials on all threads in turn, each taking what `nanos` says for a unit with so many lanes; returns the
+/// sizes that each thread tried, course by course.
 fn make(plan: &mut Plan, threads: usize, nanos: impl Fn(usize) -> u64) -> Vec<Vec<usize>> {
     let mut sizes = vec![Vec::new(); plan.courses.len()];
     while !plan.is_done() {
@@ -95,8 +95,8 @@ fn one_lane_may_be_best_and_so_may_the_most() {
     assert_eq!(sizes(1, |_| 100), [1, 1, 1, 1, 1]);
 }
 
-/// Makes all trials on one thread, on which a unit of work of each lane takes `nanos`, of bcrypt a hundred times
-/// that, every lane pays, and it takes `map` to map one KiB: the plan, and its longest trial.
+/// Makes all trials on one thread, where a unit of work takes `nanos` per lane (for bcrypt a hundred times that), every
+/// lane pays, and mapping one KiB takes `map`; returns the plan, and its longest trial.
 fn spend(kinds: &[(Kind, usize)], nanos: f64, map: Duration) -> (Plan, Duration) {
     let (mut plan, mut held, mut longest) = (plan(1, kinds), 0, Duration::ZERO);
     while let Some(trial) = plan.trial(0) {

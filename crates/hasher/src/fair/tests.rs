@@ -25,7 +25,7 @@ fn a_flood_of_one_tenant_does_not_delay_another() {
 
 #[test]
 fn nobody_takes_the_place_of_what_tests_workers() {
-    // Red where `dispensable` or `whose_room` takes any tenant: a crowd would push out what shows that a worker lies.
+    // Red where `dispensable` or `whose_room` takes any tenant: a crowd would push out the jobs that expose liars.
     let mut queue = Fair::new();
     for _ in 0..20 {
         queue.push(&FairKey::ours(), 5, "test");
@@ -38,7 +38,7 @@ fn nobody_takes_the_place_of_what_tests_workers() {
     assert_eq!(queue.len(), 20);
 }
 
-/// Red where ours is known by a name: a flood of a tenant of that name would keep its places, and take turns from what tests workers.
+/// Red where our key is a name: a flood of a tenant so named would keep its places, and take turns from canaries.
 #[test]
 fn no_tenant_is_called_as_ours() {
     for name in ["", "\0", "\0ours", "ours"] {
@@ -63,7 +63,7 @@ fn addresses_of_a_tenant_take_turns() {
     assert_eq!(order(&mut queue), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2)]);
 }
 
-/// Red without networks: one party has 65,536 addresses of 64 bits in its /48, and nobody's queue is long.
+/// Red without networks: one party has 65,536 /64 addresses in its /48, so none of its queues is long.
 #[test]
 fn thousands_of_addresses_of_one_network_are_one_party() {
     let site = |subnet: u16| {
@@ -115,7 +115,7 @@ fn coming_and_going_gains_nothing() {
     assert!(served[0] >= 49, "{served:?}");
 }
 
-/// Red where newcomers start at the tag that a dear job brought: they would wait for as much of the flood.
+/// Red where newcomers start at the tag that an expensive job brought: they would wait for as much of the flood.
 #[test]
 fn a_dear_job_does_not_put_newcomers_behind_a_flood() {
     let mut queue = Fair::new();
@@ -128,14 +128,14 @@ fn a_dear_job_does_not_put_newcomers_behind_a_flood() {
     queue.push(&key("main", 3), 5, "newcomer");
     let first: Vec<_> = (0..2).filter_map(|_| queue.pop()).collect();
     assert!(first.contains(&"newcomer"), "{first:?}");
-    // Who had it pays for it all the same, also after it has gone.
+    // The flow that had it pays for it all the same, even after it has gone.
     queue.push(&key("main", 2), 5, "dear again");
     let served: Vec<_> = (0..390).filter_map(|_| queue.pop()).collect();
     assert!(!served.contains(&"dear again"), "{served:?}");
     assert!((0..20).any(|_| queue.pop() == Some("dear again")));
 }
 
-/// How many of one address that has much waiting are served of a hundred, while somebody new comes each time.
+/// How many jobs of one address with much waiting are served out of a hundred, while a newcomer comes each time.
 fn served_beside_newcomers(mut queue: Fair<&'static str>) -> usize {
     for _ in 0..100 {
         queue.push(&key("main", 255), 100, "steady");
@@ -147,7 +147,7 @@ fn served_beside_newcomers(mut queue: Fair<&'static str>) -> usize {
     served.count()
 }
 
-/// Red where the clock goes by the cheapest of what waits: whoever waits would be served after hundreds of newcomers.
+/// Red where the clock goes by the cheapest waiting job: a waiting job would be served after hundreds of newcomers.
 #[test]
 fn one_cheap_job_does_not_put_off_who_waits_behind_newcomers() {
     let mut queue = Fair::new();
@@ -185,7 +185,7 @@ fn who_waits_alone_of_a_kind_is_not_jumped_over_for_ever() {
     queue.push(&key("main", 1), 5, 'a');
     queue.push(&key("main", 2), 5, 'b');
     loop {
-        // Two addresses that always have company for each other, with a turn that falls on the first.
+        // Two addresses that always keep each other company, with a turn that falls on the first.
         queue.push(&key("main", 1), 5, 'a');
         queue.push(&key("main", 2), 5, 'a');
         let first = queue.pop().unwrap();
@@ -245,7 +245,7 @@ fn room_is_made_within_a_tenant_too() {
 }
 
 proptest! {
-    /// Whatever comes, leaves, is served or pushed out: nothing is lost or doubled, and the sums agree.
+    /// Whatever arrives, leaves, is served or pushed out: nothing is lost or doubled, and the sums agree.
     #[test]
     fn books_balance(steps in prop::collection::vec((0u8..6, 0u8..3, 0u8..3, 1u64..60), 0..200)) {
         let mut queue = Fair::new();
@@ -316,7 +316,7 @@ fn the_longest_queues_lose_their_last() {
 
 #[test]
 fn what_comes_back_has_not_lost_its_turn_to_those_who_came_since() {
-    // Red with `enter` in place of come_back in Fair::put_back: it would be behind all of them, and have paid twice.
+    // Red with `enter` in place of come_back in Fair::put_back: it would come after all of them, and have paid twice.
     let mut queue = Fair::new();
     let first = queue.push(&key("main", 0), 5, 0);
     queue.push(&key("main", 0), 5, 200);

@@ -4,8 +4,8 @@
 //! $argon2id$v=19$m=19456,t=2,p=1[,keyid=KEYID][,data=DATA]$SALT$TAG
 //! ```
 //!
-//! Parameters come in this order, numbers are decimal without leading zeros, the rest is unpadded standard base64 with
-//! zero trailing bits. A missing `v=` means version 1.0 (16), as in hashes made before 2016.
+//! m, t and p are read in any order; numbers are decimal without leading zeros, the rest is unpadded standard base64
+//! with zero trailing bits. A missing `v=` means version 1.0 (16), as in hashes made before 2016.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
 }
 
 impl Argon2Hash {
-    /// A hash of these parts.
+    /// Makes a hash of these parts.
     ///
     /// # Errors
     /// [`ParseError::Limit`] when salt, data or tag are too short or too long.
@@ -59,7 +59,7 @@ impl Argon2Hash {
         limits::ARGON2_TAG.length(&tag)?;
         Ok(Argon2Hash { params, key_id, data: Vec::new(), salt, tag })
     }
-    /// A hash as it is written today, whose tag comes later.
+    /// A hash as new ones are written, whose tag comes later.
     pub(super) fn blank(params: Params, key_id: Option<KeyId>, salt: Vec<u8>) -> Self {
         Argon2Hash { params, key_id, data: Vec::new(), salt, tag: Vec::new() }
     }
@@ -71,14 +71,14 @@ impl Argon2Hash {
     pub(crate) fn params(&self) -> Params {
         self.params
     }
-    /// Which pepper it was made with, if any.
+    /// The pepper that it was made with, if any.
     pub(crate) fn key_id(&self) -> Option<KeyId> {
         self.key_id
     }
     pub(crate) fn salt(&self) -> &[u8] {
         &self.salt
     }
-    /// True when it has associated data, which hashes of ours never have.
+    /// True if it has associated data, which hashes made here never have.
     pub(crate) fn has_data(&self) -> bool {
         !self.data.is_empty()
     }
@@ -109,13 +109,13 @@ impl Argon2Hash {
         Ok(Prepared { kind: Kind::Argon2(self.params), input: Input::Argon2(h0), check: Check::Tag(self.tag.clone()) })
     }
 
-    /// RFC 9106 §3.2: all that the slow part depends on.
+    /// H0 (RFC 9106 §3.2): all that the slow part depends on.
     pub(super) fn h0(&self, password: &[u8], pepper: Option<&Key>) -> H0 {
         H0::new(&self.params, password, &self.salt, pepper.map_or(&[], Key::bytes), &self.data)
     }
 }
 
-/// The pepper of this id, where there is an id.
+/// The pepper of this id, if there is an id.
 pub(super) fn pepper(id: Option<KeyId>, keys: &Keys) -> Result<Option<&Key>, Refusal> {
     id.map(|id| key(keys, Role::Pepper, id)).transpose()
 }
@@ -143,7 +143,7 @@ impl fmt::Display for Costs {
     }
 }
 
-/// `m=…,t=…,p=…` in this order, and what follows.
+/// Reads `m=…,t=…,p=…` in this order, and returns what follows.
 pub(super) fn cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), ParseError> {
     let mut parts = text.split(',');
     let mut number = |name| text::parameter(parts.next().unwrap_or_default(), name);
@@ -151,7 +151,8 @@ pub(super) fn cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), Pars
     Ok((cost, parts))
 }
 
-/// The three numbers of a cost in any order, and what follows: the `argon2` of npm writes `m=…,p=…,t=…`, others begin with `t`.
+/// Reads the three numbers of a cost in any order, and returns what follows: npm's `argon2` writes `m=…,p=…,t=…`,
+/// others begin with `t`.
 fn any_cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), ParseError> {
     const NAMES: [char; 3] = ['m', 't', 'p'];
     let mut parts = text.split(',');
@@ -166,7 +167,7 @@ fn any_cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), ParseError>
     Ok((limits::argon2(memory, passes, lanes)?, parts))
 }
 
-/// `[keyid=…][,data=…]`.
+/// Reads `[keyid=…][,data=…]`.
 fn options(mut parts: std::str::Split<'_, char>) -> Result<(Option<KeyId>, Vec<u8>), ParseError> {
     const KEY_ID: ParseError = ParseError::Malformed("keyid must be 1 to 8 bytes of unpadded base64");
     let (mut key_id, mut data) = (None, Vec::new());

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! 00 SALT(16) KEY(32)                                        version 2: PBKDF2-HMAC-SHA-1, 1,000 iterations
-//! 01 PRF(4) ITERATIONS(4) LENGTH(4) SALT(LENGTH) KEY         version 3: big-endian; PRF 0, 1, 2 is SHA-1, SHA-256,
-//! SHA-512
+//! 01 PRF(4) ITERATIONS(4) LENGTH(4) SALT(LENGTH) KEY         version 3: big-endian; PRF 0, 1, 2 is SHA-1, -256, -512
 //! ```
 
 use super::{Digest, ParseError, Recipe, pbkdf2, text};

@@ -9,9 +9,9 @@
 //! $devise$importid=ID$2a$11$SALT22TAG31     Devise: the password, then its pepper
 //! ```
 //!
-//! bcrypt itself hashes the first 72 bytes only, and WordPress takes off blanks before. For a stored hash nothing can be done about
-//! that; who typed more than was heard is not hashed again, since the rest may be a slip. Neither is who typed a NUL: bcrypt repeats
-//! the password with a NUL after each, so that `pw\0pw` is the same as `pw`.
+//! bcrypt itself hashes only the first 72 bytes, and WordPress trims blanks first. For a stored hash nothing can be
+//! done about that; a password of which not all counts is not rehashed, since the rest may be a typo. Neither is one
+//! with a NUL: bcrypt repeats the password with a NUL after each, so that `pw\0pw` is the same as `pw`.
 
 use std::fmt;
 
@@ -58,7 +58,7 @@ pub(super) fn read_wordpress(text: &str) -> Result<Recipe, ParseError> {
     recipe(Before::WordPress, text.strip_prefix("$wp").ok_or(MALFORMED)?)
 }
 
-/// What follows `bcrypt_sha256$`.
+/// Reads what follows `bcrypt_sha256$`.
 pub(super) fn read_after_django(text: &str) -> Result<Recipe, ParseError> {
     recipe(Before::Django, text)
 }
@@ -87,12 +87,12 @@ pub(super) fn read_passlib(text: &str) -> Result<Recipe, ParseError> {
     Ok(Recipe::Bcrypt(BcryptHash { before, hash }))
 }
 
-/// A hash of Devise, whose pepper the key `id` is.
+/// A hash of Devise, whose pepper is the key `id`.
 pub(super) fn with_devise_pepper(text: &str, id: KeyId) -> Result<Recipe, ParseError> {
     recipe(Before::Devise(id), text)
 }
 
-/// A hash whose salt and tag come apart, each in bcrypt's base64.
+/// A hash whose salt and tag come separately, each in bcrypt's base64.
 pub(super) fn of_parts(cost: u32, salt: &str, tag: &str) -> Result<Recipe, ParseError> {
     let hash = of_fields(Flavour::A.name(), cost, salt, tag)?;
     Ok(Recipe::Bcrypt(BcryptHash { before: Before::Nothing, hash }))
@@ -130,10 +130,10 @@ impl BcryptHash {
         matches!(self.before, Before::WordPress)
     }
 
-    /// Whether all of a password counts.
+    /// Whether all of the password counts.
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
         match self.before {
-            // In $2x$ a byte from 0x80 covers those before it in its word of four.
+            // In $2x$, a byte from 0x80 hides those before it in its word of four.
             Before::Nothing | Before::Devise(_) => {
                 let covers = self.hash.flavour == Flavour::X && !password.is_ascii();
                 password.len() <= crate::bcrypt::KEY_BYTES && !password.contains(&0) && !covers
@@ -150,7 +150,7 @@ impl BcryptHash {
         Ok(Prepared { kind: Kind::Bcrypt { cost }, input, check: Check::Tag(tag.to_vec()) })
     }
 
-    /// What bcrypt is given for this password.
+    /// The key that bcrypt gets for this password.
     fn key(&self, password: &[u8], keys: &Keys) -> Result<Zeroizing<Vec<u8>>, Refusal> {
         Ok(match self.before {
             Before::Nothing => Zeroizing::new(password.to_vec()),
@@ -163,7 +163,7 @@ impl BcryptHash {
     }
 }
 
-/// Base64 of something as secret as the password: the text is of its final size at once.
+/// Base64 of bytes as secret as the password; the text has its final size at once.
 fn base64(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(STANDARD.encode(bytes).into_bytes())
 }

@@ -1,13 +1,13 @@
-//! The bound verifier: what is stored instead of a tag where other machines may compute tags.
+//! The bound verifier, which is stored instead of a tag where other machines may compute tags.
 //!
 //! ```text
 //! $pv1$m=19456,t=2,p=1,keyid=KEYID,bindid=KEYID$SALT$V
 //! V = HMAC-SHA-256(k_bind, "v1" || realm || user || H0 || tag)
 //! ```
 //!
-//! Argon2id, version 19, a tag of 32 bytes; each field of the HMAC comes after its length in bytes as a 64-bit
+//! Argon2id, version 19, with a tag of 32 bytes; before each field of the HMAC stands its length in bytes as a 64-bit
 //! big-endian number. H0 (RFC 9106 §3.2) covers parameters, password, salt and pepper, and is computed here: a wrong
-//! password gives another H0, so that no tag that anybody returns can make it right.
+//! password gives another H0, so no tag that anybody returns can make it right.
 
 use std::fmt;
 
@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
 }
 
 impl BoundHash {
-    /// Binds the tag of a hash that was made with a pepper: `begun` is [`begin`]'s.
+    /// Binds the tag of a hash that was made with a pepper; `begun` comes from [`begin`].
     pub(super) fn seal(hash: &Argon2Hash, (pepper, binding): (KeyId, KeyId), begun: Hmac<Sha256>, tag: &[u8]) -> Self {
         let verifier = finish(begun, tag).finalize().into_bytes().into();
         BoundHash { cost: hash.params().cost, pepper, binding, salt: hash.salt().to_vec(), verifier }
@@ -86,12 +86,12 @@ impl BoundHash {
     }
 }
 
-/// All of the HMAC's message but the tag.
+/// The HMAC of all of the message except the tag.
 pub(super) fn begin(binding: &Key, subject: Subject<'_>, h0: &H0) -> Hmac<Sha256> {
     binding.authenticate(&[b"v1", subject.realm.as_bytes(), subject.user.as_bytes(), h0.as_bytes()])
 }
 
-/// The last field of the message, as [`Key::authenticate`] writes those before it.
+/// Adds the last field of the message, in the form in which [`Key::authenticate`] writes the others.
 pub(super) fn finish(begun: Hmac<Sha256>, tag: &[u8]) -> Hmac<Sha256> {
     begun.chain_update((tag.len() as u64).to_be_bytes()).chain_update(tag)
 }

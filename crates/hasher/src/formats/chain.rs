@@ -6,8 +6,8 @@
 //! U$S$NSALTSALTTAG43                        Drupal 6 before: the same of the hexadecimal MD5
 //! ```
 //!
-//! Every round takes the whole password, so the longest one that is looked at decides what such a hash may cost: 512 bytes
-//! with Drupal, as there. Of a longer one the beginning is hashed, for the time, and it is wrong.
+//! Every round takes the whole password, so the longest accepted one decides what such a hash may cost: 512 bytes with
+//! Drupal, as in Drupal itself. Of a longer one the beginning is hashed, to take the time, and it is wrong.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub(crate) struct ChainHash {
 enum Form {
     Phpass,
     Drupal,
-    /// Made of what Drupal 6 had stored.
+    /// Made from the hash that Drupal 6 had stored.
     Drupal6,
 }
 
@@ -76,7 +76,7 @@ pub(super) fn read_drupal_6(text: &str) -> Result<Recipe, ParseError> {
     read(Form::Drupal6, &text[1..])
 }
 
-/// What follows the three characters of the prefix.
+/// Reads what follows the three characters of the prefix.
 fn read(form: Form, text: &str) -> Result<Recipe, ParseError> {
     const MALFORMED: ParseError = ParseError::Malformed("phpass needs a digit, 8 characters of salt and the tag");
     let bytes = text.as_bytes();
@@ -103,7 +103,7 @@ impl ChainHash {
         }
     }
 
-    /// Of a program in PHP that may have changed what was typed. Drupal does not.
+    /// Whether it is of a PHP program that may have changed what was typed. Drupal does not.
     pub(super) fn is_of_php(&self) -> bool {
         matches!(self.form, Form::Phpass)
     }

@@ -1,4 +1,4 @@
-//! What is left to decide when the slow part is done.
+//! What remains to be decided when the slow part is done.
 
 use aes::{
     Aes256,
@@ -13,14 +13,14 @@ use zeroize::Zeroizing;
 use super::bound::finish;
 use crate::job::{Input, Kind};
 
-/// A verification of which only the slow part is missing.
+/// A verification that lacks only the slow part.
 pub(crate) struct Prepared {
     pub(crate) kind: Kind,
     pub(crate) input: Input,
     pub(crate) check: Check,
 }
 
-/// Says whether a tag is the right one.
+/// Decides whether a tag is the right one.
 pub(crate) enum Check {
     /// The tag is exactly this.
     Tag(Vec<u8>),
@@ -30,9 +30,9 @@ pub(crate) enum Check {
     Firebase { signer: Zeroizing<Vec<u8>>, hash: Vec<u8> },
     /// No tag is the right one.
     Never,
-    /// The same, and nobody is to notice.
+    /// No tag is the right one, and nobody is to notice.
     Decoy,
-    /// The tag is what the authenticator lacks.
+    /// The tag is what the authenticator still lacks.
     Bound { begun: Hmac<Sha256>, verifier: [u8; 32] },
 }
 
@@ -40,12 +40,12 @@ impl Check {
     /// Bits of the 33rd byte that Drupal keeps.
     pub(crate) const DRUPAL_LAST: u8 = 0b11;
 
-    /// True when whoever computes the tag learns nothing and proves nothing by it.
+    /// True if computing the tag teaches a worker nothing, and its answer proves nothing by itself.
     pub(crate) fn is_blind(&self) -> bool {
         matches!(self, Check::Bound { .. } | Check::Decoy)
     }
 
-    /// True when `tag` was made of the right password; compares in constant time.
+    /// True if `tag` was made from the right password; compares in constant time.
     pub(crate) fn accepts(&self, tag: &[u8]) -> bool {
         match self {
             Check::Never | Check::Decoy => false,

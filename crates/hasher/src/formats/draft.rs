@@ -16,19 +16,19 @@ use crate::{
     policy::{SALT_BYTES, TAG_BYTES},
 };
 
-/// What a new hash is computed with at this cost: Argon2id version 1.3 and a 32-byte tag (RFC 9106 §4).
+/// The parameters of a new hash at this cost: Argon2id version 1.3 and a 32-byte tag (RFC 9106 §4).
 pub(crate) const fn params(cost: Cost) -> Params {
     Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: TAG_BYTES as u32 }
 }
 
-/// A new hash of which the slow part is missing.
+/// A new hash that lacks only the slow part.
 pub(crate) struct Draft {
     pub(crate) kind: Kind,
     pub(crate) input: Input,
     pub(crate) seal: Seal,
 }
 
-/// Makes the stored hash of a tag.
+/// Turns a tag into the stored hash.
 pub(crate) struct Seal {
     hash: Argon2Hash,
     form: Form,
@@ -41,7 +41,7 @@ enum Form {
 }
 
 impl Draft {
-    /// A hash of `password`, with the first pepper and bound by the first binding key, where there are such.
+    /// A hash of `password`, with the first pepper and bound by the first binding key, where there are any.
     pub(crate) fn new(
         cost: Cost,
         password: &[u8],
@@ -59,7 +59,7 @@ impl Draft {
         Draft { kind: Kind::Argon2(hash.params()), input: Input::Argon2(h0), seal: Seal { hash, form } }
     }
 
-    /// A fast digest of an unknown password, as the password of a slow hash.
+    /// A slow hash whose password is a fast digest of an unknown password.
     pub(crate) fn wrap(cost: Cost, fast: &Fast, salt: [u8; SALT_BYTES], keys: &Keys) -> Self {
         let hash = Argon2Hash::blank(params(cost), keys.pepper().map(Key::id), salt.to_vec());
         let h0 = hash.h0(fast.value(), keys.pepper());
@@ -69,7 +69,7 @@ impl Draft {
 }
 
 impl Seal {
-    /// The hash whose slow part gave `tag`.
+    /// The stored hash, once the slow part has given `tag`.
     pub(crate) fn stored(self, tag: &[u8]) -> Stored {
         Stored(match self.form {
             Form::Plain => Recipe::Argon2(self.hash.with_tag(tag)),

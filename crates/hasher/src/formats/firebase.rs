@@ -18,7 +18,7 @@ use crate::{
     pepper::{KeyId, Keys, Role},
 };
 
-/// Of AES-256, which the derived key is for.
+/// Length of an AES-256 key, which the derived key is.
 const KEY_BYTES: usize = 32;
 
 /// A hash of Firebase: everything but the password and the signer key.
@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     }
 }
 
-/// A hash of these parts, when they are within the limits.
+/// A hash of these parts, if they are within the limits.
 pub(super) fn recipe(cost: scrypt::Cost, key_id: KeyId, salt: Vec<u8>, hash: Vec<u8>) -> Result<Recipe, ParseError> {
     limits::SALT.length(&salt)?;
     limits::FIREBASE_TAG.length(&hash)?;
@@ -58,7 +58,7 @@ impl FirebaseHash {
         const NO_KEY: Refusal = Refusal::Unsupported("its import key is no signer key of Firebase, which is base64");
         let signer = std::str::from_utf8(key(keys, Role::Import, self.key_id)?.bytes()).map_err(|_| NO_KEY)?;
         let signer = Zeroizing::new(text::any_base64(signer).map_err(|_| NO_KEY)?);
-        // Encryption keeps the length: no password would ever be right.
+        // Encryption keeps the length: no password would ever match.
         if signer.len() != self.hash.len() {
             return Err(Refusal::Unsupported("its import key is another signer key: it is not as long as the hash"));
         }

@@ -1,4 +1,4 @@
-//! LDAP's userPassword (RFC 2307, OpenLDAP's schemes): `{SCHEME}` in any case, then what the scheme has.
+//! LDAP's userPassword (RFC 2307, OpenLDAP's schemes): `{SCHEME}` in any case, then the fields of the scheme.
 //!
 //! ```text
 //! {PBKDF2-SHA256}10000$SALT$KEY             adapted base64; {PBKDF2} is SHA-1
@@ -9,8 +9,8 @@
 //! {SSHA}, {SHA}, {SMD5}, {MD5}, {SSHA256} … fast: stored only wrapped
 //! ```
 //!
-//! Spring Security's `DelegatingPasswordEncoder` writes a name in braces, too. Its bcrypt and Argon2 are those above; what else it has
-//! is refused by its name.
+//! Spring Security's `DelegatingPasswordEncoder` writes a name in braces, too. Its bcrypt and Argon2 are those above;
+//! its other schemes are refused by name.
 
 use zeroize::Zeroizing;
 
@@ -26,7 +26,7 @@ const SPRING: ParseError = ParseError::Unsupported(
 const CLEAR: ParseError =
     ParseError::Unsupported("a password in the clear, not a hash ({noop} of Spring Security, {CLEARTEXT} of LDAP)");
 
-/// What Spring Security has and LDAP does not.
+/// Schemes that Spring Security has and LDAP does not.
 const OF_SPRING: [&str; 7] =
     ["LDAP", "MD4", "SHA-1", "SHA-256", "SCRYPT", "SCRYPT@SPRINGSECURITY_V5_8", "PBKDF2@SPRINGSECURITY_V5_8"];
 
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     }
 }
 
-/// What crypt(3) keeps.
+/// Reads what crypt(3) stores.
 fn crypt(text: &str) -> Result<Recipe, ParseError> {
     match text.split('$').nth(1) {
         Some("5" | "6") => sha_crypt::read(text),
@@ -71,7 +71,7 @@ fn crypt(text: &str) -> Result<Recipe, ParseError> {
     }
 }
 
-/// One padded base64 blob of fixed lengths.
+/// Reads one padded base64 blob of fixed lengths.
 fn directory_server(text: &str) -> Result<Recipe, ParseError> {
     const MALFORMED: ParseError = ParseError::Malformed("{PBKDF2_SHA256} needs 4, 64 and 256 bytes in padded base64");
     let blob = text::padded(text)?;
@@ -110,13 +110,13 @@ fn split(text: &str) -> Result<(String, &str), ParseError> {
     }
 }
 
-/// Of the names that both have: Spring Security writes hexadecimal, or a salt in braces first, and LDAP base64 or fields.
+/// For names that both have: Spring Security writes hexadecimal, or a salt in braces first, LDAP base64 or fields.
 fn is_springs_own(scheme: &str, rest: &str) -> bool {
     let hexadecimal = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
     matches!(scheme, "MD5" | "SHA256" | "PBKDF2") && (hexadecimal || rest.starts_with('{'))
 }
 
-/// Whether a name follows the brace at once. In JSON a quote does, or, in what is nearly JSON, a name with a colon or a blank behind it.
+/// Whether a name follows the brace at once. In JSON a quote does, or, in near-JSON, a name before a colon or blank.
 pub(super) fn is_scheme(text: &str) -> bool {
     let named = |letter: char| letter.is_ascii_alphanumeric() || "-_.@+/".contains(letter);
     let Some(text) = text.strip_prefix('{') else { return false };

@@ -1,4 +1,4 @@
-//! What may be imported and verified: one table. A hash outside it would cost so much that it is an attack on the
+//! What may be imported and verified, in one table. A hash outside it would cost so much that it is an attack on the
 //! server, or so little that it protects nobody; it is refused when it is read and again before it is computed.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::{
 
 use super::serial::Serial;
 
-/// A parameter and the values it may have. It stands in errors, and tells what to change.
+/// A parameter and the values it may have. Errors contain it; it tells what to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// The parameter, with its unit.
@@ -26,14 +26,14 @@ impl Limit {
     const fn new(parameter: &'static str, least: u64, most: u64) -> Self {
         Limit { parameter, least, most }
     }
-    /// The limit itself when `value` lies outside it.
+    /// Fails with the limit itself when `value` lies outside it.
     pub(crate) const fn admit(self, value: u64) -> Result<(), Limit> {
         if value < self.least || value > self.most { Err(self) } else { Ok(()) }
     }
     pub(crate) const fn length(self, bytes: &[u8]) -> Result<(), Limit> {
         self.admit(bytes.len() as u64)
     }
-    /// The beginning of `bytes` that is within the limit, and whether it is all.
+    /// The beginning of `bytes` that is within the limit, and whether that is all of them.
     pub(crate) fn cut(self, bytes: &[u8]) -> (&[u8], bool) {
         let most = usize::try_from(self.most).unwrap_or(usize::MAX);
         (&bytes[..bytes.len().min(most)], bytes.len() <= most)
@@ -46,22 +46,22 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Longest text that is looked at, in bytes: more than any hash within the limits needs.
+/// Longest text that is read, in bytes: more than any hash within the limits needs.
 pub(crate) const TEXT: Limit = Limit::new("length of a stored hash in bytes", 1, 1024);
 /// Longest JSON of one account's credential.
 pub(crate) const JSON: Limit = Limit::new("length of a credential's JSON in bytes", 1, 4096);
 
-/// At least 8 KiB for each lane besides (RFC 9106 §3.1).
+/// And at least 8 KiB for each lane (RFC 9106 §3.1).
 pub(crate) const ARGON2_MEMORY: Limit = Limit::new("Argon2 memory (m) in KiB", 8, Policy::MAX_MEMORY as u64);
 pub(crate) const ARGON2_PASSES: Limit = Limit::new("Argon2 passes (t)", 1, Policy::MAX_PASSES as u64);
 pub(crate) const ARGON2_LANES: Limit = Limit::new("Argon2 lanes (p)", 1, Policy::MAX_LANES as u64);
 /// RFC 9106 §3.1 asks for at least 8.
 pub(crate) const ARGON2_SALT: Limit = Limit::new("Argon2 salt in bytes", 8, 64);
-/// The PHC string format asks for at least 12: fewer can be hit by chance.
+/// The PHC string format asks for at least 12: a shorter one can be hit by chance.
 pub(crate) const ARGON2_TAG: Limit = Limit::new("Argon2 tag in bytes", 12, 64);
 pub(crate) const ARGON2_DATA: Limit = Limit::new("Argon2 associated data in bytes", 1, 64);
 
-/// The format's least, and 2^15 rounds: about two seconds.
+/// The format's least cost, and 2^15 rounds: about two seconds.
 pub(crate) const BCRYPT_COST: Limit = Limit::new("bcrypt cost", 4, 15);
 
 /// RFC 8018 §4.2 asks for at least 1,000.
@@ -73,34 +73,34 @@ pub(crate) const SCRYPT_R: Limit = Limit::new("scrypt block size (r)", 1, 1 << 1
 pub(crate) const SCRYPT_P: Limit = Limit::new("scrypt parallelism (p)", 1, 1 << 11);
 pub(crate) const SCRYPT_WORK: Limit = Limit::new("scrypt 128 * N * r * p in bytes", 1, 256 << 20);
 
-/// phpass's least, and Drupal's 2^16 with room: each round hashes the password again. About 0.3 s for the longest.
+/// phpass's least, and Drupal's 2^16 with room: each round hashes the password again. About 0.3 s for the longest one.
 pub(crate) const CHAIN_LOG_ROUNDS: Limit = Limit::new("phpass log2 of rounds", 7, 17);
 pub(crate) const CHAIN_ROUNDS: Limit =
     Limit::new("phpass rounds", 1 << CHAIN_LOG_ROUNDS.least, 1 << CHAIN_LOG_ROUNDS.most);
 
-/// WordPress takes four times as much, and nobody's password is so long; see [`CHAIN_LOG_ROUNDS`].
+/// WordPress accepts four times as much, but nobody has so long a password; see [`CHAIN_LOG_ROUNDS`].
 pub(crate) const PHPASS_PASSWORD: Limit = Limit::new("password in bytes", 0, 1024);
-/// As Drupal itself.
+/// The limit of Drupal itself.
 pub(crate) const DRUPAL_PASSWORD: Limit = Limit::new("password in bytes", 0, 512);
 
-/// The format's least; the 1,024,000 of passlib's administrators with room for a tenth more, as its `vary_rounds` has it: some
-/// three seconds for the longest password.
+/// The format's least, and passlib's 1,024,000 for administrators with room for the tenth that its `vary_rounds` may
+/// add: some three seconds for the longest password.
 pub(crate) const SHA_CRYPT_ROUNDS: Limit = Limit::new("SHA-crypt rounds", 1_000, 1_200_000);
-/// As libxcrypt.
+/// The limit of libxcrypt.
 pub(crate) const SHA_CRYPT_PASSWORD: Limit = Limit::new("password in bytes", 0, 511);
-/// The format has room for no more, and crypt(3) takes no salt at all.
+/// The format has room for no more, and crypt(3) accepts an empty salt.
 pub(crate) const SHA_CRYPT_SALT: Limit = Limit::new("SHA-crypt salt in characters", 0, 16);
 
-/// Of PBKDF2 and scrypt.
+/// For PBKDF2 and scrypt.
 pub(crate) const SALT: Limit = Limit::new("salt in bytes", 4, 128);
-/// Of PBKDF2 and scrypt. Of more than one block only the first is computed.
+/// For PBKDF2 and scrypt. Of more than one block only the first is computed.
 pub(crate) const TAG: Limit = Limit::new("derived key in bytes", 16, 512);
-/// Of fast digests, which may come without.
+/// For fast digests, which may come without a salt.
 pub(crate) const DIGEST_SALT: Limit = Limit::new("salt in bytes", 1, 128);
-/// Firebase's is 64 bytes.
+/// Firebase's hash has 64 bytes.
 pub(crate) const FIREBASE_TAG: Limit = Limit::new("Firebase hash in bytes", 16, 128);
 
-/// The cost of an Argon2 hash, when it is within the limits.
+/// The cost of an Argon2 hash, if it is within the limits.
 pub(crate) fn argon2(memory: u32, passes: u32, lanes: u32) -> Result<Cost, Limit> {
     ARGON2_LANES.admit(lanes.into())?;
     ARGON2_PASSES.admit(passes.into())?;

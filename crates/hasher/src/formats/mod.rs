@@ -1,12 +1,12 @@
 //! Stored hashes as text: read strictly, kept in one canonical spelling, and prepared for the slow part.
 //!
-//! A hash that names its own algorithm is read by [`Stored::from_str`]; one that needs context (a signer key, a
+//! A hash that names its own algorithm is read by [`Stored::from_str`]; a hash that needs context (a signer key, a
 //! separate salt column) comes through [`import`]. Either way the result is one of a few recipes, and
-//! [`Display`](fmt::Display) writes the text that is kept: Django's, Werkzeug's or Keycloak's PBKDF2 is
-//! `$pbkdf2-sha256$…` from then on. Secrets are never in the text; it names them by id.
+//! [`Display`](fmt::Display) writes the text to store: PBKDF2 of Django, Werkzeug or Keycloak becomes
+//! `$pbkdf2-sha256$…`. The text contains no secrets; it names them by id.
 //!
-//! Rooms: a file per family; `text` reads pieces, `limits` is the table of what is admitted, `serial` computes what has
-//! no kernel, `romix` scrypt, `prf` HMAC, `check` decides at the end, `draft` makes new hashes.
+//! Modules: one file per family; `text` reads pieces, `limits` is the table of what is admitted, `serial` computes
+//! hashes without a kernel, `romix` scrypt, `prf` HMAC, `check` decides at the end, `draft` makes new hashes.
 
 mod argon2;
 mod aspnet;
@@ -75,16 +75,16 @@ pub(crate) enum Recipe {
     Firebase(FirebaseHash),
 }
 
-/// Whose password it is. A bound verifier is worth nothing for anybody else.
+/// Whose password it is. A bound verifier is worthless for anybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject<'a> {
-    /// The realm: what user ids are unique in.
+    /// The realm, within which user ids are unique.
     pub realm: &'a str,
-    /// The id of the user, which never changes and never passes to another.
+    /// The id of the user, which never changes and is never given to another user.
     pub user: &'a str,
 }
 
-/// Why a text is no stored hash that can be verified here. The texts are fixed and repeat nothing of the input.
+/// Why a text is not a stored hash that can be verified here. The messages are fixed and repeat nothing of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseError {
@@ -92,14 +92,14 @@ pub enum ParseError {
     Malformed(&'static str),
     /// It may be a hash, but of an algorithm, version or option that is not supported.
     Unsupported(&'static str),
-    /// It is in JSON, and that cannot be read.
+    /// It is JSON that cannot be read.
     Json(BadJson),
-    /// A parameter of it lies outside what is admitted.
+    /// One of its parameters lies outside the limits.
     Limit(Limit),
 }
 
 impl fmt::Display for ParseError {
-    /// Of what, says whoever asked for a hash.
+    /// Says what is wrong; the caller adds with what.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ParseError::Malformed(why) => write!(f, "malformed: {why}"),
@@ -120,7 +120,7 @@ impl From<Limit> for ParseError {
 
 type Reader = fn(&str) -> Result<Recipe, ParseError>;
 
-/// What a text begins with, and who reads it.
+/// What a text begins with, and its reader.
 const FAMILIES: [(&str, Reader); 27] = [
     ("$argon2", argon2::read),
     ("$pv1$", bound::read),
@@ -155,10 +155,10 @@ const FAMILIES: [(&str, Reader); 27] = [
 impl FromStr for Stored {
     type Err = ParseError;
 
-    /// Reads a stored hash. Never panics; every text is either one exact hash or refused.
+    /// Reads a stored hash. Never panics; every text is either exactly one hash or is refused.
     ///
     /// # Errors
-    /// See [`ParseError`]. A digest that is too fast to be stored as it is, is unsupported here: [`import::text`] takes
+    /// See [`ParseError`]. A digest that is too fast to be stored as it is is unsupported here: [`import::text`] reads
     /// it.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         limits::TEXT.length(text.as_bytes())?;
@@ -170,7 +170,7 @@ impl FromStr for Stored {
 }
 
 impl fmt::Display for Stored {
-    /// The canonical text, which is what to keep.
+    /// Writes the canonical text, which is the one to store.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Recipe::Argon2(hash) => hash.fmt(f),
@@ -187,14 +187,14 @@ impl fmt::Display for Stored {
 }
 
 impl fmt::Debug for Stored {
-    /// Without salt and tag: a log is no place for what a password can be guessed from.
+    /// Prints neither salt nor tag: a log is no place for anything that helps to guess a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stored({} …)", self.scheme())
     }
 }
 
 impl Stored {
-    /// The algorithm, for statistics: how many hashes are still of which kind.
+    /// The algorithm, for statistics on how many hashes of each kind are left.
     pub fn scheme(&self) -> &'static str {
         match &self.0 {
             Recipe::Argon2(hash) => hash.params().algorithm.name(),
@@ -209,7 +209,7 @@ impl Stored {
         }
     }
 
-    /// The keys without which it cannot be verified. An import should refuse a hash whose key is not configured.
+    /// The keys that are needed to verify it. An import should refuse a hash whose key is not configured.
     pub fn keys(&self) -> impl Iterator<Item = (Role, KeyId)> {
         let (first, second) = match &self.0 {
             Recipe::Argon2(hash) => (hash.key_id().map(|id| (Role::Pepper, id)), None),
@@ -222,11 +222,11 @@ impl Stored {
         first.into_iter().chain(second)
     }
 
-    /// Does all the cheap work before the slow part: pre-hash, H0, pepper. The kind of work that is left depends on the
-    /// length of the password where rounds take it again and again; the longest password there may be is the dearest.
+    /// Does all the cheap work before the slow part: pre-hash, H0, pepper. Where every round takes the password, the
+    /// kind of the remaining work depends on its length; the longest allowed password is the most expensive.
     ///
     /// # Errors
-    /// [`Refusal::Unsupported`] when a key it needs is not there, [`Refusal::Limit`] when it is outside the limits.
+    /// [`Refusal::Unsupported`] when a key that it needs is missing, [`Refusal::Limit`] when it is outside the limits.
     pub(crate) fn prepare(&self, password: &[u8], subject: Subject<'_>, keys: &Keys) -> Result<Prepared, Refusal> {
         let prepared = match &self.0 {
             Recipe::Argon2(hash) => hash.prepare(password, keys)?,
@@ -245,22 +245,22 @@ impl Stored {
         }
     }
 
-    /// Whether all of a password counts, and no other one is as right: bcrypt ends after 72 bytes, WordPress takes off blanks, and an
-    /// HMAC does not hear the NULs at the end of its key. What another program may have put a backslash into need not be what its owner
-    /// types.
+    /// Whether all of the password counts, so that no other one is accepted: bcrypt ends after 72 bytes, WordPress
+    /// trims blanks, and an HMAC ignores NULs at the end of its key. A password into which another program may have put
+    /// a backslash need not be what its owner types.
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),
             Recipe::Chain(hash) if hash.is_of_php() => spelling::is_plain(password),
             Recipe::Pbkdf2(hash) => hash.hears_all_of(password),
-            // It begins and ends with PBKDF2-HMAC-SHA-256 of the password.
+            // scrypt begins and ends with PBKDF2-HMAC-SHA-256 of the password.
             Recipe::Scrypt(_) | Recipe::Firebase(_) => Digest::Sha256.tells_apart(password),
-            // These digest the password beside its length or as part of a message, where a NUL is a byte as others are.
+            // These digest the password beside its length or within a message, where a NUL is a byte like any other.
             Recipe::Argon2(_) | Recipe::Bound(_) | Recipe::Wrapped(_) | Recipe::Chain(_) | Recipe::ShaCrypt(_) => true,
         }
     }
 
-    /// How many spellings there may be of a password, with the one that is typed.
+    /// How many spellings of a password there may be, including the typed one.
     pub(crate) fn tries(&self) -> u32 {
         match &self.0 {
             Recipe::Bcrypt(hash) if hash.is_of_wordpress() => 2,
@@ -269,7 +269,7 @@ impl Stored {
         }
     }
 
-    /// What the program that made the hash may have been given in the place of this password, where that differs.
+    /// The other spellings that the program which made the hash may have been given for this password.
     pub(crate) fn spellings(&self, password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
         match &self.0 {
             Recipe::Bcrypt(hash) if hash.is_of_wordpress() => spelling::of_wordpress(password),
@@ -279,7 +279,7 @@ impl Stored {
     }
 }
 
-/// The key of this role and name, or the refusal that says which kind is missing.
+/// Finds the key of this role and name; the refusal says which kind is missing.
 fn key(keys: &Keys, role: Role, id: KeyId) -> Result<&Key, Refusal> {
     keys.find(role, id).ok_or(Refusal::Unsupported(match role {
         Role::Pepper => "made with a pepper that is not configured",
@@ -288,9 +288,9 @@ fn key(keys: &Keys, role: Role, id: KeyId) -> Result<&Key, Refusal> {
     }))
 }
 
-/// A digest that would be an answer to fast guessing if it were stored.
+/// A digest that could be guessed fast if it were stored.
 const FAST: ParseError = ParseError::Unsupported("a fast digest, which is stored only wrapped: import it");
 
-/// A thousand rounds of MD5, which are over at once; where only such hashes are known, their owners choose new passwords.
+/// A thousand rounds of MD5, which take no time; owners of whom only such a hash is known choose new passwords.
 const MD5_CRYPT: ParseError =
     ParseError::Unsupported("md5-crypt ($1$), a fast digest: let its owner choose a password");

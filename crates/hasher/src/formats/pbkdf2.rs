@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
         None => return Err(ParseError::Malformed("no PBKDF2")),
     };
     let Some((iterations, length)) = parameters.split_once(',') else {
-        // With `i=` it is the PHC string format without the length.
+        // With `i=` it is the PHC string format, without the length.
         if parameters.starts_with("i=") {
             return recipe(digest, text::parameter(parameters, "i")?, text::b64(salt)?, text::b64(key)?);
         }
@@ -47,14 +47,14 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     recipe(digest, iterations, text::b64(salt)?, key)
 }
 
-/// The digest of this name, where PBKDF2 is used with it.
+/// The digest of this name, if PBKDF2 is used with it.
 pub(super) fn digest(name: &str) -> Result<Digest, ParseError> {
     const UNKNOWN: ParseError =
         ParseError::Unsupported("PBKDF2 with a digest other than sha1, sha256, sha384 and sha512");
     Digest::named(name).filter(|digest| *digest != Digest::Md5).ok_or(UNKNOWN)
 }
 
-/// A hash of these parts, when they are within the limits.
+/// A hash of these parts, if they are within the limits.
 pub(super) fn recipe(digest: Digest, iterations: u32, salt: Vec<u8>, key: Vec<u8>) -> Result<Recipe, ParseError> {
     limits::serial(&Serial::pbkdf2(digest, iterations, key.len()))?;
     limits::SALT.length(&salt)?;
@@ -63,7 +63,7 @@ pub(super) fn recipe(digest: Digest, iterations: u32, salt: Vec<u8>, key: Vec<u8
 }
 
 impl Pbkdf2Hash {
-    /// Whether all of a password counts, which is the key of an HMAC.
+    /// Whether all of the password counts, which is the key of an HMAC.
     pub(super) fn hears_all_of(&self, password: &[u8]) -> bool {
         self.digest.tells_apart(password)
     }
@@ -74,7 +74,7 @@ impl Pbkdf2Hash {
     }
 }
 
-/// For serial work whose tag is the stored one, or its first block.
+/// Prepares serial work whose tag is the stored one, or its first block.
 pub(super) fn prepared(serial: Serial, password: &[u8], salt: &[u8], stored: &[u8]) -> Prepared {
     let right = match serial {
         Serial::Pbkdf2 { bytes, .. } | Serial::Scrypt { bytes, .. } => {

@@ -1,7 +1,7 @@
 //! HMAC (RFC 2104) that leaves nothing of its key behind, and PBKDF2 (RFC 8018 §5.2) with it.
 //!
-//! The `hmac` crate wipes its states and not the block that it makes of the key: a password stays on the stack of the thread that
-//! hashed it. So the two states are primed here, from a block that is wiped.
+//! The `hmac` crate wipes its states, but not the block that it makes of the key: a password stays on the stack of the
+//! thread that hashed it. So the two states are primed here, from a block that is wiped.
 
 use hmac::{
     EagerHash, KeyInit,
@@ -29,14 +29,14 @@ struct Prf<H: EagerHash> {
 }
 
 impl<H: EagerHash> Prf<H> {
-    /// A key of any length: one that is longer than a block is taken by its digest.
+    /// From a key of any length: a key longer than a block is replaced by its digest.
     fn of(key: &[u8]) -> Self {
         let mut block = Zeroizing::new(Block::<H::Core>::default());
         match block.get_mut(..key.len()) {
             Some(start) => start.copy_from_slice(key),
             None => {
                 let mut digest = Zeroizing::new(Output::<H::Core>::default());
-                // In one place: a state that is moved leaves what it has buffered where it was.
+                // In one place: moving a state would leave behind what it has buffered.
                 let (mut hash, mut buffer) = (H::Core::default(), Buffer::<H::Core>::default());
                 buffer.digest_blocks(key, |blocks| hash.update_blocks(blocks));
                 hash.finalize_fixed_core(&mut buffer, &mut digest);
@@ -54,7 +54,7 @@ impl<H: EagerHash> Prf<H> {
         Prf { inner, outer, buffer: Buffer::<H::Core>::default() }
     }
 
-    /// What is left to do, in one place as well: a message may be a password, too.
+    /// Does the rest, in one place as well: a message may be a password, too.
     fn finish(&mut self, out: &mut Output<Self>) {
         let Prf { inner, outer, buffer } = self;
         let mut digest = Zeroizing::new(Output::<H::Core>::default());
@@ -119,7 +119,7 @@ mod tests {
     use sha1::Sha1;
     use sha2::{Sha256, Sha384, Sha512};
 
-    /// Keys and messages around a block and its end, and none.
+    /// Compares keys and messages of lengths around a block and its end, and empty ones.
     fn agrees<H: EagerHash>() {
         let bytes: Vec<u8> = (0..400u32).map(|at| (at * 7) as u8).collect();
         for length in [0, 1, 20, 63, 64, 65, 127, 128, 129, 300] {

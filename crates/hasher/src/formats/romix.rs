@@ -1,5 +1,5 @@
-//! scrypt's computation (RFC 7914 §3 to §6), in memory that is mapped for one job and goes back to the system with it,
-//! which wipes it: the crates of the field take it from the allocator, which keeps it, unwiped, and ends the process when
+//! scrypt's computation (RFC 7914 §3 to §6), in memory that is mapped for one job and then returned to the system,
+//! which wipes it: the usual crates take memory from the allocator, which keeps it, unwiped, and ends the process when
 //! there is none.
 
 use sha2::Sha256;
@@ -14,14 +14,14 @@ use crate::{
 /// One Salsa20 block.
 type Salsa = [u32; 16];
 
-/// Two Salsa20 blocks: of which `r` make one element of the memory.
+/// Two Salsa20 blocks; `r` of these pairs make one element of the memory.
 const PAIR_BYTES: usize = 128;
 /// 64-bit words of a pair.
 const PAIR_WORDS: usize = PAIR_BYTES / 8;
-/// Pairs in a block of the arena, so that none lies in two of them.
+/// Pairs in a block of the arena; no pair lies in two blocks.
 const PAIRS: usize = Block::BYTES / PAIR_BYTES;
 
-/// Fills `key` with scrypt of `password` under `salt`, N = 2^`log_n`. Needs 128·N·r bytes, and 256·r·p beside them.
+/// Fills `key` with scrypt of `password` under `salt`, N = 2^`log_n`. Needs 128·N·r bytes, and another 256·r·p.
 ///
 /// # Errors
 /// [`NoMemory`] when there is no memory.
@@ -44,7 +44,7 @@ pub(super) fn scrypt(
     Ok(())
 }
 
-/// So many zeroes, which are wiped at the end.
+/// This many zeroes, which are wiped at the end.
 fn zeroed<T: Clone + Default>(count: usize) -> Result<Zeroizing<Vec<T>>, NoMemory>
 where
     Vec<T>: zeroize::Zeroize,
@@ -55,7 +55,7 @@ where
     Ok(Zeroizing::new(room))
 }
 
-/// One element of the memory, 2r Salsa20 blocks, as it is mixed.
+/// One element of the memory, 2r Salsa20 blocks, while it is mixed.
 struct Mixer {
     now: Zeroizing<Vec<Salsa>>,
     next: Zeroizing<Vec<Salsa>>,
@@ -74,7 +74,7 @@ impl Mixer {
         }
     }
 
-    /// scryptROMix (§5): writes N elements, then reads N of them, each where the last one says.
+    /// scryptROMix (§5): writes N elements, then reads N of them, each where the state so far says.
     fn mix_all(&mut self, memory: &mut [Block], n: usize) {
         for at in 0..n {
             self.keep(memory, at);
@@ -86,7 +86,7 @@ impl Mixer {
         }
     }
 
-    /// Integerify (§5), as far as it counts: N is at most 2^21.
+    /// Integerify (§5), as far as needed: N is at most 2^21.
     fn integer(&self) -> usize {
         self.now.last().map_or(0, |salsa| salsa[0] as usize)
     }
@@ -128,8 +128,8 @@ impl Mixer {
     }
 }
 
-/// The rounds of Salsa20/8 (§3), before the input is added. Word by word: what a compiler makes of it is as fast as vector
-/// instructions are, which have to turn the rows.
+/// The rounds of Salsa20/8 (§3), before the input is added. Word by word: the compiler's code for that is as fast as
+/// vector instructions, which have to rotate the rows.
 fn salsa20_8(mut x: Salsa) -> Salsa {
     for _ in 0..4 {
         for [a, b, c, d] in [[0, 4, 8, 12], [5, 9, 13, 1], [10, 14, 2, 6], [15, 3, 7, 11]] {

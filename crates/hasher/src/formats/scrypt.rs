@@ -2,8 +2,7 @@
 //!
 //! ```text
 //! $scrypt$ln=17,r=8,p=1$SALT$KEY            B64, passlib's too
-//! $7$NRRRRRPPPPPSALT$KEY                    libxcrypt and libsodium: N, r, p and KEY in crypt(3)'s digits, SALT as it
-//! is
+//! $7$NRRRRRPPPPPSALT$KEY                    libxcrypt and libsodium: N, r, p and KEY in crypt(3)'s digits, SALT raw
 //! ```
 
 use std::fmt;
@@ -36,7 +35,7 @@ impl Cost {
         limits::serial(&cost.serial(0))?;
         Ok(cost)
     }
-    /// With N itself, which must be a power of two.
+    /// From N itself, which must be a power of two.
     pub(super) fn of_n(n: u32, r: u32, p: u32) -> Result<Self, ParseError> {
         match n.is_power_of_two() {
             true => Cost::new(n.ilog2(), r, p),
@@ -65,7 +64,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     recipe(cost, text::b64(salt)?, text::b64(key)?)
 }
 
-/// `ln=…,r=…,p=…`, and what follows.
+/// Reads `ln=…,r=…,p=…`, and returns what follows.
 pub(super) fn cost(text: &str) -> Result<(Cost, std::str::Split<'_, char>), ParseError> {
     let mut parts = text.split(',');
     let mut number = |name| text::parameter(parts.next().unwrap_or_default(), name);
@@ -88,7 +87,7 @@ pub(super) fn read_crypt(text: &str) -> Result<Recipe, ParseError> {
     recipe(Cost::new(digits[0], number(&digits[1..6]), number(&digits[6..]))?, salt.as_bytes().to_vec(), key)
 }
 
-/// A hash of these parts, when they are within the limits.
+/// A hash of these parts, if they are within the limits.
 pub(super) fn recipe(cost: Cost, salt: Vec<u8>, key: Vec<u8>) -> Result<Recipe, ParseError> {
     limits::SALT.length(&salt)?;
     limits::TAG.length(&key)?;

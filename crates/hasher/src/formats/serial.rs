@@ -1,5 +1,5 @@
-//! Hashes without a kernel: computed one at a time, scrypt by `romix`, the others with the crates of their field, and
-//! replaced at the owner's next login.
+//! Hashes without a kernel: computed one at a time, scrypt by `romix`, the others with the usual crates, and replaced
+//! at the owner's next sign-in.
 
 use hmac::{
     EagerHash,
@@ -17,7 +17,7 @@ use crate::job::Tag;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Digest {
-    /// MD5 (RFC 1321), broken; a digest of it is stored only wrapped.
+    /// MD5 (RFC 1321), broken; an MD5 digest is stored only wrapped.
     Md5,
     /// SHA-1 (FIPS 180-4).
     Sha1,
@@ -75,8 +75,8 @@ impl Digest {
         })
     }
 
-    /// Whether no other key than this one has the same HMAC: one that is not longer than a block is filled up with NULs (RFC 2104 §2). (A
-    /// longer one has that of its digest, which nobody types.)
+    /// Whether no other key has the same HMAC: a key no longer than a block is padded with NULs (RFC 2104 §2). (A
+    /// longer one has the HMAC of its digest, which nobody types.)
     pub(super) fn tells_apart(self, key: &[u8]) -> bool {
         key.last() != Some(&0) || key.len() > self.block()
     }
@@ -93,10 +93,10 @@ pub(crate) enum Serial {
     Pbkdf2 { digest: Digest, iterations: u32, bytes: u32 },
     /// scrypt (RFC 7914), N = 2^`log_n`.
     Scrypt { log_n: u8, r: u32, p: u32, bytes: u32 },
-    /// phpass and Drupal: H(salt, password), then `rounds` times H(last, password), each of which takes `blocks`
-    /// compressions.
+    /// phpass and Drupal: H(salt, password), then `rounds` times H(last, password), with `blocks` compressions each
+    /// time.
     Chain { digest: Digest, rounds: u32, blocks: u32 },
-    /// SHA-crypt: `rounds` digests of the last one with password and salt, which take `blocks` compressions on average.
+    /// SHA-crypt: `rounds` digests of the last one with password and salt, of `blocks` compressions on average.
     ShaCrypt { digest: Digest, rounds: u32, blocks: u32 },
 }
 
@@ -122,11 +122,11 @@ impl Serial {
     }
 
     /// PBKDF2 for a stored key of `bytes`. Of a key longer than one digest only the first block is computed: the blocks
-    /// are independent, each is proof enough, and an attacker does not compute the others either.
+    /// are independent, each is sufficient proof, and an attacker does not compute the others either.
     pub(crate) fn pbkdf2(digest: Digest, iterations: u32, bytes: usize) -> Self {
         Serial::Pbkdf2 { digest, iterations, bytes: bytes.min(digest.bytes()) as u32 }
     }
-    /// scrypt for a stored key of `bytes`; it ends in PBKDF2-HMAC-SHA-256, so what is said of [`Serial::pbkdf2`] holds.
+    /// scrypt for a stored key of `bytes`; it ends in PBKDF2-HMAC-SHA-256, so the same holds as for [`Serial::pbkdf2`].
     pub(crate) fn scrypt(log_n: u8, r: u32, p: u32, bytes: usize) -> Self {
         Serial::Scrypt { log_n, r, p, bytes: bytes.min(Digest::Sha256.bytes()) as u32 }
     }
@@ -135,13 +135,13 @@ impl Serial {
     pub(crate) fn chain(digest: Digest, rounds: u32, bytes: usize) -> Self {
         Serial::Chain { digest, rounds, blocks: digest.compressions(digest.bytes() + bytes) }
     }
-    /// SHA-crypt with a password of `bytes`. A round takes it once, and again in six of seven; and the salt of up to 16
-    /// bytes in two of three.
+    /// SHA-crypt with a password of `bytes`. A round takes the password once, and in six rounds of seven again; and in
+    /// two of three the salt of up to 16 bytes.
     pub(crate) fn sha_crypt(digest: Digest, rounds: u32, bytes: usize) -> Self {
         Serial::ShaCrypt { digest, rounds, blocks: digest.compressions(digest.bytes() + bytes * 13 / 7 + 11) }
     }
 
-    /// Without what the length of a password makes of it: that is nobody's to know, and each unit of work is the same.
+    /// The same without the password's length: nobody is to know it, and each unit of work takes the same time.
     pub(crate) fn of_any_password(self) -> Self {
         match self {
             Serial::Chain { digest, rounds, .. } => Serial::Chain { digest, rounds, blocks: 1 },
@@ -150,7 +150,7 @@ impl Serial {
         }
     }
 
-    /// Memory that it needs, in KiB, rounded up. scrypt walks its `p` blocks one after the other in the same memory.
+    /// Memory that it needs, in KiB, rounded up. scrypt takes its `p` blocks one after the other in the same memory.
     pub(crate) fn memory(self) -> u64 {
         match self {
             Serial::Scrypt { log_n, r, p, .. } => {
@@ -160,7 +160,7 @@ impl Serial {
         }
     }
 
-    /// The work in a unit that a core does in about a nanosecond: a first guess of the time, until it was measured.
+    /// The work, in units that a core does in about a nanosecond: a first guess of the time, until it is measured.
     pub(crate) fn work(self) -> u64 {
         match self {
             // Two compressions an iteration.
@@ -173,7 +173,7 @@ impl Serial {
         }
     }
 
-    /// The tag of `password` under `salt`. `None` when there is no memory for it, or it is outside the limits.
+    /// Computes the tag of `password` under `salt`. `None` if there is no memory for it, or it is outside the limits.
     pub(crate) fn tag(self, password: &[u8], salt: &[u8]) -> Option<Tag> {
         match self {
             Serial::Pbkdf2 { digest, iterations, bytes } => {
@@ -200,7 +200,7 @@ impl Serial {
 }
 
 impl Digest {
-    /// About what one compression takes, on a CPU with instructions for SHA-1 and SHA-256.
+    /// About how long one compression takes, on a CPU with instructions for SHA-1 and SHA-256.
     const fn nanoseconds(self) -> u64 {
         match self {
             Digest::Md5 => 130,
@@ -208,12 +208,12 @@ impl Digest {
             Digest::Sha384 | Digest::Sha512 => 250,
         }
     }
-    /// How many times a message of `bytes` is compressed: its end is marked by a byte, and its length follows.
+    /// How many compressions a message of `bytes` takes: a byte marks its end, and its length follows.
     const fn compressions(self, bytes: usize) -> u32 {
         let block = self.block();
         (bytes + block / 8 + 1).div_ceil(block) as u32
     }
-    /// What is compressed at once, in bytes.
+    /// Bytes that one compression takes.
     const fn block(self) -> usize {
         match self {
             Digest::Md5 | Digest::Sha1 | Digest::Sha256 => 64,
@@ -228,7 +228,7 @@ fn pbkdf2_of<H: EagerHash>(password: &[u8], salt: &[u8], iterations: u32, bytes:
     tag
 }
 
-/// In one place: a state that is moved leaves the password that it has buffered where it was.
+/// In one place: moving a state would leave behind the password that it has buffered.
 fn chain_of<H: hmac::digest::Digest + FixedOutputReset>(password: &[u8], salt: &[u8], rounds: u32) -> Tag {
     let (mut hash, mut last) = (<H as hmac::digest::Digest>::new(), Output::<H>::default());
     digest::Update::update(&mut hash, salt);
@@ -242,7 +242,7 @@ fn chain_of<H: hmac::digest::Digest + FixedOutputReset>(password: &[u8], salt: &
     kept(last)
 }
 
-/// The bytes of a digest, which is wiped.
+/// Copies the bytes of a digest, and wipes it.
 pub(super) fn kept(mut digest: impl AsMut<[u8]>) -> Tag {
     let tag = Zeroizing::new(digest.as_mut().to_vec());
     digest.as_mut().zeroize();

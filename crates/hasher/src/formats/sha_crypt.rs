@@ -5,8 +5,8 @@
 //! $6$rounds=656000$SALT$TAG86               SHA-512
 //! ```
 //!
-//! The rounds take the whole password, as phpass's do: of more than 511 bytes the beginning is hashed, for the time, and it
-//! is wrong.
+//! The rounds take the whole password, as phpass's do: of more than 511 bytes the beginning is hashed, to take the
+//! time, and the password is wrong.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::job::{Input, Kind};
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ShaCryptHash {
     digest: Digest,
-    /// Where none are named it is [`USUAL`]: to name these is another spelling, which crypt(3) keeps.
+    /// [`USUAL`] if none are named: naming that number is another spelling, which crypt(3) keeps.
     rounds: Option<u32>,
     salt: String,
     tag: Vec<u8>,
@@ -70,8 +70,8 @@ impl fmt::Display for ShaCryptHash {
     }
 }
 
-/// In which order the bytes of a tag are written: by threes from three parts of it, whose turns change; the last ones are
-/// what is left.
+/// The order in which the bytes of a tag are written: by threes, from three parts of the tag that take turns; the
+/// remainder comes last.
 fn order(bytes: usize) -> impl Iterator<Item = usize> {
     let third = bytes / 3;
     let (first, rest) = match bytes {

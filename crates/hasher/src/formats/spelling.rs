@@ -1,8 +1,8 @@
-//! What programs in PHP make of a password before they hash it.
+//! What PHP programs make of a password before they hash it.
 
 use zeroize::Zeroizing;
 
-/// As PHP's `trim`, which WordPress has for what is typed.
+/// Trims as PHP's `trim` does, which WordPress applies to a typed password.
 pub(super) fn trimmed(password: &[u8]) -> &[u8] {
     let kept = |byte: &u8| !b" \t\n\r\0\x0B".contains(byte);
     let first = password.iter().position(kept).unwrap_or(password.len());
@@ -10,21 +10,21 @@ pub(super) fn trimmed(password: &[u8]) -> &[u8] {
     &password[first..end]
 }
 
-/// Whether what is typed is the password for sure: nothing was taken off, no backslash may be one that was put in, and there is no NUL,
-/// for which a backslash and a zero may have been put in.
+/// Whether the typed text is the password for sure: nothing was trimmed, no backslash may have been put in, and there
+/// is no NUL, for which a backslash and a zero may have been put in.
 pub(super) fn is_plain(password: &[u8]) -> bool {
     !password.iter().any(|byte| b"\\\0".contains(byte)) && trimmed(password).len() == password.len()
 }
 
-/// How many of those there may be.
+/// Most other spellings for phpass.
 pub(super) const OF_PHPASS: usize = 4;
 
-/// WordPress hashes what PHP's `addslashes` makes of a form, wherever it does not take the slashes away again. It trims by itself.
+/// WordPress hashes what PHP's `addslashes` makes of a form, unless it unslashes it again. The format itself trims.
 pub(super) fn of_wordpress(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     others(password, [slashed(password)])
 }
 
-/// Of `$P$` and `$H$` nobody knows which program made them: WordPress trims and adds slashes, phpBB writes what HTML escapes
+/// Nobody knows which program made a `$P$` or `$H$`: WordPress trims and adds slashes, phpBB escapes HTML
 /// (`htmlspecialchars` with `ENT_COMPAT`) and trimmed in its early versions, and others hash what is typed.
 pub(super) fn of_phpass(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let bare = trimmed(password);
@@ -32,7 +32,7 @@ pub(super) fn of_phpass(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     others(password, all)
 }
 
-/// Those that differ from the password and from each other.
+/// The spellings that differ from the password and from each other.
 fn others<const N: usize>(password: &[u8], all: [Zeroizing<Vec<u8>>; N]) -> Vec<Zeroizing<Vec<u8>>> {
     let mut differ: Vec<Zeroizing<Vec<u8>>> = Vec::with_capacity(N);
     for one in all {
@@ -63,7 +63,7 @@ fn escaped(password: &[u8]) -> Zeroizing<Vec<u8>> {
     })
 }
 
-/// Of its final size at once: what grows leaves copies behind.
+/// Of its final size at once: a buffer that grows leaves copies behind.
 fn replaced(password: &[u8], by: impl Fn(u8) -> Option<&'static [u8]>) -> Zeroizing<Vec<u8>> {
     let bytes = password.iter().map(|byte| by(*byte).map_or(1, <[u8]>::len)).sum();
     let mut text = Zeroizing::new(Vec::with_capacity(bytes));

@@ -1,5 +1,4 @@
-//! Readers of the pieces that stored hashes are made of. Each refuses every second spelling of a value, unless it says
-//! otherwise.
+//! Readers for the pieces of stored hashes. Each accepts only one spelling of a value, unless it says otherwise.
 
 use base64::{
     Engine as _,
@@ -10,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::ParseError;
 
-/// The alphabet of crypt(3), phpass and Drupal, in which bits are read from the lowest.
+/// The alphabet of crypt(3), phpass and Drupal, in which the lowest bits come first.
 const CRYPT: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// Cuts `text` at every `separator` into exactly `N` fields.
@@ -23,7 +22,7 @@ pub(crate) fn fields<const N: usize>(text: &str, separator: char) -> Result<[&st
     if parts.next().is_some() { Err(ParseError::Malformed("too many fields")) } else { Ok(fields) }
 }
 
-/// `NAME=NUMBER`.
+/// Reads `NAME=NUMBER`.
 pub(crate) fn parameter(text: &str, name: &str) -> Result<u32, ParseError> {
     let value = text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
     number(value.ok_or(ParseError::Malformed("parameters are missing, unknown or in another order"))?)
@@ -68,8 +67,8 @@ pub(crate) fn any_base64(text: &str) -> Result<Vec<u8>, ParseError> {
     STANDARD_NO_PAD.decode(&*bare).map_err(|_| ParseError::Malformed("not base64"))
 }
 
-/// Hexadecimal digits in either case. `None` for anything else. They may be those of a digest, which is as good as a password: the
-/// bytes are of their final size at once, since what grows leaves copies behind.
+/// Reads hexadecimal digits in either case; `None` for anything else. They may be those of a digest, which is as good
+/// as a password: the buffer has its final size at once, since one that grows leaves copies behind.
 pub(crate) fn hex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
@@ -88,9 +87,9 @@ pub(crate) fn hex_digits(byte: &u8) -> [u8; 2] {
     [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)])
 }
 
-/// Lower-case hexadecimal digits of bytes that nobody is to see.
+/// Lower-case hexadecimal digits of secret bytes.
 pub(crate) fn hex_text(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
-    // Of its final size at once: what grows leaves copies behind.
+    // Of its final size at once: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(Vec::with_capacity(2 * bytes.len()));
     text.extend(bytes.iter().flat_map(hex_digits));
     text
@@ -106,7 +105,7 @@ pub(crate) fn crypt_digit(value: u32) -> char {
     char::from(CRYPT[value as usize % 64])
 }
 
-/// Bytes in crypt(3)'s alphabet, lowest bits first, and the bits that follow the last whole byte.
+/// Reads crypt(3)'s alphabet, lowest bits first: the bytes, and the bits after the last whole byte.
 pub(crate) fn crypt_decode(text: &str) -> Option<(Vec<u8>, u8)> {
     let (mut bytes, mut held, mut bits) = (Vec::new(), 0u32, 0);
     for byte in text.bytes() {
@@ -121,7 +120,7 @@ pub(crate) fn crypt_decode(text: &str) -> Option<(Vec<u8>, u8)> {
     Some((bytes, held as u8))
 }
 
-/// Writes `bytes` and the bits that follow them as [`crypt_decode`] reads them, in `characters` characters.
+/// Writes `bytes` and the bits after them, in the form that [`crypt_decode`] reads, in `characters` characters.
 pub(crate) fn crypt_encode(bytes: &[u8], last: u8, characters: usize) -> String {
     let byte = |at: usize| u32::from(if at == bytes.len() { last } else { bytes.get(at).copied().unwrap_or(0) });
     let digit = |at: usize| {

@@ -1,5 +1,5 @@
-//! A fast digest of the password as the password of Argon2id: how MD5, SHA-1 and SHA-2 digests are kept from the moment
-//! of their import, since nobody can hash the password itself before its owner types it.
+//! A fast digest of the password as the password of Argon2id: how MD5, SHA-1 and SHA-2 digests are stored from their
+//! import on, since nobody can hash the password itself before its owner types it.
 //!
 //! ```text
 //! $wrapped$d=sha1$argon2id$v=19$…
@@ -16,14 +16,14 @@ use zeroize::Zeroizing;
 use super::{Argon2Hash, Digest, ParseError, Prepared, Recipe, limits, text};
 use crate::{gate::Refusal, pepper::Keys};
 
-/// How the inner digest is made of the password.
+/// How the inner digest is made from the password.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Inner {
     digest: Digest,
     salt: Salted,
 }
 
-/// Where the salt of a fast digest stood. Does not print it.
+/// Where the salt of a fast digest stood. Does not print the salt.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Salted {
     /// There was none.
@@ -32,7 +32,7 @@ pub enum Salted {
     Before(Vec<u8>),
     /// H(password, salt).
     After(Vec<u8>),
-    /// HMAC of the password, with the salt for its key.
+    /// HMAC of the password, with the salt as its key.
     Key(Vec<u8>),
 }
 

@@ -53,12 +53,12 @@ impl Gate {
         });
     }
 
-    /// Workers that were found to be wrong since this was asked last, whether they are here or not.
+    /// The workers that were found to be wrong since the last call, whether they are still here or not.
     pub(crate) fn liars(&self) -> Vec<(Introduction, Lie)> {
         self.books().desk.liars((self.clock)())
     }
 
-    /// What is to be sent to a worker.
+    /// The asks to be sent to a worker.
     pub(crate) fn outgoing(&self, number: u64, most: usize) -> Result<Vec<Ask>, Parted> {
         let mut books = self.books();
         let remote = books.desk.get(number).ok_or(Parted::Dismissed)?;
@@ -68,7 +68,7 @@ impl Gate {
         }
     }
 
-    /// A worker's answers.
+    /// Takes a worker's answers.
     pub(crate) fn answers(&self, number: u64, answers: Vec<Answer>) {
         let now = (self.clock)();
         let mut books = self.books();
@@ -90,7 +90,7 @@ impl Gate {
         self.part_with_liars();
     }
 
-    /// A worker's credits are another number.
+    /// A worker has changed the number of its credits.
     pub(crate) fn holds(&self, number: u64, holds: u32) {
         self.lessen(|books| {
             if let Some(remote) = books.desk.get(number) {
@@ -100,7 +100,7 @@ impl Gate {
         });
     }
 
-    /// The tag of a canary is known here.
+    /// The tag of a canary was computed here.
     pub(super) fn canary(&self, number: u64, (id, tag): (u64, Option<Tag>)) {
         if let Some(remote) = self.books().desk.heard(number) {
             remote.known(id, tag);
@@ -108,7 +108,7 @@ impl Gate {
         self.part_with_liars();
     }
 
-    /// A worker's tag did not match what is stored; a wrong one, as is known where it was computed again, is a lie.
+    /// A worker's tag did not match what is stored; if it was computed again here, `wrong` tells that it is a lie.
     pub(crate) fn refused(&self, number: u64, wrong: bool) {
         if let Some(remote) = self.books().desk.heard(number) {
             remote.counts.refusals += 1;
@@ -119,8 +119,9 @@ impl Gate {
         self.part_with_liars();
     }
 
-    /// The same, where there is no time to compute it again for whoever waits. It is computed all the same, as canaries are, though
-    /// not of everything, and in the turns of whoever asked: a worker that lies while there is much to do is found out as well.
+    /// The same, where there is no time to compute the tag again while the caller waits. It is computed all the same,
+    /// as canaries are, though not every one, and in the caller's turns: a worker that lies while there is much to do
+    /// is found out as well.
     pub(crate) fn suspect(&self, number: u64, key: &FairKey, of: (Kind, H0), tag: Tag) {
         let mut books = self.books();
         let Some(remote) = books.desk.heard(number) else { return };
@@ -131,14 +132,14 @@ impl Gate {
         self.wake(&mut books);
     }
 
-    /// The same of some, where whoever asked is slowed down anyway: a worker that lies to one account alone is found out, and a flood of
-    /// guesses is not computed twice.
+    /// Suspects some of the tags for a caller that is slowed down anyway: a worker that lies to one account alone is
+    /// found out, and a flood of guesses is not computed twice.
     pub(crate) fn doubt(&self, number: u64, key: &FairKey, of: (Kind, H0), tag: Tag) {
         let is_doubted = self.books().desk.heard(number).is_some_and(Remote::is_doubted);
         if is_doubted { self.suspect(number, key, of, tag) } else { self.refused(number, false) }
     }
 
-    /// Asks nothing more of the workers of this key, or of all.
+    /// Asks nothing more of the workers that `which` selects, and returns their number.
     pub(crate) fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
         let mut count = 0;
         self.lessen(|books| {
@@ -152,7 +153,7 @@ impl Gate {
         count
     }
 
-    /// Sees to what is late.
+    /// Handles late jobs.
     pub(crate) fn look_after_workers(&self) {
         self.lessen(|books| {
             let now = (self.clock)();
@@ -172,7 +173,7 @@ impl Gate {
         self.part_with_liars();
     }
 
-    /// What a liar, or one who is to go, holds is given to others.
+    /// Gives to others what a liar, or a worker that is to go, still holds.
     fn part_with_liars(&self) {
         if !self.books().desk.remotes.values().any(Remote::is_to_leave) {
             return;
@@ -188,7 +189,7 @@ impl Gate {
         });
     }
 
-    /// Does what may leave less to work with; then those who would have to wait too long are told to come back.
+    /// Makes a change that may reduce capacity; then the jobs that would have to wait too long are told to come back.
     fn lessen(&self, change: impl FnOnce(&mut Books) -> bool) {
         let now = (self.clock)();
         let mut books = self.books();
@@ -198,7 +199,7 @@ impl Gate {
         books.hand_out(now);
         let shed = books.shed(nanos(self.limits.max_wait), now);
         let retry_after = shed.first().map_or(Duration::ZERO, |job| self.return_after(&books, (job.kind, job.reach)));
-        // As many as there is work for may sleep.
+        // As many threads as there is work for may sleep.
         self.wake_all(&mut books);
         drop(books);
         self.turn_away(shed, retry_after);
@@ -213,12 +214,12 @@ impl Gate {
         books.desk.remotes.values().map(of).collect()
     }
 
-    /// Whether there is anybody to ask.
+    /// Whether there is any worker to ask.
     pub(crate) fn has_workers(&self) -> bool {
         !self.books().desk.remotes.is_empty()
     }
 
-    /// Hashes of this kind that the threads here compute in a second under load.
+    /// Hashes of this kind that the threads here compute per second under load.
     pub(crate) fn rate(&self, kind: Kind) -> f64 {
         let books = self.books();
         self.limits.threads as f64 * 1e9 / books.share(kind) as f64

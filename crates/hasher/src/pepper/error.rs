@@ -1,4 +1,4 @@
-//! What is wrong with the keys that are configured, in words that name them and say nothing of their bytes.
+//! What is wrong with the configured keys, in words that name them and say nothing of their bytes.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use super::{KeyId, Role};
 /// Why these keys cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeysError {
-    /// This key, of this role, is there already.
+    /// A key of this role repeats another one.
     Repeated(Role, Twice),
     /// The key has no bytes.
     Empty(Role, KeyId),
-    /// A bound verifier needs a pepper: without one, who computes tags could guess passwords.
+    /// A bound verifier needs a pepper: without one, a worker that computes tags could guess passwords.
     BindingWithoutPepper,
     /// The key is not the one that was used under this name before.
     Wrong(Role, KeyId),
-    /// A key that was used before is not there.
+    /// A key that was used before is missing.
     Missing(Role, KeyId),
 }
 
-/// How a key is there twice.
+/// How a key repeats another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Twice {
-    /// Another one of its role has this id, too.
+    /// Another key of its role has this id, too.
     Name(KeyId),
-    /// Its bytes, under another name.
+    /// Another key has the same bytes, under another name.
     Bytes {
         /// Its id.
         id: KeyId,
-        /// Role and id of the other one.
+        /// Role and id of the other key.
         of: (Role, KeyId),
     },
 }
@@ -51,7 +51,7 @@ impl fmt::Display for KeysError {
     }
 }
 
-/// Role and name, as whoever chose it wrote it, where that is text.
+/// Role and name, the name as it was chosen where that is text.
 fn shown(role: Role, id: KeyId) -> String {
     let name = std::str::from_utf8(id.as_bytes()).ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));
     let name = name.map_or_else(|| id.to_string(), str::to_owned);

@@ -1,4 +1,4 @@
-//! Asks whose answer is known: drawn so that nobody can tell them from others. And how an answer is judged.
+//! Asks whose answer is known, drawn so that nobody can tell them from others; and how an answer is judged.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -8,13 +8,13 @@ use zeroize::Zeroizing;
 use super::state::Lie;
 use crate::{argon2::H0, job::Tag};
 
-/// One ask in so many is followed by a canary, on average.
+/// One ask in so many has a canary beside it, on average.
 const ONE_IN: u8 = 64;
 
-/// What was refused to somebody who does not wait for a second answer is looked at again, one in so many.
+/// One in so many refusals to callers that do not wait for a second answer is computed again.
 const LOOKS_AT: u8 = 8;
 
-/// Chance for one worker, from 32 random bytes.
+/// A worker's source of randomness, from 32 random bytes.
 pub(crate) struct Chance {
     seed: Zeroizing<[u8; 32]>,
     drawn: u64,
@@ -26,13 +26,13 @@ impl Chance {
         Chance { seed, drawn: 0, bytes: Vec::new() }
     }
 
-    /// Whether the next ask has a canary beside it, and whether that goes before it.
+    /// Whether the next ask has a canary beside it, and whether the canary goes first.
     pub(crate) fn canary(&mut self) -> Option<bool> {
         let byte = self.byte();
         byte.is_multiple_of(ONE_IN).then_some((byte / ONE_IN).is_multiple_of(2))
     }
 
-    /// Whether what it said is looked at again.
+    /// Whether a refusal of the worker is computed again.
     pub(crate) fn looks(&mut self) -> bool {
         self.byte().is_multiple_of(LOOKS_AT)
     }
@@ -64,7 +64,7 @@ impl Chance {
 
 /// An answer that is compared with what is computed here.
 pub(super) struct Test {
-    /// What a difference shows.
+    /// The lie that a difference shows.
     pub(super) shows: Lie,
     pub(super) ours: Option<Tag>,
     pub(super) theirs: Option<Tag>,
@@ -75,7 +75,7 @@ impl Test {
         Test { shows, ours: None, theirs }
     }
 
-    /// Whether it was right, once both are there.
+    /// Whether the answer was right, once both tags are there.
     pub(super) fn verdict(&self) -> Option<bool> {
         Some(self.ours.as_ref()?.ct_eq(self.theirs.as_ref()?).into())
     }

@@ -1,4 +1,4 @@
-//! What a server and its workers say to each other: small binary frames.
+//! The language of a server and its workers: small binary frames.
 //!
 //! ```text
 //! frame   = length of the body (4 bytes) kind (1 byte) body
@@ -6,12 +6,13 @@
 //! answer  = id (8) length (1) tag; length 0: not computed
 //! ```
 //!
-//! Numbers are big-endian. A body is no longer than [`MOST`], and nothing is believed before it has come. A frame that is
-//! not exactly this is an error, and ends the conversation.
+//! Numbers are big-endian. A body is no longer than [`MOST`], and nothing in it is trusted before all of it has come. A
+//! frame that deviates from this is an error, and ends the conversation.
 //!
-//! A conversation begins with a greeting, which is the same in every version of this language: a worker says [`Frame::Hello`] or
-//! [`Frame::Enroll`] with the [`Versions`] that it speaks, and hears [`Frame::Refused`], [`Frame::Enrolled`], or a
-//! [`Frame::Welcome`] that begins with the version in which both go on. What else a later version has to say comes after that.
+//! A conversation begins with a greeting, which is the same in every version of this language: a worker sends
+//! [`Frame::Hello`] or [`Frame::Enroll`] with the [`Versions`] that it speaks, and receives [`Frame::Refused`],
+//! [`Frame::Enrolled`], or a [`Frame::Welcome`] that begins with the version in which both go on. Anything that a later
+//! version adds comes after that.
 
 use std::fmt;
 
@@ -38,7 +39,7 @@ const TEXT: usize = 400;
 /// One hash to compute: all that a worker is told.
 #[derive(Clone)]
 pub struct Ask {
-    /// Which answer belongs to it.
+    /// Identifies the answer to this ask.
     pub id: u64,
     /// Memory (in KiB), passes and lanes of Argon2id, version 19; no more than a [`Policy`] may have.
     pub cost: Cost,
@@ -48,30 +49,30 @@ pub struct Ask {
     pub h0: H0,
 }
 
-/// Without the pre-hash.
+/// Prints no pre-hash.
 impl fmt::Debug for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ask").field("id", &self.id).field("cost", &self.cost).finish_non_exhaustive()
     }
 }
 
-/// What came of it.
+/// The answer to an ask.
 #[derive(Clone)]
 pub struct Answer {
     /// The id of the ask.
     pub id: u64,
-    /// `None`: it was not computed.
+    /// The tag; `None`: it was not computed.
     pub tag: Option<Tag>,
 }
 
-/// Without the tag.
+/// Prints no tag.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
-/// What a worker is good for.
+/// What a worker can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// Threads that hash.
@@ -80,7 +81,7 @@ pub struct Ready {
     pub memory: u64,
     /// How many asks it takes before it has answered the first: its credits.
     pub holds: u32,
-    /// Hashes in a thousand seconds at the server's parameters, as it measured.
+    /// Hashes that it measured in a thousand seconds at the server's parameters.
     pub rate: u64,
 }
 
@@ -93,48 +94,48 @@ pub struct Terms {
     pub tag_bytes: u8,
 }
 
-/// One thing that is said.
+/// One message between server and worker.
 pub enum Frame {
-    /// Worker: it is enrolled, and here.
+    /// Worker: it is enrolled, and is here.
     Hello {
-        /// What it speaks.
+        /// The versions that it speaks.
         speaks: Versions,
     },
     /// Worker: it wants to be enrolled.
     Enroll {
-        /// What it speaks.
+        /// The versions that it speaks.
         speaks: Versions,
         /// The token that an operator was given.
         token: Zeroizing<[u8; TOKEN]>,
-        /// What it wants to be called.
+        /// The name that it wants.
         name: String,
     },
-    /// Server: go on.
+    /// Server: the conversation goes on.
     Welcome {
-        /// In this version.
+        /// The version in which it goes on.
         version: u8,
-        /// Under these.
+        /// What the server's new hashes look like.
         terms: Terms,
     },
-    /// Server: enrolled, under this name.
+    /// Server: the worker is enrolled, under this name.
     Enrolled(String),
-    /// Server: no, and why.
+    /// Server: the worker is refused, for this reason.
     Refused(String),
-    /// Worker: give me work.
+    /// Worker: it is ready for asks.
     Ready(Ready),
-    /// Worker: its credits are another number from now on.
+    /// Worker: it has another number of credits from now on.
     Holds(u32),
-    /// Server: compute these.
+    /// Server: asks to compute.
     Asks(Vec<Ask>),
-    /// Worker: here they are.
+    /// Worker: answers to asks.
     Answers(Vec<Answer>),
-    /// Is anybody there?
+    /// Either side: asks for a [`Frame::Pong`].
     Ping,
-    /// Yes.
+    /// Either side: answers a [`Frame::Ping`].
     Pong,
 }
 
-/// Bytes are no frame.
+/// Bytes that are not a frame, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadFrame(pub &'static str);
 
@@ -147,7 +148,7 @@ impl fmt::Display for BadFrame {
 impl std::error::Error for BadFrame {}
 
 impl fmt::Debug for Frame {
-    /// Neither pre-hashes nor tags nor tokens.
+    /// Prints neither pre-hashes nor tags nor tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Frame::Ready(ready) => ready.fmt(f),
@@ -176,10 +177,10 @@ impl Frame {
         }
     }
 
-    /// The frame as bytes. Texts are cut to what a frame holds; of more than [`TOGETHER`] asks or answers only so many
-    /// are written.
+    /// Encodes the frame. Texts are cut to what a frame holds, and of more than [`TOGETHER`] asks or answers only so
+    /// many are written.
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
-        // Of about its final size at once: what grows leaves copies behind.
+        // Allocated at about its final size: a buffer that grows leaves copies behind.
         let size = match self {
             Frame::Asks(asks) => 2 + asks.len() * 85,
             Frame::Answers(answers) => 2 + answers.len() * 73,
@@ -235,10 +236,10 @@ impl Frame {
         }
     }
 
-    /// Kind and length of the body that follows a header.
+    /// Returns the kind and the length of the body that follows a header.
     ///
     /// # Errors
-    /// When it is longer than any body.
+    /// When the body would be longer than any may be.
     pub fn header(header: [u8; HEADER]) -> Result<(u8, usize), BadFrame> {
         let [a, b, c, d, kind] = header;
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -248,7 +249,7 @@ impl Frame {
     /// Reads a body of this kind.
     ///
     /// # Errors
-    /// When it is anything but one exact frame.
+    /// When the body is anything but one exact frame.
     pub fn decode(kind: u8, body: &[u8]) -> Result<Frame, BadFrame> {
         let mut rest = Rest(body);
         let frame = match kind {
@@ -299,7 +300,7 @@ fn count<'a, T>(out: &mut Vec<u8>, items: &'a [T]) -> &'a [T] {
     items
 }
 
-/// What was not read yet.
+/// The part that was not read yet.
 struct Rest<'a>(&'a [u8]);
 
 const SHORT: BadFrame = BadFrame("a frame ends too early");
@@ -432,7 +433,7 @@ mod tests {
         assert!(Frame::header([255, 255, 255, 255, 9]).is_err());
     }
 
-    /// Whoever speaks a later version has to be understood that far, and to understand the answer.
+    /// A side that speaks a later version has to be understood that far, and to understand the answer.
     #[test]
     fn a_greeting_looks_the_same_in_every_version() {
         // Red where Hello, Enroll, Enrolled, Refused or the beginning of Welcome is changed.
@@ -446,7 +447,7 @@ mod tests {
         assert_eq!(*Frame::Refused("no".into()).encode(), said(5));
         let terms = Terms { cost: Cost::new(19_456, 2, 1).unwrap(), tag_bytes: 32 };
         assert_eq!(Frame::Welcome { version: 9, terms }.encode()[..6], [0, 0, 0, 14, 3, 9]);
-        // Versions that there cannot be.
+        // Versions that cannot exist.
         for versions in [[0, 0], [0, 1], [2, 1]] {
             assert!(Frame::decode(1, &versions).is_err(), "{versions:?}");
             assert!(Frame::decode(2, &[&versions[..], &[7; TOKEN], &[0, 0]].concat()).is_err(), "{versions:?}");

@@ -1,4 +1,4 @@
-//! The handle of one worker, for whoever carries its frames.
+//! The handle of one worker, for the code that carries its frames.
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::gate::Gate;
 
-/// A worker that is here. Dropping it gives what the worker holds to others.
+/// An attached worker. Dropping the link gives what the worker holds to others.
 #[must_use = "the worker is sent away when this is dropped"]
 pub struct Link {
     pub(crate) gate: Arc<Gate>,
@@ -25,10 +25,10 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Waits for what is to be sent: never nothing, and no more than one frame takes.
+    /// Waits for asks to be sent: at least one, and no more than one frame takes.
     ///
     /// # Errors
-    /// Why the worker is asked nothing more; its connection is to be closed.
+    /// Why the worker is asked nothing more; close its connection.
     pub async fn asks(&self) -> Result<Vec<Ask>, Parted> {
         loop {
             match self.gate.outgoing(self.number, TOGETHER) {
@@ -38,12 +38,12 @@ impl Link {
         }
     }
 
-    /// Takes what came. What was not asked for, or is not waited for any more, is counted and dropped.
+    /// Takes answers that came. Answers that nobody asked for, or waits for any more, are counted and dropped.
     pub fn answers(&self, answers: Vec<Answer>) {
         self.gate.answers(self.number, answers);
     }
 
-    /// The worker's credits are another number; none: it wants no more work.
+    /// Sets the worker's credits to another number; none: it wants no more work.
     pub fn holds(&self, holds: u32) {
         self.gate.holds(self.number, holds);
     }

@@ -7,40 +7,41 @@ use crate::job::Kind;
 
 /// Weight of a new measurement of the time that an answer takes.
 const WEIGHT: f64 = 1.0 / 16.0;
-/// Answers in which a worker was busy throughout, after which its pace is known: twice as many as it holds, within these.
+/// A worker's pace is known after this many answers during which it was busy throughout: twice as many as it holds,
+/// within these limits.
 const ENOUGH: (u32, u32) = (24, 256);
-/// An ask is late after so many times what was expected, and so much more.
+/// An ask is late after this many times its expected time, and this much more.
 const LATE: (f64, Duration) = (3.0, Duration::from_millis(50));
-/// After each such time without an ask, half of what answers took besides is forgotten, down to so many nanoseconds: whoever is thought
-/// too slow to be asked anything could not show that it is not any more.
+/// After each such time without an ask, half of `base` is forgotten, down to this many nanoseconds: a worker that is
+/// thought too slow to be asked anything could not show that it no longer is.
 const FORGETS: (Duration, f64) = (Duration::from_secs(2), 250e6);
 
-/// What is known of it.
+/// What is known about a worker's speed.
 pub(super) struct Speed {
-    /// Nanoseconds a unit of work when it has enough to do.
+    /// Nanoseconds that a unit of work takes it when it has enough to do.
     pub(super) pace: f64,
-    /// Whether that was measured.
+    /// Whether the pace was measured.
     pub(super) is_measured: bool,
-    /// Nanoseconds that an answer takes besides.
+    /// Nanoseconds that an answer takes beyond its work.
     pub(super) base: f64,
-    /// The same, as it was guessed at first.
+    /// `base`, as it was guessed at first.
     guess: f64,
-    /// Nanoseconds that answers took of late.
+    /// Nanoseconds that answers took lately.
     pub(super) latency: f64,
-    /// Since when it has enough to do, what it did since then, and in how many answers.
+    /// Since when it has had enough to do, the work that it did since then, and in how many answers.
     busy: Option<(Instant, f64, u32)>,
-    /// Since when it holds nothing, or something was forgotten.
+    /// Since when it has held nothing, or when something was last forgotten.
     idle: Option<Instant>,
 }
 
-/// From when on an ask is late of which an answer was expected in so many nanoseconds.
+/// How long after it was sent an ask is late, if its answer was expected after `expected` nanoseconds.
 pub(super) fn patience(expected: f64) -> Duration {
     Duration::from_nanos((expected * LATE.0) as u64) + LATE.1
 }
 
 impl Speed {
-    /// Of one that has shown nothing. What it says of itself is a first guess, and bounded: its work shows soon enough. `unit` is how many
-    /// nanoseconds of a thread a unit of work takes here.
+    /// The speed of a worker that has shown nothing. What it says of itself is a first guess, within bounds: its work
+    /// shows soon enough. `unit` is how many nanoseconds a thread here takes for a unit of work.
     pub(super) fn said((ready, kind): (&Ready, Kind), unit: f64) -> Self {
         let said = 1e12 / (ready.rate.max(1) as f64 * kind.work());
         let pace = said.max(unit / 64.0);
@@ -48,17 +49,18 @@ impl Speed {
         Speed { pace, is_measured: false, base: guess, guess, latency: 0.0, busy: None, idle: None }
     }
 
-    /// Nanoseconds after which it has answered all of so much work.
+    /// Nanoseconds after which it has answered this much work.
     pub(super) fn takes(&self, work: f64) -> f64 {
         self.base + work * self.pace
     }
 
-    /// An answer took so long, where it held that much work and was expected in so many nanoseconds. What is late tells no more than that
-    /// it is: where everything stands still for a moment, all that is under way is late at once, and by as much.
+    /// An answer took `time`, where the worker held `load` of work and the answer was expected after `expected`
+    /// nanoseconds. By how much it is late does not count: where everything stands still for a moment, all that is in
+    /// flight is late at once, by as much.
     pub(super) fn took(&mut self, time: Duration, (load, expected): (f64, f64), is_first: bool) {
         let took = time.as_nanos() as f64;
         self.latency = if is_first { took } else { self.latency + (took - self.latency) * WEIGHT };
-        // Sooner than it could at its pace: it is faster than it was thought to be.
+        // Sooner than possible at its pace: it is faster than was thought.
         if took < load * self.pace {
             self.pace = (took / load).max(self.pace / 2.0);
         }
@@ -66,12 +68,12 @@ impl Speed {
         self.base += (besides - self.base) * WEIGHT;
     }
 
-    /// An answer that was expected in so many nanoseconds has not come.
+    /// An answer that was expected after `expected` nanoseconds has not come.
     pub(super) fn is_late(&mut self, expected: f64) {
         self.base += (patience(expected).as_nanos() as f64 - self.base).max(0.0) * WEIGHT;
     }
 
-    /// It did so much work while it had enough to do, of which it holds `most` at a time; or had not.
+    /// Takes in `work` that it did while it had enough to do, holding `most` asks at a time; `None`: it had not enough.
     pub(super) fn worked(&mut self, work: Option<f64>, most: usize, now: Instant) {
         let Some(done) = work else {
             self.busy = None;
@@ -91,7 +93,7 @@ impl Speed {
         (self.is_measured, self.busy) = (true, None);
     }
 
-    /// Whether it holds nothing now. To be told every few hundredths of a second.
+    /// Takes in whether it holds nothing now. Call this every few hundredths of a second.
     pub(super) fn rests(&mut self, rests: bool, now: Instant) {
         if !rests {
             self.idle = None;
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn whoever_was_slow_for_a_moment_is_asked_again() {
-        // Red where `took` takes each of them whole: 24 that stood still for 8 s made it 6 s slower for good.
+        // Red where `took` counts each of them in full: 24 that stood still for 8 s made it 6 s slower for good.
         let (mut speed, kind) = speed();
         let before = speed.takes(kind.work());
         for held in 1..=24 {
@@ -126,7 +128,7 @@ mod tests {
             speed.took(Duration::from_secs(8), (load, before + load * speed.pace), false);
         }
         assert!(speed.takes(kind.work()) < 1e9, "{}", speed.takes(kind.work()));
-        // Red without `rests`: whoever is asked nothing has nothing to show.
+        // Red without `rests`: a worker that is asked nothing has nothing to show.
         speed.base = 6e9;
         let begun = Instant::now();
         (0..150).for_each(|tenth| speed.rests(true, begun + Duration::from_millis(100) * tenth));
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_again_and_again_is_known_soon() {
-        // Red where what is late counts for nothing.
+        // Red where lateness counts for nothing.
         let (mut speed, kind) = speed();
         for _ in 0..60 {
             let expected = speed.takes(kind.work());

@@ -1,4 +1,4 @@
-//! What the outside is told of workers.
+//! What callers are told about workers.
 
 use std::{
     fmt,
@@ -8,12 +8,12 @@ use std::{
 
 use super::frame::Ready;
 
-/// What people call a worker. All copies change together: whoever renames one that is here renames it wherever it is told of.
+/// The name that people give a worker. All clones change together: a rename shows wherever the name is displayed.
 #[derive(Clone, Debug)]
 pub struct Name(Arc<RwLock<String>>);
 
 impl Name {
-    /// It is called something else from now on.
+    /// Changes the name, in all its clones.
     pub fn change(&self, name: &str) {
         name.clone_into(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Name {
 
 impl PartialEq for Name {
     fn eq(&self, other: &Self) -> bool {
-        // Never both locks at once: they may be the same one.
+        // Never holds both locks at once: they may be the same lock.
         self.to_string() == other.to_string()
     }
 }
@@ -45,31 +45,31 @@ impl PartialEq<&str> for Name {
     }
 }
 
-/// Who a worker is, as whoever let it in knows.
+/// Who a worker is, according to the code that let it in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// What it is known by: the hash of its public key.
+    /// What identifies the worker: the hash of its public key.
     pub key: [u8; 32],
-    /// What people call it.
+    /// The name that people give it.
     pub name: Name,
-    /// Where it calls from.
+    /// The address from which it connected.
     pub address: String,
 }
 
-/// How a worker was wrong.
+/// How a worker was found to be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lie {
-    /// Its tag for a canary was not the one that was computed here.
+    /// Its tag for a canary differed from the tag that was computed here.
     Canary,
-    /// It refused a password with a tag that was not the one that was computed here.
+    /// It refused a password with a tag that differed from the one that was computed here.
     Refusal,
     /// Its tag had another length than was asked for.
     Length,
 }
 
 impl Lie {
-    /// In a sentence.
+    /// The lie in a sentence.
     pub fn sentence(self) -> &'static str {
         match self {
             Lie::Canary => "it gave a wrong answer to a test whose answer is known",
@@ -87,67 +87,68 @@ pub enum Parted {
     Lied(Lie),
     /// It held asks for far too long.
     Silent,
-    /// Somebody said so.
+    /// The caller dismissed it.
     Dismissed,
     /// Hashing was stopped.
     Stopped,
 }
 
-/// What a worker does and has done since it came.
+/// What a worker is doing now, and has done since it came.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerState {
     /// Who it is.
     pub who: Introduction,
-    /// For how long it has been here.
+    /// How long it has been here.
     pub here: Duration,
-    /// What it said it is good for.
+    /// What it said that it can do.
     pub ready: Ready,
     /// Asks that it holds now.
     pub holding: usize,
-    /// Hashes a second of today's policy, as far as is known.
+    /// Hashes of today's policy that it computes per second, as far as is known.
     pub rate: f64,
-    /// Those of them that people are let in for: none while it is late, rests, stops, has to prove itself or was sent away; of one
-    /// whose speed was not measured yet no more than its threads would compute at the pace of those here.
+    /// The part of that rate for which callers are admitted: zero while it is late, rests, stops, has to prove itself
+    /// or was sent away; until its speed was measured, no more than its threads would compute at the pace of those
+    /// here.
     pub reckoned: f64,
     /// Moving mean of the time from an ask to its answer.
     pub latency: Duration,
-    /// Whether it gets nothing new until it has answered what is late.
+    /// Whether it gets no new asks until it has answered the late ones.
     pub doubtful: bool,
     /// Why it is asked nothing more.
     pub parted: Option<Parted>,
     /// What it has done.
     pub counts: Counts,
-    /// What was done over connections of the same key that have ended.
+    /// Counts of the connections of the same key that have ended.
     pub before: Counts,
 }
 
 /// What a worker has done since it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Asks, canaries among them.
+    /// Asks that it was sent, including canaries.
     pub asked: u64,
     /// Tags that came back and were wanted.
     pub answered: u64,
     /// Tags that did not match what is stored.
     pub refusals: u64,
-    /// Canaries whose tag was the right one.
+    /// Canaries that it answered with the right tag.
     pub canaries: u64,
     /// Wrong tags.
     pub lies: u64,
     /// Asks that it did not compute.
     pub failed: u64,
-    /// Asks that were computed here as well, because they were late.
+    /// Asks that were also computed here because they were late.
     pub hedged: u64,
     /// Answers that came when nobody waited for them any more.
     pub late: u64,
-    /// Answers that were given a second time.
+    /// Answers to asks that were answered already.
     pub duplicate: u64,
-    /// Answers to what was never asked.
+    /// Answers to asks that were never sent.
     pub unknown: u64,
 }
 
 impl Counts {
-    /// All of both.
+    /// The sum of both.
     #[must_use]
     pub(crate) fn and(self, other: Counts) -> Counts {
         Counts {

@@ -1,11 +1,12 @@
-//! Which versions of the language a side speaks, and which one two of them speak with each other.
+//! Which versions of the language a side speaks, and which of them two sides use with each other.
 //!
-//! A worker says in its first frame which versions it speaks; the server takes the highest that both do, and says which that is.
-//! So a release speaks the version of the release before beside its own, and servers and workers may be upgraded in any order.
+//! A worker says in its first frame which versions it speaks; the server takes the highest that both speak, and names
+//! it. So a release speaks the previous release's version beside its own, and servers and workers may be upgraded in
+//! any order.
 
 use std::fmt;
 
-/// All versions from one to another.
+/// A range of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     lowest: u8,
@@ -13,30 +14,30 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// What this program speaks.
+    /// The versions that this program speaks.
     pub const OURS: Versions = Versions { lowest: 1, highest: 1 };
 
-    /// From `lowest` to `highest`, the first version being 1; `None` where there is none.
+    /// The versions from `lowest` to `highest`, the first version being 1; `None` if there are none.
     pub const fn between(lowest: u8, highest: u8) -> Option<Self> {
         if lowest == 0 || lowest > highest { None } else { Some(Versions { lowest, highest }) }
     }
 
-    /// The first of them.
+    /// The lowest version.
     pub fn lowest(self) -> u8 {
         self.lowest
     }
 
-    /// The last of them.
+    /// The highest version.
     pub fn highest(self) -> u8 {
         self.highest
     }
 
-    /// Whether this is one of them.
+    /// Whether `version` is in the range.
     pub fn have(self, version: u8) -> bool {
         (self.lowest..=self.highest).contains(&version)
     }
 
-    /// The version that a server of these speaks with a worker of those: the highest of both.
+    /// The version that a server with these versions speaks with `worker`: the highest that both speak.
     ///
     /// # Errors
     /// [`Apart`] when they have none in common.
@@ -55,13 +56,12 @@ impl fmt::Display for Versions {
     }
 }
 
-/// A server and a worker have no version in common. As text it says which of them has to be upgraded, to whoever reads it on either
-/// side.
+/// A server and a worker have no version in common. Its text tells the reader on either side which of them to upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// What the server speaks.
+    /// The versions that the server speaks.
     pub server: Versions,
-    /// What the worker speaks.
+    /// The versions that the worker speaks.
     pub worker: Versions,
 }
 

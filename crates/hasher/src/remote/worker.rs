@@ -1,4 +1,4 @@
-//! The books of one worker: what it holds, how fast it is, and whether it is believed.
+//! The books of one worker: what it holds, how fast it is, and whether it is trusted.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -20,13 +20,13 @@ use crate::{
     job::{Input, Job, Kind, Tag},
 };
 
-/// What a worker holds.
+/// What an ask that a worker holds is for.
 pub(crate) enum Cargo {
-    /// Somebody waits for it.
+    /// A job that a caller waits for.
     Job(Job),
-    /// It was late, and waits here as well under this number.
+    /// A job that was late, and also waits in the queue here under this number.
     Lent(Box<(crate::FairKey, u64)>),
-    /// Nobody waits for it.
+    /// A test that nobody waits for.
     Canary,
 }
 
@@ -36,7 +36,7 @@ struct Flight {
     sent: Instant,
     /// Nanoseconds that it was expected to take.
     expected: f64,
-    /// Work of all that the worker held when it was sent, with it.
+    /// Work of all that the worker held once this was sent, including this.
     load: f64,
 }
 
@@ -44,7 +44,7 @@ struct Flight {
 pub(crate) struct Remote {
     pub(crate) who: Introduction,
     ready: Ready,
-    /// Nanoseconds of a thread here for a unit of work, when it came.
+    /// Nanoseconds that a thread here took for a unit of work when the worker came.
     unit: f64,
     pub(super) since: Instant,
     bell: Arc<Notify>,
@@ -52,58 +52,58 @@ pub(crate) struct Remote {
     out: Vec<Ask>,
     asked: u64,
     flights: HashMap<u64, Flight>,
-    /// Canaries, and beyond [`SUSPECT`] what it said no to and nobody waited for.
+    /// Canaries, and from [`SUSPECT`] on refused tags that are checked without a caller waiting.
     tests: HashMap<u64, Test>,
-    /// The last that were answered, to tell a second answer from one that was never asked for.
+    /// The last answered asks, to tell a second answer from an answer that was never asked for.
     answered: VecDeque<u64>,
-    /// Work of the flights.
+    /// Work of all flights.
     load: f64,
     speed: Speed,
     /// How many flights are late.
     late: usize,
     rests: Option<Instant>,
-    /// Answers that it has to give before it is taken at its word again.
+    /// Answers that it has to give before its word counts again.
     to_prove: u32,
-    /// Whether it left something of what it was asked, or had to prove itself still.
+    /// Whether it left asks undone, or still had to prove itself when it left.
     owes: bool,
     pub(crate) parted: Option<Parted>,
-    /// What it was found to be wrong with first, until somebody was told.
+    /// The first lie that it was caught in, until it was reported.
     lie: Option<Lie>,
     pub(crate) counts: Counts,
 }
 
 /// How many answered asks are remembered.
 const REMEMBERED: usize = 1024;
-/// Canaries of one worker that wait for an answer or for ours; one in so many of its credits, where that is more.
+/// Most canaries of one worker that wait for its answer or ours; or this fraction of its credits, where that is more.
 const CANARIES: usize = 8;
-/// The same for what it said no to, from which number on these are, beyond all asks. A flood of guesses leaves none over for others.
+/// The same for refused tags; their numbers start at `SUSPECT`, beyond all asks. A flood of guesses takes them all.
 const SUSPECTS: usize = 4;
 const SUSPECT: u64 = 1 << 63;
-/// A worker that holds an ask for so long is gone.
+/// A worker that holds an ask for this long is gone.
 const GONE: Duration = Duration::from_secs(20);
-/// For how long a worker is asked nothing that did not compute an ask.
+/// How long a worker that did not compute an ask is asked nothing.
 const REST: Duration = Duration::from_secs(1);
-/// What a worker holds that left before what it was asked, and how many answers make it one of all again.
+/// Most asks that a worker on trial holds (it left asks undone before), and how many answers end its trial.
 const ON_TRIAL: (usize, u32) = (4, 32);
-/// Most asks that a worker holds whose pace is not known: enough to keep dozens of threads busy at the other end of a network.
+/// Most asks that a worker of unknown pace holds: enough to keep dozens of threads busy at the other end of a network.
 const UNMEASURED: usize = 64;
 /// Most asks that a worker may hold, whatever it says.
 const MOST_HELD: u32 = 2048;
 
 /// What becomes of an answer.
 pub(crate) enum Settled {
-    /// It is the tag of this job, which was sent then.
+    /// It is the tag of this job, which was sent at this time.
     Done(Job, Tag, Instant),
     /// The job waits here under this number: if it still does, this is its tag.
     Overtaken((crate::FairKey, u64), Tag, Instant),
-    /// The job is to be computed by somebody else.
+    /// The job has to be computed elsewhere.
     Failed(Job),
     /// Nobody waits for it.
     Nothing,
 }
 
 impl Remote {
-    /// One that has come just now; `unit` is how many nanoseconds of a thread a unit of work takes here.
+    /// A worker that has just come; `unit` is how many nanoseconds a thread here takes for a unit of work.
     pub(crate) fn new(
         who: Introduction,
         ready: Ready,
@@ -157,18 +157,18 @@ impl Remote {
         }
     }
 
-    /// True while it is asked.
+    /// True while it is given asks.
     fn is_asked(&self, now: Instant) -> bool {
         self.parted.is_none() && self.late == 0 && self.ready.holds > 0 && self.rests.is_none_or(|until| until <= now)
     }
 
-    /// True when it takes another ask of this kind.
+    /// True if it takes another ask of this kind.
     pub(crate) fn takes(&self, kind: Kind, now: Instant) -> bool {
         self.is_asked(now) && self.flights.len() < self.most() && kind.memory() <= self.memory()
     }
 
-    /// How many asks it is given at most. One whose pace was not measured yet may be as slow as it likes, and what it holds waits
-    /// for it until that is late.
+    /// How many asks it is given at most. A worker whose pace was not measured yet may be as slow as it likes, and the
+    /// asks that it holds wait for it until they are late.
     fn most(&self) -> usize {
         let holds = self.ready.holds as usize;
         match (self.is_on_trial(), self.speed.is_measured) {
@@ -183,17 +183,17 @@ impl Remote {
         self.ready.memory
     }
 
-    /// True while people are let in for what it does.
+    /// True while callers are admitted for its capacity.
     pub(super) fn may_count(&self, now: Instant) -> bool {
         self.is_asked(now) && !self.is_on_trial()
     }
 
-    /// The same for jobs of this kind: who is never asked for one shows nothing of its speed.
+    /// The same for jobs of this kind: a worker that is never asked for one shows nothing of its speed.
     pub(super) fn is_reckoned_with(&self, kind: Kind, now: Instant) -> bool {
         self.may_count(now) && kind.memory() <= self.memory()
     }
 
-    /// True while it is asked a little, and nobody is let in for what it says of itself.
+    /// True while it is asked little, and no caller is admitted for what it says of itself.
     pub(super) fn is_on_trial(&self) -> bool {
         self.to_prove > 0
     }
@@ -203,11 +203,12 @@ impl Remote {
         self.speed.takes(self.load + kind.work())
     }
 
-    /// When it is done with what it holds, and how much thread time it takes away in a nanosecond, where a unit of work
-    /// takes a thread here so many. One whose answers take long, whatever its pace, helps nobody who has less time.
+    /// When it is done with what it holds, and how much thread time it then saves here per nanosecond, if a unit of
+    /// work takes a thread here `unit`. A worker whose answers take long, whatever its pace, is no help to a job that
+    /// has less time.
     ///
-    /// Until its pace was measured its threads are no faster than those here, whatever it says; and it is never given more at
-    /// a time than it holds, so that it does no more than that in the time that an answer takes.
+    /// Until its pace was measured, its threads count as no faster than those here, whatever it says; and it never
+    /// holds more than [`Remote::most`] asks, so in the time that an answer takes it does no more than these.
     pub(super) fn flow(&self, kind: Kind, unit: f64) -> (f64, f64) {
         let most = if self.speed.is_measured { f64::INFINITY } else { f64::from(self.ready.threads.max(1)) };
         let speed = (unit / self.speed.pace).min(most);
@@ -215,7 +216,7 @@ impl Remote {
         (self.speed.base + self.load * unit / speed, speed.min(carried))
     }
 
-    /// Sends a job, and now and then a canary with it: its number and its pre-hash, whose tag is to be computed here.
+    /// Sends a job, and now and then a canary: returns its number and pre-hash, whose tag is to be computed here.
     pub(crate) fn send(&mut self, job: Job, now: Instant) -> Option<(u64, H0)> {
         let Input::Argon2(h0) = &job.input else { return None };
         let (h0, kind) = (h0.clone(), job.kind);
@@ -243,7 +244,7 @@ impl Remote {
         (id, h0)
     }
 
-    /// Whether this no of many is looked at. The others have the rest of the room for it to themselves.
+    /// Whether this one of many refusals is checked. [`Remote::suspect`] alone may use the rest of the room.
     pub(crate) fn is_doubted(&mut self) -> bool {
         self.suspects() < SUSPECTS / 2 && self.chance.looks()
     }
@@ -252,8 +253,8 @@ impl Remote {
         self.tests.keys().filter(|id| **id >= SUSPECT).count()
     }
 
-    /// Its tag did not match what is stored, and nobody has the time to wait until it is computed again: under which number it is
-    /// all the same.
+    /// Notes a tag that did not match what is stored and that no caller can wait to have computed again; returns the
+    /// number under which to compute it all the same.
     pub(crate) fn suspect(&mut self, tag: Tag) -> Option<u64> {
         if self.suspects() >= SUSPECTS {
             return None;
@@ -276,7 +277,7 @@ impl Remote {
         id
     }
 
-    /// What is to be sent, at most so much.
+    /// Takes up to `most` asks to be sent.
     pub(crate) fn outgoing(&mut self, most: usize) -> Vec<Ask> {
         if self.out.len() <= most {
             return std::mem::take(&mut self.out);
@@ -285,12 +286,12 @@ impl Remote {
         std::mem::replace(&mut self.out, rest)
     }
 
-    /// Its credits are another number.
+    /// Sets its credits to another number.
     pub(crate) fn holds(&mut self, holds: u32) {
         self.ready.holds = holds.min(MOST_HELD);
     }
 
-    /// An answer came.
+    /// Takes in an answer.
     pub(crate) fn answer(&mut self, id: u64, tag: Option<Tag>, now: Instant) -> Settled {
         let Some(flight) = self.flights.remove(&id) else {
             let known = self.answered.contains(&id);
@@ -341,7 +342,7 @@ impl Remote {
         self.to_prove = ON_TRIAL.1;
     }
 
-    /// The tag of a test was computed here; `None`: it could not be.
+    /// Takes in the tag of a test that was computed here; `None`: it could not be computed.
     pub(crate) fn known(&mut self, id: u64, ours: Option<Tag>) {
         match ours {
             Some(ours) => self.judge(id, |test| test.ours = Some(ours)),
@@ -353,7 +354,7 @@ impl Remote {
         let Some(test) = self.tests.get_mut(&id) else { return };
         fill(test);
         let (verdict, shows) = (test.verdict(), test.shows);
-        // What it did not compute is no lie.
+        // A tag that it did not compute is no lie.
         let is_open = test.theirs.is_some() || self.flights.contains_key(&id);
         if verdict.is_none() && is_open {
             return;
@@ -385,13 +386,13 @@ impl Remote {
     fn learn(&mut self, (kind, sent): (Kind, Instant), of: (f64, f64), now: Instant) {
         self.to_prove = self.to_prove.saturating_sub(1);
         self.speed.took(now.saturating_duration_since(sent), of, self.counts.answered == 0);
-        // Busy as long as it holds more than half of what it may. On trial that is next to nothing, and says nothing of its pace.
+        // Busy as long as it holds at least half of what it may. On trial that is next to nothing, and no sign of pace.
         let (most, held) = (self.most(), self.flights.len());
         let is_busy = !self.is_on_trial() && held >= most / 2;
         self.speed.worked(is_busy.then_some(kind.work()), most, now);
     }
 
-    /// The jobs that are late: they are computed here as well. Whether it is gone is known afterwards.
+    /// Returns the late jobs, which are also computed here. Afterwards `parted` tells whether the worker is gone.
     pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Job> {
         let mut late = Vec::new();
         self.speed.rests(self.flights.is_empty(), now);
@@ -419,37 +420,37 @@ impl Remote {
         late
     }
 
-    /// True when it is to be asked nothing more and still holds something.
+    /// True if it is to be asked nothing more and still holds something.
     pub(crate) fn is_to_leave(&self) -> bool {
         self.parted.is_some() && !self.flights.is_empty()
     }
 
-    /// Whether it was asked anything, which it may have answered.
+    /// Whether it was sent any ask, which it may have answered.
     pub(super) fn was_asked(&self) -> bool {
         self.asked > 0
     }
 
-    /// Whether it left something of what it was asked, or had to prove itself still.
+    /// Whether it left asks undone, or still had to prove itself when it left.
     pub(super) fn owes(&self) -> bool {
         self.owes
     }
 
-    /// It has to show that it is good for something before it is taken at its word.
+    /// Has it prove itself before its word counts.
     pub(super) fn has_to_prove_itself(&mut self) {
         self.to_prove = ON_TRIAL.1;
     }
 
-    /// It is asked nothing until then.
+    /// Has it asked nothing until then.
     pub(super) fn rests(&mut self, until: Instant) {
         self.rests = Some(until);
     }
 
-    /// What it was found to be wrong with, once.
+    /// The first lie that it was caught in; told only once.
     pub(super) fn take_lie(&mut self) -> Option<Lie> {
         self.lie.take()
     }
 
-    /// The jobs that it held, for others.
+    /// Takes back the jobs that it held, for others.
     pub(crate) fn abandon(&mut self) -> Vec<Job> {
         self.owes |= !self.flights.is_empty() || self.is_on_trial();
         self.load = 0.0;

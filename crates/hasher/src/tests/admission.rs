@@ -1,4 +1,4 @@
-//! Who may wait, and who is told to come back.
+//! Which jobs may wait, and which callers are told to come back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -129,8 +129,8 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
     assert!(place.unwrap() <= 2, "{:?}", stage.begun());
 }
 
-/// Red where what is too much, in today's costs, is asked of a queue in those of when it came: there is more too much than it has
-/// booked, nobody has to give, and one address keeps all others out until its flood is gone.
+/// Red where the excess, in today's costs, is asked of a queue that is booked at the costs of when it came: the excess
+/// is more than is booked, nobody has to give, and one address keeps all others out until its flood is gone.
 #[tokio::test]
 async fn a_flood_gives_room_although_all_of_it_became_dearer() {
     for (pace, stay) in [(800.0, 49), (1600.0, 24)] {
@@ -140,7 +140,7 @@ async fn a_flood_gives_room_although_all_of_it_became_dearer() {
         stage.skip(&hasher, Duration::from_millis(1));
         let mut flood: Vec<_> = (0..100).map(|_| ask(&hasher, key("main", 1), usual(), "flood")).collect();
         assert!(flood.iter_mut().all(|job| now(job).is_none()));
-        // Twice, and four times, what was expected when it was let in.
+        // Twice, and four times, the cost that was expected when the flood was admitted.
         hasher.gate().know(std::iter::once((usual().into(), &[Some(pace); 5][..])));
         assert!(hasher.state().expected_wait >= Duration::from_millis(200));
         assert!(hasher.crowded(&key("main", 1), 1.0).is_some() && hasher.crowded(&key("main", 2), 1.0).is_none());
@@ -161,8 +161,8 @@ async fn a_flood_gives_room_although_all_of_it_became_dearer() {
     }
 }
 
-/// Red where the next spelling is admitted once the last was tried: a guess would wait several times, and be refused in the middle.
-/// And where all of them have to fit into the budget: an idle pool would never take them in.
+/// Red where the next spelling is admitted only after the last was tried: a guess would wait several times, and be
+/// refused in the middle. And where all spellings have to fit into the budget: an idle pool would never take them in.
 #[tokio::test]
 async fn all_spellings_of_a_password_wait_together() {
     const SPELLED: &str = "$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0";
@@ -253,7 +253,7 @@ async fn what_can_never_be_hashed_is_said_so() {
     };
     assert!(matches!(verify("m=4097,t=1,p=1", b"x").await, Err(Refusal::Unsupported(_))));
     assert!(matches!(verify("m=64,t=1,p=1,keyid=azI", b"x").await, Err(Refusal::Unsupported(_))));
-    // Which says nothing about the hash.
+    // This says nothing about the hash.
     assert_eq!(verify("m=64,t=1,p=1", &[b'x'; 4097]).await, Err(Refusal::TooLong));
     assert_eq!(stage.begun().len(), 0);
     assert!(verify("m=64,t=1,p=1", &[b'x'; 4096]).await.is_ok());
@@ -284,7 +284,7 @@ async fn who_comes_back_when_told_finds_a_thread() {
     assert_eq!(hasher.state().expected_wait, Duration::from_millis(300));
 }
 
-/// Red where the answer is when a newcomer would begin: nothing waits and what runs is late, so that would be at once.
+/// Red where the answer is when a newcomer would begin: nothing waits and what runs is late: at once.
 #[tokio::test]
 async fn nobody_is_told_to_come_back_at_once() {
     let stage = Stage::closed();
@@ -322,7 +322,7 @@ async fn one_long_job_closes_no_door_to_the_other_threads() {
 
 #[tokio::test]
 async fn jobs_that_exclude_each_other_by_memory_wait_for_each_other() {
-    // In each case so many of them can run at the same time.
+    // In each case this many of them can run at the same time.
     for (memory, together) in [(25_000, 1), (15_000, 1), (12_000, 2), (7_500, 3), (3_000, 8)] {
         let stage = Stage::closed();
         let hasher = stage.hasher(Settings { max_wait: Duration::from_millis(100), ..wide(8, 25_000) });

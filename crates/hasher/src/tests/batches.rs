@@ -1,11 +1,11 @@
-//! Which jobs run side by side, and what one of them may do to the others.
+//! Which jobs run side by side, and how one of them may affect the others.
 
 use super::stage::*;
 use crate::{Refusal, Settings, job::Kind};
 
 const BCRYPT: Kind = Kind::Bcrypt { cost: 5 };
 
-/// A pool of one thread that is occupied, with three lanes for the usual kind and for bcrypt, and patience.
+/// A pool whose one thread is occupied, with three lanes for the usual kind and for bcrypt, and a long waiting budget.
 fn occupied() -> (std::sync::Arc<Stage>, crate::Hasher, Hashing) {
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: std::time::Duration::from_secs(60), ..narrow() });
@@ -115,7 +115,7 @@ async fn who_goes_away_from_a_batch_leaves_the_others_their_answers() {
     assert_eq!(hasher.state().withdrawn_total, 1, "the other one had left the queue already");
 }
 
-/// Whoever polls with this is told by a panic.
+/// A waker that panics.
 struct Panics;
 
 impl std::task::Wake for Panics {
@@ -126,7 +126,7 @@ impl std::task::Wake for Panics {
 
 #[tokio::test]
 async fn who_panics_when_told_takes_no_answer_from_the_others() {
-    // Red without catch_unwind around deliver: the thread dies with what it had not told yet.
+    // Red without catch_unwind around deliver: the thread dies with the answers that it had not delivered yet.
     let (stage, hasher, first) = occupied();
     let mut jobs: Vec<_> = (1..=3).map(|n| ask(&hasher, key("main", n), usual(), &n.to_string())).collect();
     let waker = std::task::Waker::from(std::sync::Arc::new(Panics));

@@ -81,7 +81,7 @@ async fn trials_stay_under_the_ceiling() {
     let hasher = stage.hasher(wide(2, 40));
     hasher.calibrate().await;
     assert!(stage.scene.lock().unwrap().peak <= 40);
-    // More than two of the others fit.
+    // More than two jobs of the other kind fit.
     assert!(stage.batches().iter().map(Vec::len).max() > Some(2), "bcrypt needs none");
 }
 
@@ -119,8 +119,8 @@ async fn lanes_are_learned_from_work_where_nothing_was_calibrated() {
     assert_eq!(sizes[..5], [1, 1, 1, 1, 2], "one that maps the memory, {SETTLED} with one lane, then two: {sizes:?}");
 }
 
-/// Begins to calibrate a pool whose one thread has no moment without work, which goes on: how many jobs it takes until
-/// the calibration ends. Each takes `pause` of the clock.
+/// Begins to calibrate a pool whose one thread always has work; returns how many jobs it takes until the calibration
+/// ends, and the pool. Each job takes `pause` of the clock.
 async fn jobs_until_calibrated(pause: std::time::Duration) -> (usize, crate::Hasher) {
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: std::time::Duration::from_secs(600), ..narrow() });
@@ -152,7 +152,7 @@ async fn a_calibration_that_finds_no_idle_moment_ends_with_what_work_has_taught(
     assert!((20..40).contains(&done), "after half a minute: {done}");
     let text = hasher.calibration().to_text();
     assert!(text.contains("argon2id m=2500") && !text.contains("bcrypt"), "{text}");
-    // What was left is measured when there is a moment.
+    // The rest is measured when there is a moment.
     assert!(hasher.calibrate().await.to_text().contains("bcrypt: "));
 }
 
@@ -173,7 +173,7 @@ async fn what_work_has_taught_is_not_measured() {
     );
 }
 
-/// What is shown is what is done: no more lanes than there is memory for, nor than the algorithm has.
+/// The lanes that are shown are those that run: no more than there is memory for, nor than the algorithm has.
 #[tokio::test]
 async fn the_lanes_that_are_told_are_those_that_run() {
     let rising = [800.0, 700.0, 600.0, 500.0, 400.0, 300.0, 200.0, 100.0].map(Some);

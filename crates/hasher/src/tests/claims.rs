@@ -1,4 +1,4 @@
-//! What a worker claims, of itself and of what it can: nobody is let in, or kept waiting, for that alone.
+//! What a worker claims about itself and its abilities: no caller is admitted, or kept waiting, for that alone.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// As fast as four of the one thread here.
+/// Four times as fast as the one thread here.
 fn four(holds: u32) -> Ready {
     Ready { threads: 4, ..fast(4000, holds) }
 }
@@ -23,12 +23,13 @@ fn four(holds: u32) -> Ready {
 async fn nobody_is_let_in_for_what_a_worker_says_of_itself() {
     let most = Ready { rate: u64::MAX, ..fast(1, 1) };
     let what = [
-        // red without the memory in `is_reckoned_with`: it is asked nothing, and so nothing is found out about it.
+        // red without the memory in `is_reckoned_with`: it is asked nothing, so nothing is found out about it.
         (Ready { memory: 0, ..most }, 10),
         (Ready { memory: u64::from(MILLISECOND) - 1, ..most }, 10),
-        // red without `most` in `flow`: sixty-four threads for its one. One is held, ten are as many as the thread here does.
+        // red without `most` in `flow`: sixty-four threads for its one. It holds one, and does ten, as many as the
+        // thread here.
         (most, 21),
-        // red without `carried` in `flow`: sixty-four threads, but what it holds is one in five milliseconds.
+        // red without `carried` in `flow`: sixty-four threads, but it holds one job, which takes five milliseconds.
         (Ready { threads: 320, ..most }, 13),
     ];
     for (ready, admitted) in what {
@@ -42,7 +43,7 @@ async fn nobody_is_let_in_for_what_a_worker_says_of_itself() {
     }
 }
 
-/// Sixty hashes that take twice as long come, and twice the memory; how many were let in.
+/// Asks for sixty hashes that take twice the time and memory; returns how many were admitted.
 fn dear(hasher: &Hasher) -> (Vec<Hashing>, usize) {
     let ask = |number| {
         let input = Input::Argon2(H0::from_bytes(&[number; 64]));
@@ -58,12 +59,12 @@ fn dear(hasher: &Hasher) -> (Vec<Hashing>, usize) {
 
 #[tokio::test]
 async fn nobody_is_let_in_for_a_worker_that_cannot_compute_their_hash() {
-    // red without `within`, or without `untaken` in `waiting_here`: as if the worker computed what it has no memory for.
+    // red without `within`, or without `untaken` in `waiting_here`: counts on the worker for jobs it has no memory for.
     let small = Ready { memory: u64::from(MILLISECOND), ..four(1) };
     for (ready, least, most) in [(small, 3, 6), (four(1), 8, 60)] {
         let (_stage, hasher, _first) = busy();
         let link = attach(&hasher, "worker", ready);
-        // One is held by the worker, and one waits: it shows that there is somebody to reckon with.
+        // The worker holds one, and one waits: this shows that there is a worker to reckon with.
         let _usual: Vec<_> = (0..2).map(|number| anywhere(&hasher, number)).collect();
         let (_jobs, found) = dear(&hasher);
         assert!((least..=most).contains(&found), "{ready:?}: {found}");
@@ -75,7 +76,7 @@ async fn nobody_is_let_in_for_a_worker_that_cannot_compute_their_hash() {
 
 #[tokio::test]
 async fn a_worker_is_taken_at_its_word_once_its_speed_was_seen() {
-    // red where `paced` is not looked at: a machine that is faster than this one would never be used for what it is.
+    // red where `is_measured` is not looked at: a machine that is faster than this one would never be used to the full.
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(1), ..bound() });
     let _first = stage.occupy(&hasher);
@@ -84,7 +85,7 @@ async fn a_worker_is_taken_at_its_word_once_its_speed_was_seen() {
     let before = hasher.workers()[0].reckoned;
     let _jobs: Vec<_> = (0..200).map(|number| anywhere(&hasher, number)).collect();
     let mut held = sent(&link).await;
-    // Four in a millisecond, and never less than half of what it may hold.
+    // It answers four in a millisecond, and always holds at least half of what it may.
     for _ in 0..16 {
         stage.skip(&hasher, Duration::from_millis(1));
         link.answers(held.drain(..4).map(|ask| right(&ask)).collect());
@@ -96,8 +97,8 @@ async fn a_worker_is_taken_at_its_word_once_its_speed_was_seen() {
 
 #[tokio::test]
 async fn a_worker_holds_little_until_its_speed_was_seen() {
-    // red without UNMEASURED in `most`: whoever claims thousands at once has everybody wait for it until they are late; and red
-    // where `learn` takes its credits for what it holds, since such a worker would never be seen to be busy.
+    // red without UNMEASURED in `most`: a worker that claims thousands at once makes all of them wait until they are
+    // late; and red where `learn` compares with its credits: such a worker would never be seen to be busy.
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });
     let _first = stage.occupy(&hasher);
@@ -122,7 +123,8 @@ async fn a_worker_holds_little_until_its_speed_was_seen() {
 
 #[tokio::test]
 async fn whoever_is_late_stops_or_has_to_prove_itself_is_not_reckoned_with() {
-    // red where `reckoned` does not ask `is_reckoned_with`: portiere verifier status would add up what nobody may count on.
+    // red where `reckoned` does not ask `is_reckoned_with`: portiere verifier status would add up rates that do not
+    // count.
     let (stage, hasher, _first) = busy();
     let link = attach(&hasher, "worker", four(8));
     let reckoned = || hasher.workers().iter().fold(0.0, |sum, worker| sum + worker.reckoned);
@@ -164,7 +166,8 @@ fn link_says_it_cannot(link: &Link, ask: &Ask) {
 
 #[tokio::test]
 async fn what_a_worker_held_does_not_go_to_one_that_is_slower_than_this_machine() {
-    // red where `place_again` asks whoever is there: at a rate of one an hour, nobody would call it late before the day was over.
+    // red where `place_again` takes any worker: at one hash an hour, nothing would be called late before the day was
+    // over.
     let stage = Stage::closed();
     let hasher = stage.hasher(bound());
     let first = stage.occupy(&hasher);
@@ -186,7 +189,7 @@ async fn what_a_worker_held_does_not_go_to_one_that_is_slower_than_this_machine(
 
 #[tokio::test]
 async fn a_worker_whose_answers_take_too_long_lets_nobody_in() {
-    // red where `flow` leaves out what an answer takes besides: such a worker is never asked, and so never measured.
+    // red where `flow` leaves out the base time of answers: such a worker is never asked, and so never measured.
     let (_stage, hasher, _first) = busy();
     let link = attach(&hasher, "worker", Ready { threads: u16::MAX, ..fast(8000, 16) });
     assert!(crowd(&hasher).1.abs_diff(10) <= 2);
@@ -211,7 +214,7 @@ async fn those_who_would_wait_too_long_are_told_so_too_when_a_worker_stays_and_d
 
 #[tokio::test]
 async fn whoever_could_not_is_on_trial_in_its_next_connection_and_in_others() {
-    // red without `is_on_trial` in `abandon`, or without the look at those who are here in `add`.
+    // red without `is_on_trial` in `abandon`, or where `add` does not look at the workers that are here.
     for goes in [true, false] {
         let (_stage, hasher, _first) = busy();
         let link = attach(&hasher, "worker", fast(4000, 16));
@@ -228,7 +231,7 @@ async fn whoever_could_not_is_on_trial_in_its_next_connection_and_in_others() {
 
 #[tokio::test]
 async fn whoever_leaves_again_and_again_is_not_forgotten_for_it() {
-    // red without a share of the places for each key: what was said first is forgotten before it is found to be wrong.
+    // red without a share of the places for each key: its first answers are forgotten before they are found wrong.
     let stage = Stage::closed();
     let hasher = stage.hasher(bound());
     let _first = stage.occupy(&hasher);

@@ -1,5 +1,5 @@
-//! A hundred thousand sign-ins through workers that lie in every way: nobody who is wrong gets in, nobody who is right is
-//! kept out, and what goes over the wire is of no use.
+//! A hundred thousand sign-ins through workers that lie in every way: no wrong password gets in, no right one is kept
+//! out, and the bytes on the wire are of no use.
 
 use std::{
     cell::RefCell,
@@ -36,7 +36,7 @@ enum Way {
     Old,
     /// The tag of another ask of the same frame.
     Other,
-    /// Two ids exchanged.
+    /// The ids of two asks, exchanged.
     Swapped,
     Twice,
     Never,
@@ -44,7 +44,7 @@ enum Way {
     Short,
     Empty,
     Invented,
-    /// The last bit.
+    /// Wrong in the last bit.
     Nearly,
 }
 
@@ -64,7 +64,7 @@ const WAYS: [Way; 13] = [
     Way::Nearly,
 ];
 
-/// Numbers that look like chance, the same at every run.
+/// Numbers that look random, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -83,7 +83,7 @@ fn honest(ask: &Ask) -> Tag {
     tag
 }
 
-/// What a worker that is wrong in this way says.
+/// What a worker that is wrong in this way answers.
 fn lie(way: Way, asks: &[Ask], old: &mut Vec<Tag>, dice: &mut Dice) -> Vec<Answer> {
     let mut answers: Vec<_> = asks.iter().map(|ask| Answer { id: ask.id, tag: Some(honest(ask)) }).collect();
     let at = dice.roll(answers.len() as u64) as usize;
@@ -112,10 +112,10 @@ fn lie(way: Way, asks: &[Ask], old: &mut Vec<Tag>, dice: &mut Dice) -> Vec<Answe
     answers
 }
 
-/// All that went over the wire, as far as it is kept.
+/// All bytes that went over the wire, as far as they are kept.
 type Wire = Rc<RefCell<Vec<u8>>>;
 
-/// Through bytes and back.
+/// Encodes a frame and decodes it again.
 fn carried(frame: &Frame, wire: &Wire) -> Frame {
     let bytes = frame.encode();
     let mut kept = wire.borrow_mut();
@@ -125,7 +125,7 @@ fn carried(frame: &Frame, wire: &Wire) -> Frame {
     Frame::decode(bytes[4], &bytes[HEADER..]).unwrap()
 }
 
-/// How often each was wrong, and what became of it.
+/// How often each worker was wrong, and how it was parted with.
 #[derive(Default)]
 struct Record {
     told: HashMap<String, usize>,
@@ -140,7 +140,7 @@ async fn worker(hasher: Hasher, way: Way, wire: Wire, record: Rc<RefCell<Record>
             Introduction { key: [way as u8; 32], name: format!("{way:?}").as_str().into(), address: String::new() };
         let ready = Ready { threads: 1, memory: 1 << 20, holds: 16, rate: u64::MAX };
         let link = hasher.attach(who, ready, Zeroizing::new([seed; 32])).unwrap();
-        // Now and then it comes anew, and is taken at its word for how fast it is.
+        // Now and then it connects anew, and its claims about its speed are believed.
         for _ in 0..40 {
             let asks = match link.asks().await {
                 Ok(asks) => asks,
@@ -162,7 +162,7 @@ async fn worker(hasher: Hasher, way: Way, wire: Wire, record: Rc<RefCell<Record>
             let Frame::Answers(answers) = carried(&Frame::Answers(answers), &wire) else { unreachable!() };
             link.answers(answers);
         }
-        // An operator who believes it again, every time.
+        // As if an operator trusted it again, every time.
         drop(link);
     }
 }
@@ -184,7 +184,7 @@ async fn accounts(hasher: &Hasher) -> Vec<(String, Stored)> {
     accounts
 }
 
-/// One sign-in; whether it came out as it must.
+/// Makes one sign-in; returns whether it came out as it must.
 async fn sign_in(hasher: Hasher, accounts: Rc<Vec<(String, Stored)>>, (user, how): (usize, u64)) -> bool {
     let (id, stored) = &accounts[user];
     let subject = Subject { realm: "main-realm", user: id };
@@ -258,7 +258,7 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
     });
 }
 
-/// Neither passwords nor salts, verifiers, accounts or keys.
+/// Checks that the wire carried neither passwords nor salts, verifiers, accounts or keys.
 fn holds_nothing(wire: &[u8], accounts: &[(String, Stored)]) {
     let mut secrets: Vec<Vec<u8>> =
         vec![PEPPER.to_vec(), BINDING.to_vec(), b"main-realm".to_vec(), b"account-".to_vec()];
@@ -282,7 +282,7 @@ fn holds_nothing(wire: &[u8], accounts: &[(String, Stored)]) {
 
 #[tokio::test]
 async fn who_lies_to_the_throttled_alone_is_found_out() {
-    // Red without `doubt` in hasher.rs, accepts: the account's owner was told for ever that the right password is wrong.
+    // Red without `doubt` in hasher.rs, accepts: the owner was told for ever that the right password is wrong.
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
     let policy = Policy::new(1024, 1, 1).unwrap();
     let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
@@ -295,7 +295,7 @@ async fn who_lies_to_the_throttled_alone_is_found_out() {
         tokio::select! {
             ok = &mut ask => assert!(ok.unwrap().ok, "computed here"),
             asks = link.asks() => match asks {
-                // What comes alone is no canary.
+                // An ask that comes alone is no canary.
                 Ok(asks) => {
                     let mut answers: Vec<Answer> = asks.iter().map(wrong).collect();
                     if asks.len() > 1 {

@@ -31,7 +31,7 @@ async fn jobs_of_any_size_stay_under_the_ceiling_and_all_end() {
 
 #[tokio::test]
 async fn lanes_are_fewer_where_memory_is() {
-    // For each of two threads there is memory for two lanes, though three would be best.
+    // Each of the two threads has memory for two lanes, though three would be best.
     let stage = Stage::closed();
     let hasher = stage.hasher(wide(2, 5000));
     hasher.gate().know([(argon2(1000).into(), &[4.0, 3.0, 2.0, 5.0, 5.0].map(Some)[..])].into_iter());
@@ -66,7 +66,7 @@ async fn a_thread_does_not_keep_from_another_what_it_needs_no_more() {
     }
 }
 
-/// Occupies all threads of a pool at once, and lets them go.
+/// Occupies all threads of a pool at once, and then lets them go.
 async fn warm(stage: &Stage, hasher: &Hasher, memory: u32) {
     stage.permit(Some(0));
     let threads = hasher.state().threads;
@@ -79,12 +79,12 @@ async fn warm(stage: &Stage, hasher: &Hasher, memory: u32) {
     asleep(hasher);
 }
 
-/// Waits until no thread has anything to do: each has looked at the clock since it was moved.
+/// Waits until no thread has anything to do: each has looked at the clock since it moved.
 fn asleep(hasher: &Hasher) {
     until("all threads sleep", || hasher.gate().asleep() == hasher.state().threads);
 }
 
-/// Memory that the threads hold when all have done what there was to do, in KiB.
+/// Memory that the threads hold after all work is done, in KiB.
 fn held(hasher: &Hasher) -> u64 {
     asleep(hasher);
     hasher.state().memory >> 10
@@ -99,7 +99,7 @@ async fn each_thread_gives_its_memory_back_when_it_was_idle_itself() {
     assert_eq!(held(&hasher), 2048);
     stage.skip(&hasher, seconds(6));
     asleep(&hasher);
-    // One at a time is the work of one thread, which stays warm by it.
+    // Jobs that come one at a time go to one thread, which stays warm by them.
     for _ in 0..5 {
         assert!(ask(&hasher, key("main", 1), argon2(1024), "light").await.is_ok());
         asleep(&hasher);

@@ -1,4 +1,4 @@
-//! A kernel that does as it is told, a clock that moves when it is told, and what both share with the test.
+//! A kernel that does as it is told, a clock that moves when it is told, and the state that both share with the test.
 
 use std::{
     collections::HashMap,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub(super) const SALT: [u8; 16] = [5; 16];
-/// One pass over this much is expected to take a millisecond before anything was measured.
+/// One pass over this many KiB is expected to take a millisecond before anything was measured.
 pub(super) const MILLISECOND: u32 = 2500;
 
 /// What the test and all kernels of a pool share.
@@ -32,7 +32,7 @@ pub(super) struct Stage {
     pub(super) scene: Mutex<Scene>,
     pub(super) changed: Condvar,
     skipped: AtomicU64,
-    /// Where the next hashing thread that comes by dies: a bit for each [`Spot`].
+    /// Where the next hashing thread that passes dies: a bit for each [`Spot`].
     deadly: AtomicU8,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Stage {
 pub(super) enum Spot {
     /// Between a batch and its entry in the books.
     Kernel = 1,
-    /// In the books, while they are open.
+    /// In the books, while they are locked.
     Books = 2,
 }
 
@@ -51,13 +51,13 @@ pub(super) struct Scene {
     pub(super) permits: Option<usize>,
     /// The batches in the order in which they began.
     pub(super) begun: Vec<(Kind, Vec<String>)>,
-    /// Memory that the system gives to one thread, in KiB; `None` is any.
+    /// Memory that the system gives to one thread, in KiB; `None` is any amount.
     pub(super) given: Option<u64>,
     pub(super) memory: u64,
     pub(super) peak: u64,
 }
 
-/// Holds each batch until the stage lets it end. A password in it may tell it to panic or to fail.
+/// Holds each batch until the stage lets it end. A password may tell it to panic or to fail.
 pub(super) struct Actor {
     stage: Arc<Stage>,
     held: u64,
@@ -126,7 +126,7 @@ impl Stage {
         stage.scene.lock().unwrap().permits = Some(0);
         Arc::new(stage)
     }
-    /// Lets so many batches end, or all.
+    /// Lets this many batches end, or all.
     pub(super) fn permit(&self, batches: Option<usize>) {
         self.scene.lock().unwrap().permits = batches;
         self.changed.notify_all();
@@ -140,7 +140,7 @@ impl Stage {
         };
         Hasher::start_with(settings, Arc::new(now), move || Actor { stage: actors.clone(), held: 0 }).unwrap()
     }
-    /// The next hashing thread that comes by there dies.
+    /// Makes the next hashing thread that passes this spot die.
     pub(super) fn kill(&self, spot: Spot) {
         self.deadly.fetch_or(spot as u8, Ordering::SeqCst);
     }
@@ -162,7 +162,7 @@ impl Stage {
     pub(super) fn batches(&self) -> Vec<Vec<String>> {
         self.scene.lock().unwrap().begun.iter().map(|(_, names)| names.clone()).collect()
     }
-    /// Occupies the one thread of a pool, with a kind of its own that is expected to take no time.
+    /// Occupies the one thread of a pool, with a job of a kind of its own that is expected to take no time.
     pub(super) fn occupy(&self, hasher: &Hasher) -> Hashing {
         let first = ask(hasher, key("first", 1), argon2(9), "first");
         until("the first job runs", || hasher.state().running == 1);
@@ -188,7 +188,7 @@ pub(super) fn narrow() -> Settings {
     }
 }
 
-/// As many threads, and patience.
+/// This many threads, and a long waiting budget.
 pub(super) fn wide(threads: usize, memory: u64) -> Settings {
     let (threads, memory) = (NonZeroUsize::new(threads), Some(memory * 1024));
     Settings { threads, memory, max_wait: Duration::from_secs(60), policy: Policy::new(8, 1, 1).unwrap(), ..narrow() }
@@ -198,12 +198,12 @@ pub(super) fn argon2(memory: u32) -> Kind {
     Kind::of_policy(Cost::new(memory, 1, 1).unwrap())
 }
 
-/// The kind of a millisecond.
+/// The kind of job that takes a millisecond.
 pub(super) fn usual() -> Kind {
     argon2(MILLISECOND)
 }
 
-/// Tells the pool that so many lanes are best for these kinds: three take as long as two of them would in turn.
+/// Tells the pool that three lanes are best for these kinds: three jobs together take as long as two in turn.
 pub(super) fn three_lanes(hasher: &Hasher, kinds: &[Kind]) {
     let paces = [400.0, 400.0, 800.0 / 3.0, 500.0, 500.0].map(Some);
     hasher.gate().know(kinds.iter().map(|kind| ((*kind).into(), &paces[..])));
@@ -216,7 +216,7 @@ pub(super) fn key(tenant: &str, host: u8) -> FairKey {
 pub(super) type Begun<T> = Pin<Box<dyn Future<Output = T>>>;
 pub(super) type Hashing = Begun<Result<Tag, Refusal>>;
 
-/// Polls once, so that what was asked is in the queue, or answered, when this returns.
+/// Polls once, so that the request is in the queue, or answered, when this returns.
 pub(super) fn begin<T: 'static>(future: impl Future<Output = T> + 'static) -> Begun<T> {
     let mut future: Begun<T> = Box::pin(future);
     match now(&mut future) {

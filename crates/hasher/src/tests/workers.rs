@@ -1,4 +1,4 @@
-//! Who computes what: threads here, workers, and what becomes of it when a worker goes away, is late or is wrong.
+//! Who computes what: threads here and workers; and what happens when a worker goes away, is late or is wrong.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ fn who(name: &str) -> Introduction {
     Introduction { key: [name.len() as u8; 32], name: name.into(), address: "192.0.2.9:5000".into() }
 }
 
-/// As fast as so many thousandths of the one thread here, which does a thousand a second.
+/// This many thousandths as fast as the one thread here, which does a thousand hashes per second.
 pub(super) fn fast(thousandths: u64, holds: u32) -> Ready {
     Ready { threads: 1, memory: 1 << 20, holds, rate: thousandths * 1000 }
 }
@@ -47,12 +47,12 @@ pub(super) fn anywhere(hasher: &Hasher, number: u8) -> Hashing {
     }
 }
 
-/// What a worker was sent and has not been given yet.
+/// The asks for a worker that it has not received yet.
 pub(super) async fn sent(link: &Link) -> Vec<Ask> {
     tokio::time::timeout(Duration::from_secs(60), link.asks()).await.unwrap().unwrap()
 }
 
-/// As the stage computes.
+/// Answers as the stage computes.
 pub(super) fn right(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![0; 32])) }
 }
@@ -61,7 +61,7 @@ pub(super) fn wrong(ask: &Ask) -> Answer {
     Answer { id: ask.id, tag: Some(Zeroizing::new(vec![9; 32])) }
 }
 
-/// A machine whose one thread has something to do, a millisecond later: newcomers wait, ten of them as long as they may.
+/// A machine whose one thread is busy, a millisecond later: newcomers wait, and ten of them use up the budget.
 pub(super) fn busy() -> (Arc<Stage>, Hasher, Hashing) {
     let stage = Stage::closed();
     let hasher = stage.hasher(bound());
@@ -70,14 +70,14 @@ pub(super) fn busy() -> (Arc<Stage>, Hasher, Hashing) {
     (stage, hasher, first)
 }
 
-/// Two hundred come: all of them, and how many were let in.
+/// Asks for two hundred hashes; returns all of them, and how many were admitted.
 pub(super) fn crowd(hasher: &Hasher) -> (Vec<Hashing>, usize) {
     let mut jobs: Vec<_> = (0..200).map(|number| anywhere(hasher, number)).collect();
     let refused = jobs.iter_mut().filter_map(now).count();
     (jobs, 200 - refused)
 }
 
-/// Red where the search for what a worker may do ends after as many as the threads here look at.
+/// Red where the search for a worker's job ends after as many looks as for a thread here.
 #[tokio::test]
 async fn a_worker_is_found_work_behind_much_that_only_this_machine_may_compute() {
     let stage = Stage::closed();
@@ -230,7 +230,7 @@ async fn what_is_late_is_done_here_and_the_late_answer_is_dropped() {
     hasher.look_after_workers();
     let state = &hasher.workers()[0];
     assert!(state.doubtful && state.counts.hedged > 0);
-    // The first comes while it still waits here, the second when it was done here.
+    // The first answer comes while its job still waits here, the second after its job was done here.
     link.answers(vec![right(&asks[0])]);
     stage.permit(None);
     for job in jobs {
@@ -294,7 +294,7 @@ async fn a_wrong_canary_ends_it() {
             Ok(asks) => link.answers(asks.iter().map(wrong).collect()),
             Err(parted) => {
                 assert_eq!(parted, Parted::Lied(Lie::Canary));
-                // Where the thread here is late, two were answered wrongly before it looked.
+                // If the thread here is late, two wrong answers came before it looked.
                 assert!(hasher.workers()[0].counts.lies >= 1);
                 assert!(round > 0);
                 return;
@@ -326,7 +326,7 @@ async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
             match answer {
                 Ok(ok) => assert!(ok, "computed here"),
                 Err(Ok(asks)) => {
-                    // Only what is not a canary shows what becomes of a no.
+                    // Only a job that is not a canary shows what becomes of a no.
                     link.answers(asks.iter().map(wrong).collect());
                     let ok = ask.await;
                     assert_eq!(ok, !throttled);
@@ -347,7 +347,7 @@ async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
 
 #[tokio::test]
 async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made() {
-    // Red without `suspect`: while there is much to do, a worker could keep out whom it liked.
+    // Red without `suspect`: while there is much to do, a worker could keep out any user.
     for (says, lies) in [(right as fn(&Ask) -> Answer, 0), (wrong, 1)] {
         let worker = unconfirmed_no(says).await;
         assert_eq!((worker.counts.refusals, worker.counts.lies), (1, lies), "{worker:?}");
@@ -355,7 +355,7 @@ async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made(
     }
 }
 
-/// What is known of a worker that said this of a password while too much waited here, once all of that is done.
+/// Returns the state of a worker that answered a password so while too much waited here, once all of that is done.
 async fn unconfirmed_no(says: fn(&Ask) -> Answer) -> WorkerState {
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
     let policy = crate::Policy::new(1024, 1, 1).unwrap();
@@ -377,14 +377,14 @@ async fn unconfirmed_no(says: fn(&Ask) -> Answer) -> WorkerState {
     assert!(matches!(told, Err(Refusal::Unconfirmed { .. })), "{told:?}");
     stage.permit(None);
     until("all is done", || hasher.state().waiting == 0 && hasher.state().running == 0);
-    // Its thread tells what came of it after it has closed its books.
+    // The thread delivers its results after it has closed its books.
     hasher.stop().await;
     hasher.workers().remove(0)
 }
 
 #[tokio::test]
 async fn what_was_counted_goes_on_when_a_worker_dials_again() {
-    // Red without `past` in remote/desk.rs: a counter would begin anew, and what reads it take that for work.
+    // Red without `past` in remote/desk.rs: a counter would begin anew, and its readers would take that for work.
     let (_stage, hasher, _first) = busy();
     let link = attach(&hasher, "worker", fast(8000, 16));
     let _jobs: Vec<_> = (0..6).map(|number| anywhere(&hasher, number)).collect();
@@ -405,14 +405,14 @@ async fn who_hangs_up_after_a_lie_is_found_out_all_the_same() {
     assert!(hasher.workers().iter().all(|worker| worker.holding > 0), "{:?}", hasher.workers());
     let [first, second, third] = [1, 2, 3];
     drop(links);
-    // red where each that leaves takes a place among those who are remembered, also one that was asked nothing.
+    // red where each worker that leaves takes one of the remembered places, even if it was asked nothing.
     (0..200).for_each(|_| drop(attach(&hasher, "another", fast(1, 0))));
     hasher.gate().refused(first, true);
     hasher.gate().refused(third, false);
     hasher.gate().refused(second, true);
     let liars: Vec<_> = hasher.liars().into_iter().map(|(who, _)| who.name).collect();
     assert_eq!(liars, ["refusal", "canary"]);
-    // red where `lied` notes another one when the first was told of: each would be a line in the log, and a look at the database.
+    // red where `lied` notes another lie after the first was reported: each would cost a log line and a database query.
     hasher.gate().refused(second, true);
     assert!(hasher.liars().is_empty(), "each is told once");
 }
@@ -438,7 +438,7 @@ async fn who_is_dismissed_is_asked_nothing_more() {
     assert_eq!(hasher.state().waiting, 1, "what it held waits here");
 }
 
-/// Red where `fill` asks for no limit: of what this program reads from a worker's server none is above it, but an [`Ask`] has any cost.
+/// Red where `fill` checks no limit: no frame read here exceeds the limits, but an [`Ask`] may have any cost.
 #[tokio::test]
 async fn an_ask_for_more_than_a_stored_hash_may_take_is_refused_at_once() {
     let stage = Stage::closed();

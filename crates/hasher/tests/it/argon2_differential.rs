@@ -134,8 +134,8 @@ fn second_oracle(params: &Params, inputs: &Inputs) -> Vec<u8> {
     tag
 }
 
-/// The numbers in lock step to try: every one, but of sets with much memory, many passes or many lanes, which take most of
-/// the time, another one each.
+/// The numbers in lock step to try: every one; but sets with much memory, many passes or many lanes, which take most of
+/// the time, get one number each, in turn.
 fn numbers(set: u32, params: &Params) -> std::ops::RangeInclusive<usize> {
     let one = 1 + set as usize % MAX_TOGETHER;
     let cost = params.cost;

@@ -66,7 +66,7 @@ fn the_pre_hash_of_rfc_9106() {
     assert_eq!(format!("{h0:?}"), "H0(..)");
 }
 
-/// Computed by the reference implementation, phc-winner-argon2: data longer than the 32 bytes that some libraries allow.
+/// Computed by phc-winner-argon2, the reference implementation: more data than the 32 bytes that some libraries allow.
 #[test]
 fn long_associated_data_as_in_the_reference_implementation() {
     use {Algorithm::*, Version::*};

@@ -31,7 +31,7 @@ fn a_masked_feature_takes_its_kernel_away() {
     assert_eq!(neither, Level::Portable);
 }
 
-/// A kernel that this CPU lacks is tested nowhere here: that is said, and a release is not tested on such a machine.
+/// Says which kernels this CPU lacks and so cannot be tested here; a release is not tested on such a machine.
 #[test]
 fn every_kernel_is_tested() {
     let mut lacking: Vec<Level> = Level::ALL.to_vec();
@@ -39,7 +39,7 @@ fn every_kernel_is_tested() {
     if lacking.is_empty() || !cfg!(target_arch = "x86_64") {
         return;
     }
-    // Not through the macros, whose output is shown of failing tests only.
+    // Not through the macros, whose output is shown for failing tests only.
     writeln!(io::stderr(), "NOT TESTED: this CPU has no {lacking:?}").unwrap();
     #[expect(clippy::disallowed_methods, reason = "how long to test is for the one who tests")]
     let full = std::env::var("TEST_SCALE").is_ok_and(|scale| scale == "full");

@@ -142,7 +142,7 @@ async fn a_rehash_takes_todays_form_and_never_a_lower_cost() {
     }
 }
 
-/// Red without `hears_all_of`: somebody's slip behind the 72nd byte would be their password from then on.
+/// Red without `hears_all_of`: a typo behind the 72nd byte would be part of the password from then on.
 #[tokio::test]
 async fn what_a_format_does_not_hear_is_not_hashed_again() {
     let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
@@ -151,14 +151,14 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
         let verified = hasher.verify(&key, &stored, &vec![b'x'; length]).await.unwrap();
         assert_eq!((verified.ok, verified.rehash), (true, rehash), "{length}");
     }
-    // Of 0xa3 alone, which covers what stands before it in its word of four (crypt_blowfish's wrapper.c).
+    // The password is 0xa3 alone, which hides the bytes before it in its word of four (crypt_blowfish's wrapper.c).
     let stored: Stored = "$2x$05$/OK.fbVrR/bpIqNJ5ianF.CE5elHaaO4EbggVDjb8P19RukzXSM3e".parse().unwrap();
     for slip in [&b"\xff\xff\xa3"[..], b"\xa3"] {
         let verified = hasher.verify(&key, &stored, slip).await.unwrap();
         assert_eq!((verified.ok, verified.rehash), (true, false), "{slip:?}");
     }
-    // A NUL at its end, which an HMAC has there by itself, and one between it and itself, as bcrypt repeats a password. Made by bcrypt 5.0.0
-    // and hashlib of Python 3.11.
+    // A NUL at the end, which an HMAC adds by itself, and one between two copies, as bcrypt repeats a password. Made by
+    // bcrypt 5.0.0 and hashlib of Python 3.11.
     let empty = "$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq";
     let with_nul = "$pbkdf2-sha256$i=1000,l=32$c2l4dGVlbiBieXRlIHNsdA$gWVex7omn8yB+3WKndFd0edaEN4sxVBu0QrnI4WExBM";
     let bcrypt = "$2b$04$abcdefghijklmnopqrstuuVmjM6jkjIR8S39trau1BimPhVX/DTAK";
@@ -180,7 +180,7 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
     }
 }
 
-/// Red without `spellings`: whoever has a quote in the password is locked out by an import. Hashes of Python's hashlib and bcrypt.
+/// Red without `spellings`: an import locks out users with a quote in the password. Made by hashlib and bcrypt.
 #[tokio::test]
 async fn what_programs_in_php_make_of_a_password_is_known() {
     let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
@@ -196,7 +196,7 @@ async fn what_programs_in_php_make_of_a_password_is_known() {
         let wrong = hasher.verify(&key, &stored, b"it's not & never").await.unwrap();
         assert!(!wrong.ok);
     }
-    // What was stored, typed as it is: it may be the one, or the other, and stays as it is.
+    // The stored spelling, typed as it is: it may be the password or not, and stays as it is.
     for (stored, typed) in [
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#"it\'s \"so\""#),
         ("$wp$2y$04$abcdefghijklmnopqrstuuEGMIWjYVBOZeWWtvtgpSHx6RDBRa73a", r"it\'s"),
@@ -207,8 +207,8 @@ async fn what_programs_in_php_make_of_a_password_is_known() {
     }
 }
 
-/// Red without `tries` in `Hasher::work`: answers are evened out to the time of the dearest hash, and a name that has one of these
-/// could be told by the time that a quote in the password takes.
+/// Red without `tries` in `Hasher::work`: answers are evened out to the time of the most expensive hash, and a name
+/// that has one of these could be told by the time that a quote in the password takes.
 #[test]
 fn all_spellings_are_reckoned_with() {
     let (hasher, _) = start(Policy::new(64, 2, 1).unwrap(), vec![]);

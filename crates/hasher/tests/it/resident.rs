@@ -14,7 +14,7 @@ use std::{
 use hasher::{FairKey, Hasher, Policy, Settings, Stored};
 
 const CEILING: u64 = 96 << 20;
-/// What threads, stacks and bookkeeping may take beside it.
+/// What threads, stacks and bookkeeping may take besides.
 const BESIDE: u64 = 64 << 20;
 
 /// Resident memory of this process, in bytes.
@@ -24,7 +24,7 @@ fn resident() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// The most that was resident since this was called.
+/// The most that was resident since the call.
 fn watch() -> Arc<AtomicU64> {
     let most = Arc::new(AtomicU64::new(0));
     let seen = Arc::downgrade(&most);
@@ -47,7 +47,7 @@ fn stays_under_the_ceiling_however_many_threads_hash() {
     alone("resident::on_many_threads");
 }
 
-/// Other tests need memory, too.
+/// Runs a test in a process of its own, as other tests need memory, too.
 pub(crate) fn alone(test: &str) {
     let alone = ["--exact", test, "--ignored", "--nocapture"];
     let ran = Command::new(std::env::current_exe().unwrap()).args(alone).output().unwrap();

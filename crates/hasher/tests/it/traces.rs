@@ -9,7 +9,7 @@ use hasher::{FairKey, Hasher, Settings, Stored};
 
 use crate::{Random, resident::alone};
 
-/// One of each way from a password to a tag. None of them holds for a random password; each takes as long as if it did.
+/// A hash for each way from a password to a tag. None matches a random password; each takes as long as if it did.
 const STORED: [&str; 13] = [
     "$argon2id$v=19$m=1024,t=2,p=1$c2FsdHNvbWVzYWx0c29tZQ$Ld+GCKFV3KHyuy3RVroCMLktD36LPx3TXZIVdBzk5fc",
     "$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq",
@@ -26,13 +26,13 @@ const STORED: [&str; 13] = [
     "pbkdf2_sha256$1000$salt$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
-/// A password as nobody can find it in this process: each byte is another.
+/// A password that a search of this process does not find: every byte is masked.
 struct Masked(Vec<u8>);
 
 const MASK: u8 = 0xA5;
-/// What an HMAC mixes its key with (RFC 2104 §2): anybody can take it off again.
+/// What an HMAC mixes its key with (RFC 2104 §2): anybody can remove it again.
 const PADS: [u8; 3] = [0, 0x36, 0x5C];
-/// So many bytes that follow each other are no chance.
+/// This many consecutive bytes are no coincidence.
 const PIECE: usize = 12;
 
 impl Masked {
@@ -40,14 +40,14 @@ impl Masked {
         Masked((0..60).map(|_| (b'!' + random.between(0, 90) as u8) ^ MASK).collect())
     }
 
-    /// The password, in the place that is given, which is wiped again.
+    /// Puts the password into the given place, and wipes that afterwards.
     async fn lend(&self, place: &mut [u8; 60], then: impl AsyncFnOnce(&[u8])) {
         place.iter_mut().zip(&self.0).for_each(|(byte, masked)| *byte = masked ^ MASK);
         then(place).await;
         zeroize::Zeroize::zeroize(place);
     }
 
-    /// Whether a piece of it is there, as it is or as the key of an HMAC.
+    /// Whether a piece of the password is there, as it is or as the key of an HMAC.
     fn is_in(&self, memory: &[u8]) -> bool {
         PADS.into_iter().any(|pad| [0, 16, 32, 48].into_iter().any(|piece| self.is_piece_in(memory, piece, MASK ^ pad)))
     }
@@ -62,7 +62,7 @@ impl Masked {
     }
 }
 
-/// The parts of memory that are written to, by what the kernel calls them, where the password is.
+/// The writable parts of memory in which the password is, by the kernel's names for them.
 fn found(password: &Masked) -> Vec<String> {
     let memory = File::open("/proc/self/mem").unwrap();
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
@@ -73,7 +73,7 @@ fn found(password: &Masked) -> Vec<String> {
         let [mut from, to] = [from, to].map(|place| u64::from_str_radix(place, 16).unwrap());
         while from < to {
             let size = content.len().min((to - from) as usize);
-            // What went meanwhile holds nothing.
+            // A part that has gone meanwhile holds nothing.
             let read = memory.read_at(&mut content[..size], from).unwrap_or(0);
             if password.is_in(&content[..read]) {
                 places.push(line.to_owned());

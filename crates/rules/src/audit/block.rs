@@ -23,19 +23,19 @@ pub struct Block {
     pub newest: Time,
     /// When it was sealed.
     pub sealed_at: Time,
-    /// Under which key.
+    /// The key that it is sealed under.
     pub key: String,
     /// SHA-256 over its lines.
     pub digest: Vec<u8>,
-    /// What tells which line it is that was changed: see [`Leaf`].
+    /// What tells which of its lines was changed: see [`Leaf`].
     pub leaves: Vec<u8>,
-    /// The code of the block before it.
+    /// The code of the previous block.
     pub before: Vec<u8>,
     /// Its code.
     pub mac: Vec<u8>,
 }
 
-/// What a block keeps of a line.
+/// What a block stores of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The line's id.
@@ -44,7 +44,7 @@ pub struct Leaf {
     pub hash: [u8; 16],
 }
 
-/// Where a chain ends, or begins: a block's number, its last position and its code.
+/// The end or the beginning of a chain: a block's number, its last position and its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The block.
@@ -55,29 +55,29 @@ pub struct Link {
     pub mac: String,
 }
 
-/// Where a chain begins whose oldest blocks were taken out.
+/// The beginning of a chain whose oldest blocks were removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The newest block that was taken out.
+    /// The newest block that was removed.
     pub number: i64,
     /// The position of its last line.
     pub last: i64,
     /// Its code.
     pub mac: Vec<u8>,
-    /// When it was taken out.
+    /// When it was removed.
     pub removed_at: Time,
-    /// Under which key this is sealed.
+    /// The key that the checkpoint is sealed under.
     pub key: String,
-    /// The code of all this.
+    /// The code over all of this.
     pub seal: Vec<u8>,
 }
 
 impl Link {
-    /// Before the first block.
+    /// The link before the first block.
     pub fn beginning() -> Self {
         Link { number: 0, last: 0, mac: hexadecimal(&[0; 32]) }
     }
-    /// The code's bytes.
+    /// Returns the code's bytes.
     pub fn code(&self) -> Vec<u8> {
         from_hexadecimal(&self.mac).unwrap_or_default()
     }
@@ -95,18 +95,18 @@ impl From<&Checkpoint> for Link {
     }
 }
 
-/// Who seals what, and when.
+/// The realm, the key and the time of sealing.
 pub struct Sealing<'a> {
     /// The realm.
     pub realm: &'a RealmId,
-    /// Under this key.
+    /// The key to seal under.
     pub key: &'a Key,
-    /// Now.
+    /// The time now.
     pub now: Time,
 }
 
 impl Sealing<'_> {
-    /// The block that follows `end` with these lines, which it puts in order.
+    /// Seals these lines, which it sorts, as the block that follows `end`.
     pub fn block(&self, end: &Link, lines: &mut [Line]) -> Block {
         lines.sort_by(|one, other| one.id.cmp(&other.id));
         let times = || lines.iter().map(|line| line.at);
@@ -127,7 +127,7 @@ impl Sealing<'_> {
         block
     }
 
-    /// Says that everything up to the block `until` was taken out.
+    /// Seals the fact that everything up to the block `until` was removed.
     pub fn checkpoint(&self, until: &Link) -> Checkpoint {
         let mut checkpoint = Checkpoint {
             number: until.number,
@@ -162,12 +162,12 @@ impl Block {
         ])
     }
 
-    /// Whether it is what was sealed; `None` where its key is not there.
+    /// Whether it is as it was sealed; `None` if its key is not here.
     pub fn is_sealed(&self, realm: &RealmId, keys: &Keys) -> Option<bool> {
         keys.find(&self.key).map(|key| same(&self.code(realm, key), &self.mac))
     }
 
-    /// What it keeps of its lines; `None` when that is not what this program wrote.
+    /// Returns what it stores of its lines; `None` if that is not in the form that this program writes.
     pub fn leaves(&self) -> Option<Vec<Leaf>> {
         let (mut rest, mut leaves) = (self.leaves.as_slice(), Vec::new());
         while let Some((length, after)) = rest.split_first() {
@@ -187,13 +187,13 @@ impl Checkpoint {
         key.code(&[b"portiere audit checkpoint 1", realm, &numbers, self.key.as_bytes(), &self.mac])
     }
 
-    /// Whether it is what was sealed; `None` where its key is not there.
+    /// Whether it is as it was sealed; `None` if its key is not here.
     pub fn is_sealed(&self, realm: &RealmId, keys: &Keys) -> Option<bool> {
         keys.find(&self.key).map(|key| same(&self.code(realm, key), &self.seal))
     }
 }
 
-/// SHA-256 over the lines, one after the other.
+/// Returns the SHA-256 over the lines, one after the other.
 pub(super) fn digest(lines: &[Line]) -> [u8; 32] {
     let mut sum = Sha256::new();
     lines.iter().for_each(|line| sum.update(line.canonical()));

@@ -3,7 +3,7 @@
 use crate::secret::{hexadecimal, mac};
 use zeroize::Zeroizing;
 
-/// A key. Its id comes out of it, so that two keys have two ids and one key has the same everywhere.
+/// A key. Its id is derived from it, so that two keys have two ids and one key has the same id everywhere.
 #[derive(Clone)]
 pub struct Key {
     id: String,
@@ -11,16 +11,16 @@ pub struct Key {
 }
 
 impl Key {
-    /// From its 32 bytes.
+    /// Takes the 32 bytes of a key.
     pub fn new(secret: Zeroizing<[u8; 32]>) -> Self {
         let id = hexadecimal(&mac(&*secret, &[b"portiere audit key id"])[..8]);
         Key { id, secret }
     }
-    /// What blocks call it. Not a secret.
+    /// The id by which blocks name it. Not a secret.
     pub fn id(&self) -> &str {
         &self.id
     }
-    /// The code of these parts.
+    /// Returns the code over these parts.
     pub(super) fn code(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(&*self.secret, parts)
     }
@@ -35,14 +35,14 @@ impl std::fmt::Debug for Key {
 /// The keys that a node has.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    /// Seals.
+    /// The key that seals.
     pub current: Option<Key>,
-    /// Sealed once, and still tell whether they did.
+    /// Keys that sealed earlier blocks, and still verify them.
     pub old: Vec<Key>,
 }
 
 impl Keys {
-    /// The key of that id.
+    /// Returns the key of that id.
     pub fn find(&self, id: &str) -> Option<&Key> {
         self.current.iter().chain(&self.old).find(|key| key.id == id)
     }

@@ -1,19 +1,19 @@
-//! The end of the chain as a node saw it last, kept by the node and not in the database: whoever cuts the chain there, or
-//! writes another one, cannot make the node believe that it was never longer.
+//! The end of the chain as a node last saw it, kept by the node and not in the database: somebody who cuts the chain
+//! there, or writes another one, cannot make the node believe that it was never longer.
 
 use super::key::{Key, Keys};
 use super::verify::Head;
 use crate::secret::{from_hexadecimal, hexadecimal, same};
 use serde::{Deserialize, Serialize};
 
-/// Such an end, under a key.
+/// Such an end, sealed under a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The end.
     pub head: Head,
-    /// Under which key this is sealed: not always the one of the block.
+    /// The key that this is sealed under: not always the block's.
     pub key: String,
-    /// The code of all this, in hexadecimal.
+    /// The code over all of this, in hexadecimal.
     code: String,
 }
 
@@ -24,7 +24,7 @@ impl Mark {
         Mark { head, key: key.id().to_owned(), code }
     }
 
-    /// Whether it is what was sealed; `None` where its key is not there.
+    /// Whether it is as it was sealed; `None` if its key is not here.
     pub fn is_sealed(&self, keys: &Keys) -> Option<bool> {
         let written = from_hexadecimal(&self.code).unwrap_or_default();
         keys.find(&self.key).map(|key| same(&code(&self.head, key), &written))

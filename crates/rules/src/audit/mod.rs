@@ -1,9 +1,9 @@
-//! The audit log as a chain of blocks, so that whoever changes the database alone cannot change the log unseen.
+//! The audit log as a chain of blocks, so that somebody who can change only the database cannot change the log unseen.
 //!
-//! A line is written by the batch that it records and sealed a moment later: it is given a block, and never another one.
-//! A block has a hash over its lines and a code (HMAC-SHA-256) over itself and the code of the block before it, under a
-//! key that is not in the database. What retention takes out is whole blocks, the oldest first, and a [`Checkpoint`] says
-//! under the same key where the chain begins since then.
+//! A batch writes the line that records it. The line is sealed a moment later: it is assigned to a block, for good. A
+//! block has a hash over its lines and a code (HMAC-SHA-256) over itself and the previous block's code, under a key
+//! that is not in the database. Retention removes whole blocks, the oldest first; a [`Checkpoint`] under the same key
+//! then says where the chain begins.
 
 mod block;
 mod key;
@@ -20,33 +20,33 @@ pub use verify::{Finding, Head, Told, Verifier};
 use crate::time::Time;
 use sha2::{Digest, Sha256};
 
-/// A line of the audit log as it is kept.
+/// A line of the audit log, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its id; later lines have greater ones, to the millisecond.
+    /// Its id; later lines have greater ids, to the millisecond.
     pub id: String,
-    /// When.
+    /// When it happened.
     pub at: Time,
     /// What happened.
     pub kind: String,
-    /// To whom.
+    /// The user concerned.
     pub user: Option<String>,
-    /// Through which application.
+    /// The client through which it happened.
     pub client: Option<String>,
-    /// In which session.
+    /// The session in which it happened.
     pub session: Option<String>,
-    /// From where.
+    /// The address that it came from.
     pub address: Option<String>,
-    /// In which request.
+    /// The request in which it happened.
     pub request: Option<String>,
     /// Anything else, as a JSON object.
     pub detail: String,
-    /// The block that it was sealed in; 0 before that.
+    /// The block that it is sealed in; 0 before it is sealed.
     pub block: i64,
 }
 
 impl Line {
-    /// What is sealed of it: every column but the block, each with its length, so that no two lines give the same bytes.
+    /// The bytes to seal: every column but the block, each with its length, so that no two lines give the same bytes.
     pub fn canonical(&self) -> Vec<u8> {
         let mut bytes = b"portiere audit line 1\0".to_vec();
         put(&mut bytes, Some(self.id.as_bytes()));
@@ -59,7 +59,7 @@ impl Line {
         bytes
     }
 
-    /// SHA-256 of that.
+    /// Returns the SHA-256 of [`Line::canonical`].
     pub fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.canonical()).into()
     }

@@ -285,7 +285,7 @@ fn a_tail_that_was_cut_is_found_with_an_exported_head() {
         let found = log.verified(&keys(), Some(&head));
         assert_eq!((found[0].what.as_str(), found[0].block, found.len()), ("chain.cut", kept as i64 + 1, 1));
     }
-    // What was written instead, by somebody who has the key.
+    // A tail that somebody with the key has rewritten.
     let mut log = Log::new();
     log.blocks.pop();
     let end = Link::from(log.blocks.last().unwrap());
@@ -311,7 +311,7 @@ fn a_checkpoint_cannot_be_made_without_the_key() {
     log.checkpoint = None;
     log.finds(&[("block.missing", 3, None)]);
 
-    // Whoever takes out a block more, and says that retention did.
+    // Somebody removes one block more, and claims that retention did.
     let third = log.blocks.remove(0);
     log.lines.retain(|line| line.block != 3);
     log.checkpoint = Some(Checkpoint { number: 3, last: third.last, mac: third.mac, ..good });
@@ -336,7 +336,7 @@ fn another_key_proves_nothing_and_says_so_once() {
 
 #[test]
 fn each_place_is_told_at_which_blocks_say_a_key_that_is_not_here() {
-    // Red without `take` in proved_again: after the first nobody would be told of the others.
+    // Red without `take` in proved_again: nobody would be told of the places after the first.
     let mut log = Log::new();
     let last = log.blocks.len() as i64;
     assert!(last >= 3, "{last}");

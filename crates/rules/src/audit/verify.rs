@@ -1,4 +1,4 @@
-//! Whether the log is what was sealed; where not, which block and which line.
+//! Checks whether the log is as it was sealed, and if it is not, names the block and the line.
 
 use super::Line;
 use super::block::{Block, Checkpoint, Leaf, Link, digest};
@@ -8,21 +8,21 @@ use crate::secret::hexadecimal;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// What is wrong.
+/// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// In which block; 0 where it is about none.
+    /// The block that it is about; 0 if it is about none.
     pub block: i64,
-    /// In which line, where it is about one.
+    /// The line that it is about, if it is about one.
     pub line: Option<String>,
-    /// What kind of thing it is, for programs.
+    /// The kind of finding, for programs.
     pub what: String,
-    /// In a sentence.
+    /// The finding as a sentence.
     pub why: String,
 }
 
 impl Finding {
-    /// A finding about a block as such, or about none.
+    /// A finding about a block as a whole, or about none.
     pub fn of(block: i64, what: &str, why: String) -> Self {
         Finding { block, line: None, what: what.to_owned(), why }
     }
@@ -31,8 +31,8 @@ impl Finding {
     }
 }
 
-/// The end of the chain as it was exported once: what was there then has to be there for ever, or to have been taken out
-/// by retention.
+/// The end of the chain as it was once exported: what was there then has to be there for ever, unless retention removed
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The realm.
@@ -43,16 +43,16 @@ pub struct Head {
     pub lines: i64,
     /// Its code, in hexadecimal.
     pub mac: String,
-    /// Under which key it was sealed; empty when there was none.
+    /// The key that it was sealed under; empty when there was none.
     pub key: String,
-    /// When, in milliseconds since 1970.
+    /// When it was sealed, in milliseconds since 1970.
     pub sealed_at: Time,
 }
 
-/// How far a verification is.
+/// The progress of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// The last block that was looked at.
+    /// The last block that was checked.
     pub end: Link,
     /// Where the chain begins.
     pub begin: i64,
@@ -60,26 +60,26 @@ pub struct Told {
     pub blocks: u64,
     /// Lines so far.
     pub lines: u64,
-    /// The key that is missing, where it is: it is told once for the blocks that follow each other under it.
+    /// The missing key, if one is missing: it is reported once for consecutive blocks under it.
     missing: Option<String>,
-    /// Whether the block was met that was the end when it was exported.
+    /// Whether the block that was the end when it was exported has been met.
     met: bool,
 }
 
-/// Looks at one block after the other.
+/// Checks one block after the other.
 pub struct Verifier<'a> {
     /// The realm.
     pub realm: &'a RealmId,
-    /// The keys that are there.
+    /// The keys that are here.
     pub keys: &'a Keys,
-    /// The end as it was once, exported.
+    /// The end as it was once exported.
     pub head: Option<&'a Head>,
     /// The end as this node noted it, which may be a later one.
     pub mark: Option<&'a Head>,
 }
 
 impl Verifier<'_> {
-    /// Begins where the chain does.
+    /// Begins where the chain begins.
     pub fn begin(&self, checkpoint: Option<&Checkpoint>) -> (Told, Vec<Finding>) {
         let end = checkpoint.map_or_else(Link::beginning, Link::from);
         let mut told = Told { begin: end.number, end, blocks: 0, lines: 0, missing: None, met: false };
@@ -104,7 +104,7 @@ impl Verifier<'_> {
         (told, findings)
     }
 
-    /// The next block with the lines that name it, in the order of their ids.
+    /// Checks the next block with the lines that name it, in the order of their ids.
     pub fn block(&self, told: &mut Told, block: &Block, lines: &[Line]) -> Vec<Finding> {
         let (number, end) = (block.number, told.end.clone());
         let mut findings = Vec::new();
@@ -134,7 +134,7 @@ impl Verifier<'_> {
         findings
     }
 
-    /// Whether the record of a block alone, whatever is before it, is what was sealed.
+    /// Checks whether the record of a block by itself, whatever is before it, is as it was sealed.
     pub fn record(&self, block: &Block) -> Option<Finding> {
         let number = block.number;
         match block.is_sealed(self.realm, self.keys) {
@@ -147,7 +147,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Lines that name a block that is not there.
+    /// Reports lines that name a block that is not there.
     pub fn strays(&self, lines: &[Line]) -> Vec<Finding> {
         let stray = |line: &Line| {
             let why = format!("line {} names block {}, which is not there", line.id, line.block);
@@ -156,7 +156,7 @@ impl Verifier<'_> {
         lines.iter().map(stray).collect()
     }
 
-    /// Ends after the last block.
+    /// Ends the verification after the last block.
     pub fn end(&self, told: &Told) -> Vec<Finding> {
         let ends = [self.head, self.mark].into_iter().flatten();
         let Some(head) = ends.max_by_key(|head| head.block).filter(|head| head.block > told.end.number) else {
@@ -168,7 +168,7 @@ impl Verifier<'_> {
         vec![Finding::of(from, "chain.cut", why)]
     }
 
-    /// Compares with an end as it was once, at its block.
+    /// Compares the chain with the exported and the noted end, each at its own block.
     fn meet(&self, told: &mut Told, findings: &mut Vec<Finding>) {
         let here = |end: &&Head| end.block > 0 && end.block == told.end.number;
         let (head, mark) = (self.head.filter(here), self.mark.filter(here));
@@ -182,12 +182,12 @@ impl Verifier<'_> {
 }
 
 impl Told {
-    /// Goes on where `from` begins: retention took out what lay between.
+    /// Continues where `from` begins: retention removed what lay between.
     pub fn moved(self, from: Told) -> Told {
         Told { blocks: self.blocks, lines: self.lines, met: self.met || from.met, ..from }
     }
 
-    /// Whether the exported end was compared: not if retention removed its block, or if there was none.
+    /// Whether the exported end was compared. It was not if retention removed its block, or if there was none.
     pub fn met_head(&self) -> bool {
         self.met
     }
@@ -201,8 +201,8 @@ fn missing(told: &mut Told, block: i64, key: &str) -> Option<Finding> {
     Some(unknown(block, key))
 }
 
-/// Where blocks end of which nothing is proved: whoever edits one can say that it was sealed under another key, so that each
-/// such place is told, however many there are.
+/// Reports the end of a run of blocks of which nothing is proved. Somebody who edits a block can claim that it was
+/// sealed under another key, so each such run is reported, however many there are.
 fn proved_again(told: &mut Told, block: i64) -> Option<Finding> {
     let key = told.missing.take()?;
     let why = format!(

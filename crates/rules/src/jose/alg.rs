@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Alg {
     }
 }
 
-/// What a token is for, as its header's `typ` says, so that none is taken for another (RFC 8725 §3.11).
+/// What a token is for, as the `typ` of its header says, so that none is taken for another (RFC 8725 §3.11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Typ {
     /// An ID token, or any token without a kind of its own.
@@ -86,7 +86,7 @@ impl Typ {
         }
     }
 
-    /// RFC 7515 §4.1.9: a media type, in any case, whose `application/` may be left out.
+    /// Whether `header` names this kind: a media type, in any case, with or without `application/` (RFC 7515 §4.1.9).
     pub(super) fn is(self, header: &str) -> bool {
         const PREFIX: &str = "application/";
         let short = match header.get(..PREFIX.len()) {

@@ -4,7 +4,7 @@ use super::verify::Refused;
 use crate::time::Time;
 use serde_json::{Map, Value};
 
-/// The last second of the year 9999. A "time" beyond it counts something else than seconds.
+/// The last second of the year 9999. A "time" beyond it counts something other than seconds.
 const LAST_SECOND: i64 = 253_402_300_799;
 
 /// A token's claims. The registered ones have the types that RFC 7519 §4.1 gives them, or are absent.
@@ -52,7 +52,7 @@ impl Claims {
     pub fn issuer(&self) -> Option<&str> {
         self.text("iss")
     }
-    /// `sub`: whom it speaks of.
+    /// `sub`: whom it is about.
     pub fn subject(&self) -> Option<&str> {
         self.text("sub")
     }
@@ -60,11 +60,11 @@ impl Claims {
     pub fn id(&self) -> Option<&str> {
         self.text("jti")
     }
-    /// `exp`: dead at and after this moment.
+    /// `exp`: it has expired at and after this moment.
     pub fn expires(&self) -> Option<Time> {
         self.time("exp")
     }
-    /// `nbf`: not to be used before.
+    /// `nbf`: it may not be used before this moment.
     pub fn not_before(&self) -> Option<Time> {
         self.time("nbf")
     }
@@ -85,7 +85,7 @@ impl Claims {
     pub fn sole_audience(&self) -> Option<&str> {
         self.text("aud")
     }
-    /// The same, or the only one of a list.
+    /// `aud` when it is one string, or a list of one.
     pub fn only_audience(&self) -> Option<&str> {
         let mut audience = self.audience();
         audience.next().filter(|_| audience.next().is_none())

@@ -29,7 +29,7 @@ const PRIVATE: [&str; 9] = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"]
 /// Why a key is not accepted. The text is ours, never the key's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// Well made, but of a kind or for a use that is not ours. A set skips it (RFC 7517 §5).
+    /// Well formed, but of a kind or for a use that is not supported. A set skips it (RFC 7517 §5).
     Unsupported(&'static str),
     /// Malformed, weak, or private where a public key belongs.
     Invalid(&'static str),
@@ -44,8 +44,8 @@ impl KeyError {
     }
 }
 
-/// A public signature key. That it exists proves it sound: a modulus of 2,048 to 4,096 bits, a point on the
-/// curve, of its large order.
+/// A public signature key. Its existence proves that it is sound: a modulus of 2,048 to 4,096 bits, or a point on the
+/// curve that is not of small order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Jwk {
     kid: Option<Kid>,
@@ -108,8 +108,8 @@ impl Jwk {
         self.kid.as_ref()
     }
 
-    /// The one algorithm it is used with (RFC 8725 §3.1): its own `alg`, else what its type allows, where an RSA key
-    /// takes `rsa` if that is an RSA algorithm, else RS256.
+    /// Returns the one algorithm that it is used with (RFC 8725 §3.1): its own `alg`, or else one that its type allows.
+    /// For an RSA key that is `rsa` if `rsa` is an RSA algorithm, and RS256 if not.
     pub fn alg(&self, rsa: Alg) -> Alg {
         let fits = self.public.algs();
         self.alg.unwrap_or(if fits.contains(&rsa) { rsa } else { fits[0] })
@@ -154,7 +154,7 @@ pub(super) fn is_kid(text: &str) -> bool {
     text.chars().count() <= MAX_KID && !text.chars().any(char::is_control)
 }
 
-/// RFC 7517 §4.2 and §4.3: when it says what it is for, that is checking signatures.
+/// RFC 7517 §4.2 and §4.3: if the key says what it is for, that must be checking signatures.
 fn check_use(members: &Map<String, Value>) -> Result<(), KeyError> {
     if !matches!(text(members, "use")?, None | Some("sig")) {
         return Err(KeyError::Unsupported("the key is not for signatures"));
@@ -179,8 +179,8 @@ fn check_rsa(n: &[u8], e: &[u8]) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// RFC 8725 §3.4: no point of small order, under which anybody can sign anything and which the library takes. RFC 8032 §5.1.3:
-/// its number is below 2^255 - 19, so that each point has one spelling.
+/// RFC 8725 §3.4: refuses points of small order, under which anybody can sign anything and which the library accepts.
+/// RFC 8032 §5.1.3: the number must be below 2^255 - 19, so that each point has one spelling.
 fn check_ed25519(x: &[u8; 32]) -> Result<(), KeyError> {
     let mut y = *x;
     y[31] &= 0x7f; // The sign of the other coordinate.

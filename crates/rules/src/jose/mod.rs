@@ -1,9 +1,9 @@
 //! Signed tokens: JSON Web Signature (RFC 7515, compact), JSON Web Key (RFC 7517) and the JWT rules of RFC 8725.
 //!
-//! An algorithm belongs to a key, never to a token: what a token's header says is only compared with the key record and
-//! with what the caller allows. `none` and the HMAC algorithms are not refused here, they do not exist.
+//! An algorithm belongs to a key, never to a token: a token's header is only compared with the key record and with the
+//! algorithms that the caller allows. `none` and the HMAC algorithms are not refused here: they do not exist.
 //!
-//! Pure but for the signature library's own blinding and ECDSA nonces, and for [`generate`], which draws a new key.
+//! Pure except for the signature library's own blinding and ECDSA nonces, and for [`generate`], which draws a new key.
 
 mod alg;
 mod claims;

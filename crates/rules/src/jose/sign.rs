@@ -22,7 +22,7 @@ const MAX_SIGNATURE: usize = 512;
 /// Room for the encoded claims of an ordinary token, so that making one allocates once.
 const ORDINARY_CLAIMS: usize = 1200;
 
-/// A token could not be made: the claims do not serialise, or the library failed.
+/// Why a token could not be made: the claims do not serialise, or the library failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignError(pub &'static str);
 
@@ -41,9 +41,9 @@ enum Private {
     Ed25519(Ed25519KeyPair),
 }
 
-/// Draws a new private key and gives it as PKCS#8 (RFC 5208), unencrypted: RSA with 2,048 bits, P-256 or Ed25519.
+/// Draws a new private key and returns it as PKCS#8 (RFC 5208), unencrypted: RSA with 2,048 bits, P-256 or Ed25519.
 ///
-/// The one function here that draws randomness, and the one that is slow: RSA takes about a tenth of a second of CPU.
+/// The only function here that draws randomness, and the only slow one: RSA takes about a tenth of a second of CPU.
 pub fn generate(alg: Alg) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let der: Result<Pkcs8V1Der<'static>, Unspecified> = match alg {
         Alg::RS256 | Alg::PS256 => RsaKeyPair::generate(KeySize::Rsa2048).and_then(|key| key.as_der()),
@@ -107,7 +107,7 @@ impl SigningKey {
     }
 }
 
-/// The encoded header and the dot after it.
+/// Returns the encoded header and the dot after it.
 fn head(alg: Alg, typ: Typ, kid: &Kid) -> Box<str> {
     let kid = serde_json::Value::from(kid.as_str());
     let json = format!(r#"{{"alg":"{}","typ":"{}","kid":{kid}}}"#, alg.name(), typ.name());
@@ -124,7 +124,7 @@ impl Private {
 
     /// Fills `signature`, which must be exactly `signature_len` bytes.
     fn sign(&self, alg: Alg, message: &[u8], signature: &mut [u8]) -> Result<(), Unspecified> {
-        // The library takes a source of randomness and uses its own.
+        // The library asks for a source of randomness, but uses its own.
         let random = SystemRandom::new();
         let fixed = match self {
             Private::Rsa(key) if alg == Alg::PS256 => return key.sign(&RSA_PSS_SHA256, &random, message, signature),
@@ -161,7 +161,7 @@ fn rsa_numbers(der: &[u8]) -> Option<Public> {
     Some(Public::Rsa { n: unsigned(n), e: unsigned(e) })
 }
 
-/// The content of the DER value with `tag` at the start of `der`, and what follows it.
+/// Returns the content of the DER value with `tag` at the start of `der`, and what follows it.
 fn der_value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.strip_prefix(&[tag])?.split_first()?;
     let (length, rest) = match first {

@@ -39,7 +39,7 @@ fn check(token: &str, expect: &Expect<'_>) -> Result<Claims, Refused> {
     verify(token, &keys, expect)
 }
 
-/// A token of that exact header and those exact claims, rightly signed by the Ed25519 key.
+/// A token of that exact header and those exact claims, validly signed by the Ed25519 key.
 fn forge(header: &str, claims: &str) -> String {
     use aws_lc_rs::signature::Ed25519KeyPair;
     static PAIR: LazyLock<(Ed25519KeyPair, VerifyingKey)> = LazyLock::new(|| {
@@ -240,7 +240,7 @@ fn clocks_may_differ_by_the_skew_and_no_more() {
     assert!(check_forged(HEADER, &format!(r#"{{"exp":{}}}"#, now + 1), &exact).is_ok());
 }
 
-/// JW-07: whom it is for is said plainly.
+/// JW-07: a token says plainly whom it is for.
 #[test]
 fn audience_is_a_string_or_strings() {
     for (aud, accepted) in [
@@ -331,7 +331,7 @@ fn headers_choose_nothing() {
     assert!(check_forged(HEADER, &deep, &expect()).is_err());
 }
 
-/// JW-13: the size is judged before the shape, and that before anything is decoded.
+/// JW-13: the size is checked before the shape, and the shape before anything is decoded.
 #[test]
 fn a_megabyte_of_dots_is_refused_for_its_size_and_16_kib_for_their_shape() {
     let dots = ".".repeat(900 * 1024);

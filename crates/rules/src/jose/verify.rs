@@ -1,4 +1,4 @@
-//! Checking a stranger's token, in the order of RFC 8725 §3: size, shape, header, signature, and only then claims.
+//! Checks a stranger's token, in the order of RFC 8725 §3: size, shape, header, signature, and only then claims.
 
 use super::alg::{Alg, Typ};
 use super::claims::Claims;
@@ -76,7 +76,7 @@ pub struct Expect<'a> {
     pub skew: Span,
     /// Accepts a token that has expired, as an `id_token_hint` may have (OpenID Connect Core §3.1.2.1).
     pub ignore_exp: bool,
-    /// How many bytes it may have.
+    /// The most bytes that it may have.
     pub longest: usize,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Expect<'a> {
     }
 }
 
-/// Checks a compact JWS and gives its claims: signed by one of `keys`, and all that `expect` demands.
+/// Checks a compact JWS and returns its claims. It must be signed by one of `keys` and meet all that `expect` demands.
 ///
 /// RFC 7515 §5.2, RFC 7519 §7.2, RFC 8725 §3.
 pub fn verify<'k>(
@@ -137,7 +137,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Allocates nothing, whatever the token is.
+    /// Splits a token. Allocates nothing, whatever the token is.
     fn of(token: &'a str, longest: usize) -> Result<Self, Refused> {
         if token.len() > longest {
             return Err(Refused("the token is too long"));
@@ -161,7 +161,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What a header says that matters for choosing a key.
+/// The parts of a header that matter for choosing a key.
 struct Header<'a> {
     alg: Alg,
     kid: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! One attempt to sign in with a password: unknown, disabled and wrong look the same.
+//! One attempt to sign in with a password. An unknown name, a disabled account and a wrong password look the same.
 
 use crate::Fresh;
 use crate::decision::{Change, Decision};
@@ -10,21 +10,21 @@ use crate::realm::Settings;
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 
-/// Why somebody was not let in.
+/// Why an attempt was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Unknown, disabled or wrong: nobody is told which.
+    /// An unknown name, a disabled account or a wrong password: nobody is told which.
     Wrong,
-    /// Too many failures before: try again after so long.
+    /// Too many failures before: try again after this long.
     Wait(Span),
 }
 
-/// The counters under which an attempt falls.
+/// The counters that apply to an attempt.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// The account's (or the account's on a known device).
+    /// The account's counter (or the account's counter on a known device).
     pub account: Handle,
-    /// Those of the address and its networks; none where the address stands for everybody behind it and is not counted.
+    /// Those of the address and its networks; none if the address stands for everybody behind it and is not counted.
     pub shared: Vec<Shared>,
 }
 
@@ -34,20 +34,20 @@ pub struct Before<'a> {
     pub key: Handle,
     /// Earlier failures of the account.
     pub account: Option<Counter>,
-    /// Earlier failures of the address and its networks; none where this browser is known to the account.
+    /// Earlier failures of the address and its networks; none if this browser is known to the account.
     pub shared: &'a [Seen],
-    /// How guessers are slowed.
+    /// How guessers are slowed down.
     pub policy: &'a Policy,
 }
 
-/// Admits an attempt and counts it as failed before anything is hashed. Known and unknown names alike.
+/// Admits an attempt, and counts it as failed before anything is hashed. Known and unknown names are treated alike.
 pub fn begin(before: &Before<'_>, now: Time) -> Decision<Counted, Held> {
     let shared = all_admit(before.shared, now);
     if let Err(Held::Wait(wait)) = shared {
         return Decision::refuse(Held::Wait(wait));
     }
     match (before.policy.admit(before.key, before.account, before.policy.free, now), shared) {
-        // Whoever has to wait for the account need not stand in a crowd first.
+        // A caller that has to wait for the account need not stand in a crowd first.
         (Err(wait), _) => Decision::refuse(Held::Wait(wait)),
         (Ok(_), Err(held)) => Decision::refuse(held),
         (Ok(counted), Ok(_)) => Decision::accept(counted.clone()).and(Change::CountAttempt(counted)),
@@ -58,17 +58,17 @@ pub fn begin(before: &Before<'_>, now: Time) -> Decision<Counted, Held> {
 pub struct After<'a> {
     /// The account of that name, if there is one.
     pub user: Option<&'a User>,
-    /// Whether the password was its password.
+    /// Whether the password was the account's.
     pub matches: bool,
-    /// Where the attempt is counted.
+    /// The counters of the attempt.
     pub counters: &'a Counters,
     /// The live session of this browser.
     pub before: Option<&'a Session>,
-    /// From where.
+    /// Where the attempt comes from.
     pub origin: &'a Origin,
 }
 
-/// Judges an attempt whose password was hashed: a session, or a refusal that counts.
+/// Judges an attempt after its password was hashed: starts a session, or refuses and counts the failure.
 pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Refusal> {
     if let (true, Some(user)) = (after.matches, after.user) {
         let entry = Entry { user, method: Method::Password, before: after.before, origin: after.origin };
@@ -88,8 +88,8 @@ pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     }
 }
 
-/// Judges the current password of somebody who is signed in (`before`), asked for before a change: guesses at it count like those
-/// of a sign-in.
+/// Judges the current password of a signed-in user (`before`), who has to give it before a change. Wrong guesses count
+/// like those of a sign-in.
 pub fn confirm(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     if after.matches {
         return Decision::accept(()).and(Change::ForgetAttempts { key: after.counters.account });
@@ -102,14 +102,14 @@ pub fn confirm(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     failed(after, now).with(event.map(Change::Record))
 }
 
-/// Counts an attempt that was made although nobody can say how it ended: the answer is not known here, and whoever made
-/// it is told to come back. Otherwise guesses that cannot be confirmed in time would be free.
+/// Counts an attempt as failed because its outcome is not known here, and its caller is told to come back. Otherwise
+/// guesses that cannot be confirmed in time would be free.
 pub fn leave_open(after: &After<'_>, now: Time) -> Decision<(), Refusal> {
     let event = after.user.map(|user| failure(user, after, now).detail("why", "not confirmed"));
     failed(after, now).with(event.map(Change::Record))
 }
 
-/// The account's counter stands where [`begin`] put it; those that are shared follow here.
+/// Counts a failure on the shared counters; the account's counter already stands where [`begin`] put it.
 fn failed<T>(after: &After<'_>, now: Time) -> Decision<T, Refusal> {
     Decision::refuse(Refusal::Wrong).with(after.counters.shared.iter().map(|shared| shared.failed(now)))
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn whoever_guesses_at_names_is_told_of_by_what_counts_as_their_address() {
-        // red with the address as it is: a subscriber of IPv6 has more of them than there are rows.
+        // red with the address as it is: an IPv6 subscriber has more addresses than there are rows.
         let (settings, counters) = (Settings::default(), counters(&[]));
         for (address, wanted) in [("192.0.2.1", "192.0.2.1"), ("2001:db8:0:5:1::1", "2001:db8:0:5::/64"), ("", "")] {
             let origin = Origin { address: address.into(), ..Origin::default() };
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn bf_07_each_of_the_counters_can_hold_an_attempt_back_and_a_held_one_is_not_counted() {
-        // red if `begin` asked for less than all that are shared, or admitted in a crowd.
+        // red if `begin` asked fewer than all shared counters, or admitted an attempt in a crowd.
         let policy = Policy::default();
         let of = |address: (i64, usize), network: (i64, usize)| {
             let seen = |shared: Shared, (failures, beside)| {

@@ -12,7 +12,7 @@ pub const MAX_BYTES: usize = 1024;
 /// The longest name that a password is compared with, in bytes.
 const LONGEST_NAME: usize = 320;
 
-/// Shorter parts of names, in characters, are found in too many words to mean anything.
+/// Parts of names with fewer characters occur in too many words to mean anything.
 const SHORTEST_NAME: usize = 3;
 /// One folded password per line, sorted by bytes. See COMMON_PASSWORDS.md.
 const COMMON: &str = include_str!("common_passwords.txt");
@@ -29,12 +29,12 @@ impl Password {
             return Err(Weak::TooLong);
         }
         let text = std::str::from_utf8(typed).map_err(|_| Weak::NotText)?;
-        // NFC makes UTF-8 at most three times as long; with room for that, no copy stays behind unwiped.
+        // NFC makes UTF-8 at most three times as long; with room for that, no copy is left behind unwiped.
         let mut normal = Zeroizing::new(String::with_capacity(text.len() * 3));
         normal.extend(text.nfc());
         if normal.len() > MAX_BYTES { Err(Weak::TooLong) } else { Ok(Password(normal)) }
     }
-    /// What is hashed.
+    /// Returns the bytes to hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -44,7 +44,7 @@ impl Password {
 pub struct Acceptable(Password);
 
 impl Acceptable {
-    /// What is hashed.
+    /// Returns the bytes to hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -62,18 +62,18 @@ pub enum Weak {
     TooLong,
     /// Among the passwords that everybody tries first.
     Common,
-    /// Made of the person's own names, or of ours.
+    /// Made of the user's own names, or of those of the realm or the product.
     Personal,
     /// Not UTF-8.
     NotText,
 }
 
-/// What a new password is judged by.
+/// The criteria by which a new password is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
-    /// The least number of characters: 8, or 15 where it is the only factor and the operator follows NIST.
+    /// The least number of characters: 8, or 15 where the password is the only factor and the operator follows NIST.
     pub min_length: usize,
-    /// What the person is called ([`User::names`](crate::people::User::names)), and the names of the realm and the product.
+    /// The user's names ([`User::names`](crate::people::User::names)), and the names of the realm and the product.
     pub names: &'a [&'a str],
 }
 
@@ -83,7 +83,7 @@ pub fn judge(password: Password, policy: &Policy<'_>) -> Result<Acceptable, Weak
     if password.0.chars().count() < min {
         return Err(Weak::TooShort { min });
     }
-    // Folding lengthens text at most some eleven times, in practice not at all.
+    // Folding makes text at most some eleven times as long; in practice it adds nothing.
     let room = if password.0.is_ascii() { password.0.len() } else { password.0.len() * 12 };
     let mut folded = Zeroizing::new(String::with_capacity(room));
     fold_into(&password.0, &mut folded);
@@ -92,7 +92,7 @@ pub fn judge(password: Password, policy: &Policy<'_>) -> Result<Acceptable, Weak
     if white || is_common(bare) {
         return Err(Weak::Common);
     }
-    // What is longer than any name cannot be one, and would be compared for long.
+    // Text that is longer than any name cannot be one, and would take long to compare.
     let names: Vec<&str> = names.iter().copied().filter(|name| name.len() <= LONGEST_NAME).collect();
     if is_personal(&folded, &names) {
         return Err(Weak::Personal);
@@ -100,11 +100,11 @@ pub fn judge(password: Password, policy: &Policy<'_>) -> Result<Acceptable, Weak
     Ok(Acceptable(password))
 }
 
-/// Binary search among the lines of [`COMMON`]: sixteen or so comparisons, and no memory but the pages touched.
+/// Binary search among the lines of [`COMMON`]: about sixteen comparisons, and no memory but the pages touched.
 fn is_common(folded: &str) -> bool {
     let text = COMMON.as_bytes();
     let is_end = |byte: &u8| *byte == b'\n';
-    // Both always stand at the start of a line, or at the end of the text.
+    // `low` and `high` are always at the start of a line, or at the end of the text.
     let (mut low, mut high) = (0, text.len());
     while low < high {
         let middle = low + (high - low) / 2;
@@ -119,7 +119,7 @@ fn is_common(folded: &str) -> bool {
     false
 }
 
-/// Whether names make up the password, or more than half of it, once digits and signs are set aside.
+/// Whether names make up the whole password, or more than half of it, once digits and signs are set aside.
 fn is_personal(folded: &str, names: &[&str]) -> bool {
     // By letters alone, "alice2024!" is "alice"; with digits, a name that is a number is found as well.
     [char::is_alphabetic as fn(char) -> bool, char::is_alphanumeric].into_iter().any(|kept| {
@@ -135,7 +135,7 @@ fn is_personal(folded: &str, names: &[&str]) -> bool {
     })
 }
 
-/// All that may be called a name: each as a whole, an address also without its domain, and the words in them.
+/// Returns everything that counts as a name: each name as a whole, an address also without its domain, and their words.
 fn name_words(names: &[&str], kept: fn(char) -> bool) -> Vec<String> {
     let mut words = Vec::new();
     for name in names {
@@ -148,7 +148,7 @@ fn name_words(names: &[&str], kept: fn(char) -> bool) -> Vec<String> {
     words
 }
 
-/// How many characters of `text` are left when every one of `words`, longest first, is struck out.
+/// Returns how many characters of `text` are left when all of `words`, which are sorted longest first, are struck out.
 fn left_over(mut text: &str, words: &[String]) -> usize {
     let mut left = 0;
     while let Some(first) = text.chars().next() {

@@ -16,11 +16,11 @@ pub struct Session {
     pub id: SessionId,
     /// The hash of the cookie's secret half.
     pub handle: Handle,
-    /// Whose it is.
+    /// The user to whom it belongs.
     pub user: UserId,
-    /// When they last proved who they are.
+    /// When the user last authenticated.
     pub auth_time: Time,
-    /// How they did (RFC 8176).
+    /// How the user authenticated (RFC 8176).
     pub amr: Vec<String>,
     /// When it began.
     pub created: Time,
@@ -28,38 +28,38 @@ pub struct Session {
     pub last_seen: Time,
     /// When it ends at the latest.
     pub expires: Time,
-    /// The browser as it named itself, shortened.
+    /// The browser's name for itself, shortened.
     pub agent: String,
-    /// The address it came from.
+    /// The address that the sign-in came from.
     pub address: String,
     /// When it was ended.
     pub ended_at: Option<Time>,
 }
 
-/// Where somebody comes from.
+/// Where a request comes from.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// The User-Agent header, as they say themselves.
+    /// The User-Agent header, as sent.
     pub agent: String,
     /// The client's address.
     pub address: String,
-    /// The application that they are on the way to, or on whose screen they are: one that was found, whatever a request says.
+    /// The client that the user is on the way to, or whose screen the user is on: as found, whatever a request says.
     pub client: Option<ClientId>,
 }
 
 impl Origin {
-    /// The same by way of an application, where there is one.
+    /// Returns the same origin by way of `client`, where there is one.
     pub fn by_way_of(&self, client: Option<&ClientId>) -> Self {
         Origin { client: client.or(self.client.as_ref()).cloned(), ..self.clone() }
     }
-    /// What somebody who comes from there did.
+    /// Returns an event for something that a user did from there.
     pub fn event(&self, kind: Kind, user: &UserId, at: Time) -> Event {
         let event = Event::new(kind, at).user(user).address(&self.address);
         Event { client: self.client.clone(), ..event }
     }
 }
 
-/// The means by which somebody proved who they are.
+/// The means by which a user authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// A password.
@@ -69,7 +69,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// RFC 8176 names.
+    /// Its name in RFC 8176.
     pub fn amr(self) -> &'static str {
         match self {
             Method::Password | Method::Setup => "pwd",
@@ -80,12 +80,12 @@ impl Method {
 /// The authentication context class that a session satisfies (OpenID Connect Core §2, `acr`): one factor.
 pub const ACR_SINGLE: &str = "1";
 
-/// How long ago somebody may have proved who they are for what a session alone is not enough: a stranger's link to a page
-/// that waits for a yes (DV-04), and what an account is recovered by (OWASP ASVS 5.0, 7.5.1).
+/// How recently a user must have authenticated where a session alone is not enough: for a stranger's link to a page
+/// that waits for a yes (DV-04), and for what an account is recovered by (OWASP ASVS 5.0, 7.5.1).
 pub const FRESH: Span = Span::minutes(10);
 
 impl Session {
-    /// Whether its owner proved who they are a short time ago.
+    /// Whether its owner authenticated a short time ago.
     pub fn is_fresh(&self, now: Time) -> bool {
         is_believable(self.auth_time, now) && now.since(self.auth_time) < FRESH
     }
@@ -93,26 +93,26 @@ impl Session {
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
         self.can_end(settings, now) && self.is_believable(now)
     }
-    /// Whether no clock that was ahead dated it.
+    /// Whether none of its dates was set by a clock that was ahead.
     pub fn is_believable(&self, now: Time) -> bool {
         let dated = [self.auth_time, self.created, self.last_seen];
         dated.into_iter().all(|dated| is_believable(dated, now))
     }
-    /// Whether there is something to end: one that a clock dated that was ahead may not be used, and could be later.
+    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
         self.ended_at.is_none() && !self.ends(settings).has_come(now)
     }
-    /// When it is over, if nobody uses it until then.
+    /// When it is over, if nobody uses it before.
     pub fn ends(&self, settings: &Settings) -> Time {
         self.expires.min(self.last_seen + settings.session_idle)
     }
-    /// The change that notes its use, when the last note is old enough: at twice that age at the latest a session that is
-    /// not used would be over.
+    /// Returns the change that notes its use, if the last note is old enough: an unused session lasts at least twice
+    /// that long.
     pub fn touch(&self, settings: &Settings, now: Time) -> Option<Change> {
         let every = settings.touch_every.min(Span(settings.session_idle.0 / 2));
         (now.since(self.last_seen) >= every).then(|| Change::TouchSession { session: self.id.clone(), at: now })
     }
-    /// The context class it satisfies.
+    /// The context class that it satisfies.
     pub fn acr(&self) -> &'static str {
         ACR_SINGLE
     }
@@ -132,7 +132,7 @@ impl Cookie {
     pub fn write(&self) -> String {
         format!("{}.{}", self.id, self.secret.reveal())
     }
-    /// Reads what [`Cookie::write`] wrote; anything else is no cookie.
+    /// Reads what [`Cookie::write`] wrote; `None` for anything else.
     pub fn read(text: &str) -> Option<Self> {
         let (id, secret) = text.split_once('.')?;
         let plain = |part: &str, length| {
@@ -142,7 +142,7 @@ impl Cookie {
     }
 }
 
-/// The session that a cookie proves: it must carry the current secret, live, and belong to somebody enabled.
+/// Returns the session that a cookie proves: the secret is current, the session live, and its user enabled.
 pub fn proved<'a>(
     cookie: &Cookie,
     found: Option<&'a (Session, User)>,
@@ -152,7 +152,7 @@ pub fn proved<'a>(
     named(cookie, found).filter(|(session, _)| session.is_live(settings, now))
 }
 
-/// The same for ending it: one that a clock dated that was ahead ends, too.
+/// As [`proved`], but for ending the session: one that was dated by a clock that was ahead can end, too.
 pub fn proved_to_end<'a>(
     cookie: &Cookie,
     found: Option<&'a (Session, User)>,
@@ -162,7 +162,7 @@ pub fn proved_to_end<'a>(
     named(cookie, found).filter(|(session, _)| session.can_end(settings, now))
 }
 
-/// A session that was `seen` to be proved, as it is now, if what proved it proves it still.
+/// Returns a session that was proved when it was `seen`, as it is now, if the same secret still proves it.
 pub fn still_proved(
     seen: &Session,
     found: Option<(Session, User)>,
@@ -177,7 +177,7 @@ fn named<'a>(cookie: &Cookie, found: Option<&'a (Session, User)>) -> Option<&'a 
     found.filter(|(session, user)| session.id == cookie.id && holds((session, user), cookie.secret.handle()))
 }
 
-/// Whether this is a session's current secret, and the session one of somebody enabled.
+/// Whether `secret` is the session's current secret, and `user` its owner and enabled.
 fn holds((session, user): (&Session, &User), secret: Handle) -> bool {
     session.handle == secret && session.user == user.id && user.is_enabled()
 }
@@ -198,21 +198,21 @@ pub enum Refused {
     Disabled,
 }
 
-/// Whose session is wanted, by what proof, and what this browser held before.
+/// A request for a session: for whom, by what proof, and what this browser held before.
 pub struct Entry<'a> {
-    /// Who.
+    /// Whose session is wanted.
     pub user: &'a User,
-    /// By what.
+    /// How the user authenticated.
     pub method: Method,
-    /// The live session of this browser, whoever's it is.
+    /// The live session of this browser, whoever owns it.
     pub before: Option<&'a Session>,
-    /// From where.
+    /// Where the request comes from.
     pub origin: &'a Origin,
 }
 
-/// The one gate through which a session starts or is raised. The cookie's secret is new every time; a session of
-/// somebody else in the same browser ends, and so does one that would be dated later than is believed; the person must
-/// still be enabled when it commits.
+/// Starts or raises a session; nothing else does. The cookie's secret is new every time. Another user's session in the
+/// same browser ends, and so does a session of this user that would be dated later than is believed. The user must
+/// still be enabled when the batch commits.
 pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Refused> {
     if !entry.user.is_enabled() {
         return Decision::refuse(Refused::Disabled);
@@ -221,7 +221,7 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     let password = entry.user.password.clone().map(|password| (entry.user.id.clone(), password));
     let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), password, ..Standing::default() });
     let secret = fresh.secret("session");
-    // Later than the last time, whatever the clocks of nodes say: it orders the secrets of a session.
+    // Later than the last time, whatever the nodes' clocks say: `auth_time` orders the secrets of a session.
     let later = |before: &Session| now.max(before.auth_time + Span(1));
     match entry.before {
         Some(before) if before.user == entry.user.id && is_believable(later(before), now) => {
@@ -257,8 +257,8 @@ pub fn enter(entry: &Entry<'_>, settings: &Settings, now: Time, fresh: &Fresh) -
     }
 }
 
-/// A new secret for a session whose owner signs everybody else out: whoever has a copy of its cookie is somebody else, too.
-/// Nothing was proved, so that `auth_time` stays, but for the millisecond that orders the secrets of a session.
+/// Gives a session a new secret when its owner signs everybody else out, which includes anybody with a copy of its
+/// cookie. Nothing was proved, so `auth_time` stays, but for the millisecond that orders the secrets of a session.
 pub fn renew(before: &Session, now: Time, fresh: &Fresh) -> Decision<Started, Never> {
     let secret = fresh.secret("session");
     let (handle, auth_time) = (secret.handle(), before.auth_time + Span(1));
@@ -283,7 +283,7 @@ fn begin(entry: &Entry<'_>, handle: Handle, settings: &Settings, now: Time, fres
     }
 }
 
-/// At most `limit` bytes of printable text.
+/// Returns at most `limit` bytes of printable text.
 fn shorten(text: &str, limit: usize) -> String {
     let mut short = String::new();
     for c in text.chars().filter(|c| !c.is_control()) {
@@ -295,7 +295,7 @@ fn shorten(text: &str, limit: usize) -> String {
     short
 }
 
-/// Ends a session. What hangs on it (families without `offline_access`) is dead with it.
+/// Ends a session. Whatever depends on it (families without `offline_access`) is dead with it.
 pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), Never> {
     let event = Event::new(Kind::SignedOut, now).user(&session.user).session(&session.id).address(address);
     Decision::accept(()).and(Change::EndSession { session: session.id.clone(), at: now }).and(Change::Record(event))
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_session_that_would_be_dated_too_late_makes_way() {
-        // red without `is_believable` in `enter`: who signs in again would not be signed in.
+        // red without `is_believable` in `enter`: a user who signs in again would not be signed in.
         let (settings, alice) = (Settings::default(), user("alice"));
         let first = enter_as(&alice, None, Time(0) + SKEW + SKEW, 1).reply.expect("starts").session;
         let anew = enter_as(&alice, Some(&first), Time(0), 2);
@@ -442,7 +442,7 @@ mod tests {
             };
             let noted = |minutes, more| session.touch(&settings, Time(Span::minutes(minutes).0 + more)).is_some();
             assert!(noted(every, 0) && (every == 0 || !noted(every, -1)), "{touch} {idle}");
-            // Whoever comes back within the idle time finds the session alive however seldom that is noted.
+            // A user who comes back within the idle time finds the session alive, however seldom its use is noted.
             assert!(session.is_live(&settings, Time(Span::minutes(every).0)));
         }
     }

@@ -1,4 +1,4 @@
-//! Self sign-up: how fast one address makes accounts, and what comes of an attempt that cost a hash.
+//! Self sign-up: how fast one address may create accounts, and the outcome of an attempt that cost a hash.
 
 use crate::Fresh;
 use crate::decision::{Change, Decision};
@@ -9,18 +9,18 @@ use crate::people::User;
 use crate::realm::Settings;
 use crate::time::{Span, Time};
 
-/// Accounts that one address may make in one go; after that one every [`LEAK`].
+/// Accounts that one address may create in one go; after that, one every [`LEAK`].
 pub const AT_ONCE: i64 = 500;
 /// How long it takes until one sign-up of an address is forgotten.
 pub const LEAK: Span = Span::seconds(1);
 
-/// How fast accounts are made: what holds for guesses, with figures of its own.
+/// The policy for creating accounts: the one for guesses, with figures of its own.
 pub fn policy(guesses: &Policy) -> Policy {
     Policy { address_free: AT_ONCE, leak: LEAK, ..*guesses }
 }
 
-/// Whether an address may make another account; if not, how long to wait. Those that are being made count already: there is
-/// nothing to wait for, since each of them counts whatever comes of it.
+/// Whether an address may create another account; if not, how long to wait. Accounts that are being created count
+/// already: there is no point in waiting for them, since each of them counts whatever its outcome.
 pub fn admits(shared: &[Seen], now: Time) -> Result<(), Span> {
     let wait = |seen: &Seen| match seen.admits(now) {
         Ok(_) => None,
@@ -30,25 +30,25 @@ pub fn admits(shared: &[Seen], now: Time) -> Result<(), Span> {
     shared.iter().filter_map(wait).max().map_or(Ok(()), Err)
 }
 
-/// A new person whose password was hashed.
+/// A sign-up whose password was hashed.
 pub struct SignUp<'a> {
-    /// Who it would be.
+    /// The user to create.
     pub user: &'a User,
-    /// Whether somebody has that name by now.
+    /// Whether another user has the name by now.
     pub taken: bool,
-    /// The counters of their address and its networks; none where it is not counted.
+    /// The counters of the address and its networks; none if the address is not counted.
     pub shared: &'a [Shared],
     /// The live session of this browser.
     pub before: Option<&'a Session>,
-    /// From where.
+    /// Where the request comes from.
     pub origin: &'a Origin,
 }
 
-/// Somebody has that name.
+/// Another user has the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken;
 
-/// An account and its first session, or not. It counts either way: the hash was the same.
+/// Creates an account and its first session, or refuses. The attempt counts either way: the hash cost the same.
 pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Taken> {
     let count = ask.shared.iter().map(|shared| shared.failed(now));
     if ask.taken {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(told.collect::<Vec<_>>(), [(Kind::UserAdded, client()), (Kind::SignedIn, client())]);
     }
 
-    /// Under a counter of which so many sign-ups have not drained, with so many under way.
+    /// A counter with so many sign-ups that have not drained, and so many under way.
     fn seen(shared: Shared, sign_ups: i64, beside: usize) -> Seen {
         let counter = Some(Counter { expires: NOW.0 + sign_ups * shared.leak.0, ..Counter::default() });
         Seen { shared, counter, beside }
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_address_may_go_on_at_a_steady_rate_and_so_may_its_network() {
-        // red where `admits` asks for less than all that are shared.
+        // red where `admits` asks fewer than all shared counters.
         let after = |own, network| admits(&[seen(ADDRESS, own, 0), seen(NETWORK, network, 0)], NOW);
         assert!(admits(&[], NOW).is_ok() && after(AT_ONCE, AT_ONCE * 10).is_ok());
         assert_eq!(after(AT_ONCE + 1, 0), Err(LEAK));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn ds_05_a_sign_up_counts_before_it_is_worked_on() {
-        // red where `admits` lets whoever is crowded in.
+        // red where `admits` lets a crowded attempt in.
         let beside = |beside| admits(&[seen(ADDRESS, AT_ONCE - 2, beside)], NOW);
         assert_eq!((beside(2), beside(3)), (Ok(()), Err(LEAK)));
     }

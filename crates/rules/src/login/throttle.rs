@@ -1,4 +1,4 @@
-//! Slowing a guesser without locking anybody out for good.
+//! Slows a guesser down without locking anybody out for good.
 //!
 //! Failures are counted per account (or per account and known device), per address and per network around it. A few are
 //! free; after that each further attempt on an account has to wait, twice as long each time up to a limit, and success
@@ -9,20 +9,20 @@ use crate::secret::{Handle, mac};
 use crate::time::{Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How guessers are slowed.
+/// How guessers are slowed down.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
     /// Failures of one account that cost no wait.
     pub free: i64,
     /// Failures of one address that cost no wait.
     pub address_free: i64,
-    /// How many addresses' failures the network around an address may have; zero: networks are not counted.
+    /// How many times as many failures as an address the network around it may have; zero: networks are not counted.
     pub network_factor: i64,
     /// The first wait.
     pub base: Span,
     /// The longest wait.
     pub max: Span,
-    /// After so long without a failure the count is forgotten.
+    /// How long without a failure it takes until the count is forgotten.
     pub forget: Span,
     /// How long it takes until one failure of an address is forgiven.
     pub leak: Span,
@@ -42,18 +42,18 @@ impl Default for Policy {
     }
 }
 
-/// A counter that was written longer than this from now is one of a clock that was wrong for a while, and counts for nothing:
-/// it would keep somebody out for as long as that clock was ahead. Farther than the clocks of nodes may be apart.
+/// A counter written further ahead than this comes from a clock that was wrong for a while. It counts for nothing, or
+/// it would keep a user out for as long as that clock was ahead. Nodes' clocks may not differ by as much.
 pub const ASTRAY: Span = Span::minutes(15);
 
 /// What is known of earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
-    /// How many, this far.
+    /// How many failures so far.
     pub count: i64,
-    /// No attempt before then (milliseconds since 1970). Of one that is shared: when the last failure was.
+    /// No attempt before then (milliseconds since 1970). In a shared counter: when the last failure was.
     pub until: i64,
-    /// Forgotten then (milliseconds since 1970).
+    /// When it is forgotten (milliseconds since 1970).
     pub expires: i64,
 }
 
@@ -62,14 +62,14 @@ pub struct Counter {
 pub struct Counted {
     /// Which counter.
     pub key: Handle,
-    /// What was seen: the guard.
+    /// The counter as seen: the guard.
     pub seen: Counter,
-    /// What it becomes.
+    /// The counter as it becomes.
     pub next: Counter,
 }
 
 impl Policy {
-    /// The wait after `failures`, when `free` of them cost nothing.
+    /// Returns the wait after `failures`, when `free` of them cost nothing.
     pub fn wait(&self, failures: i64, free: i64) -> Span {
         if failures < free {
             return Span::ZERO;
@@ -78,8 +78,8 @@ impl Policy {
         Span(self.base.0.saturating_mul(1 << doublings).min(self.max.0))
     }
 
-    /// Whether an attempt may be made now; if not, how long to wait. If so, it is counted before it is worked on, so
-    /// that a hundred parallel guesses are a hundred.
+    /// Admits an attempt, or says how long it has to wait. An admitted attempt is counted before it is worked on, so
+    /// that a hundred parallel guesses count as a hundred.
     pub fn admit(&self, key: Handle, seen: Option<Counter>, free: i64, now: Time) -> Result<Counted, Span> {
         let seen = seen.unwrap_or_default();
         let before = if self.counts(&seen, now) { seen } else { Counter::default() };
@@ -88,14 +88,14 @@ impl Policy {
         }
         let count = before.count + 1;
         let until = match self.wait(count, free) {
-            // Not `now`: by the clock of an attempt that looked a moment earlier that would be a wait.
+            // Not `now`: by the clock of an attempt that read it a moment earlier, that would be a wait.
             Span::ZERO => 0,
             wait => (now + wait).0,
         };
         Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
     }
 
-    /// Whether an account's counter is neither forgotten nor of a clock that was wrong.
+    /// Whether an account's counter is neither forgotten nor written by a wrong clock.
     fn counts(&self, seen: &Counter, now: Time) -> bool {
         !Time(seen.expires).has_come(now) && Time(seen.expires) <= now + self.forget + ASTRAY
     }
@@ -106,8 +106,8 @@ impl Policy {
         account || shared.iter().any(|seen| seen.left(now) <= 0)
     }
 
-    /// The counters that an address shares for `what` it does: its own (a /64 in IPv6), and those of the networks around
-    /// it, which may fail more often by as much as they are larger (BF-07). An IPv6 customer has a /56, at times a /48.
+    /// Returns the counters that an address shares for `what` it does: its own (a /64 in IPv6) and those of its
+    /// networks, which are larger and may fail more often (BF-07). An IPv6 customer has a /56, at times a /48.
     pub fn shared_by(&self, secret: &[u8; 32], what: &str, address: IpAddr) -> Vec<Shared> {
         let networks = match subscriber(address) {
             IpAddr::V4(one) => vec![(counted_as(address), 1), (cut_v4(one, 24), self.network_factor)],
@@ -127,21 +127,21 @@ impl Policy {
             .collect()
     }
 
-    /// A counter of guesses that each cost as much as a failure of an account, and drain like those of an address.
+    /// Returns a counter of guesses that cost as much as failures of an account, and drain like those of an address.
     pub fn shared_as(&self, key: Handle) -> Shared {
         Shared { key, free: self.free, leak: self.leak }
     }
 }
 
-/// How many times as many failures as a /56 a /48 may have.
+/// How many times as many failures a /48 may have as a /56.
 const WIDER: i64 = 4;
 
 /// `64:ff9b::/96`, behind which translators put all of IPv4 (RFC 6052 §2.1).
 const TRANSLATED: u128 = 0x0064_ff9b << 96;
 
-/// Whose an address is, where it is written as IPv6 and is one of IPv4: mapped (RFC 4291 §2.5.5.2), or translated on its way to a
-/// network that has IPv6 alone. A translator has one /64 for everybody, so that whatever counts has to look behind it. Only that:
-/// who is trusted, and what lines of the audit log say, goes by the address that came.
+/// Returns the subscriber's address: the IPv4 address behind one that is written as IPv6, whether mapped (RFC 4291
+/// §2.5.5.2) or translated on its way to an IPv6-only network. A translator has one /64 for everybody, so counters have
+/// to look behind it. Only counters do: trust, and the lines of the audit log, go by the address that came.
 pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(one) if one.to_bits() >> 32 == TRANSLATED >> 32 => Ipv4Addr::from_bits(one.to_bits() as u32).into(),
@@ -149,8 +149,8 @@ pub fn subscriber(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What counts as one address, in words: `192.0.2.1`, or `2001:db8::/64`, which is the least that a subscriber is given
-/// (RFC 6177 §2), who would be as many as they like otherwise.
+/// Returns what counts as one address, as text: `192.0.2.1`, or `2001:db8::/64`, the least that a subscriber is given
+/// (RFC 6177 §2). Otherwise one subscriber could be as many as they like.
 pub fn counted_as(address: IpAddr) -> String {
     match subscriber(address) {
         IpAddr::V4(one) => one.to_string(),
@@ -168,9 +168,9 @@ fn cut_v6(address: Ipv6Addr, length: u32) -> String {
     format!("{}/{length}", Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << (128 - length))))
 }
 
-/// A counter that many may share, by their address or otherwise. Its failures drain one after another, so that an office
-/// behind one address is never shut out for long: a generic cell rate, whose only state is when the last failure will have
-/// drained.
+/// A counter that many may share, by their address or otherwise. Its failures drain one after another, so that an
+/// office behind one address is never shut out for long: a generic cell rate algorithm, whose only state is when the
+/// last failure will have drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared {
     /// Which counter.
@@ -191,25 +191,25 @@ impl Shared {
 /// A shared counter and what is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// Which.
+    /// Which counter.
     pub shared: Shared,
     /// Its failures.
     pub counter: Option<Counter>,
-    /// Attempts that were let in and may turn out to be failures, none of which is among those yet.
+    /// Attempts that were let in and may turn out to be failures; none of them is among its failures yet.
     pub beside: usize,
 }
 
 /// Why an attempt may not be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Too many failed before: try again after so long.
+    /// Too many failed before: try again after this long.
     Wait(Span),
-    /// If those that are under way fail, too many will have failed by this counter: it is for so many of them to be left.
+    /// If the attempts under way fail, too many will have failed by this counter: wait until only this many are left.
     Crowded(Handle, usize),
 }
 
 impl Seen {
-    /// Each of `shared` with its counter and those beside it, which are in the same order.
+    /// Joins each of `shared` with its counter and the number of attempts beside it; all three are in the same order.
     pub fn all(
         shared: &[Shared],
         counters: impl IntoIterator<Item = Option<Counter>>,
@@ -225,13 +225,13 @@ impl Seen {
         Time(counter.map_or(0, |seen| seen.expires)).since(now)
     }
 
-    /// How much more may be drained, in milliseconds; below zero: so much too much.
+    /// How much more may be drained, in milliseconds; negative when there is too much already.
     fn left(&self, now: Time) -> i64 {
         self.shared.leak.0.saturating_mul(self.shared.free) - self.backlog(now).0
     }
 
-    /// Whether one more may try; how many more after it. Those under way count like failures, so that of a hundred guesses
-    /// in parallel no more are heard than of a hundred in turn.
+    /// Whether one more may try, and how many more after it. Attempts under way count like failures, so that of a
+    /// hundred parallel guesses no more are heard than of a hundred in turn.
     pub fn admits(&self, now: Time) -> Result<i64, Held> {
         let left = self.left(now);
         if left < 0 {
@@ -245,14 +245,14 @@ impl Seen {
     }
 }
 
-/// People who sign in at the same moment, none of whom has failed lately, are a crowd and no guessers: nobody is counted as beside
-/// anybody. What fails of them has to drain before the next is let in.
+/// If no counter has a recent failure, the people who sign in at the same moment are a crowd and no guessers: none
+/// counts as beside another. If some of them fail, their failures have to drain before the next is let in.
 pub fn crowd(shared: Vec<Seen>, now: Time) -> Vec<Seen> {
     let spotless = shared.iter().all(|seen| seen.backlog(now) == Span::ZERO);
     shared.into_iter().map(|seen| if spotless { Seen { beside: 0, ..seen } } else { seen }).collect()
 }
 
-/// Whether all of `shared` let one more try; how many more after it, at most. Who has to wait anyway waits for nobody first.
+/// Whether all of `shared` admit one more; how many more after it, at most. A wait takes precedence over a crowd.
 pub fn all_admit(shared: &[Seen], now: Time) -> Result<i64, Held> {
     let answers: Vec<_> = shared.iter().map(|seen| seen.admits(now)).collect();
     let waits = answers.iter().filter_map(|answer| match answer {
@@ -265,8 +265,8 @@ pub fn all_admit(shared: &[Seen], now: Time) -> Result<i64, Held> {
     answers.into_iter().try_fold(i64::MAX, |least, answer| answer.map(|more| least.min(more)))
 }
 
-/// Which counter an attempt falls under: one for an account, however it was written; one more for each device that
-/// has signed in to it before, so that a stranger's failures do not keep its owner out.
+/// Returns the key of the counter of an attempt: one for an account, however it was written, and one more for each
+/// device that has signed in to it before, so that a stranger's failures do not keep the owner out.
 pub fn account_key(secret: &[u8; 32], account: &str, device: Option<&str>) -> Handle {
     Handle(match device {
         None => mac(secret, &[b"account", account.as_bytes()]),
@@ -274,7 +274,7 @@ pub fn account_key(secret: &[u8; 32], account: &str, device: Option<&str>) -> Ha
     })
 }
 
-/// The counter of an address or a network, as it is written.
+/// Returns the key of the counter of an address or a network, given as text.
 fn address_key(secret: &[u8; 32], address: &str) -> Handle {
     Handle(mac(secret, &[b"address", address.as_bytes()]))
 }
@@ -319,7 +319,7 @@ mod tests {
         assert!(policy.admit(Handle([0; 32]), Some(counted.next), policy.free, Time(1_000)).is_ok());
     }
 
-    /// An address that so many failures of have not drained, with so many attempts under way.
+    /// An address with so many failures that have not drained, and so many attempts under way.
     fn seen(failures: i64, beside: usize) -> Seen {
         let policy = Policy::default();
         let shared = Shared { key: Handle([2; 32]), free: policy.address_free, leak: policy.leak };
@@ -341,7 +341,7 @@ mod tests {
         let crowded = |left| Err(Held::Crowded(Handle([2; 32]), left));
         assert_eq!((seen(0, 50).admits(Time(0)), seen(0, 51).admits(Time(0))), (Ok(0), crowded(50)));
         assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded(2)));
-        // One that has drained in part is a failure still.
+        // A failure that has drained in part is still a failure.
         assert_eq!(seen(50, 1).admits(Time(1)), crowded(0));
     }
 
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(alike("192.0.2.1", "192.0.2.254"), [false, true]);
         assert_eq!(alike("192.0.2.1", "192.0.3.1"), [false, false]);
         assert_eq!(alike("192.0.2.1", "::ffff:192.0.2.1"), [true, true]);
-        // Red without TRANSLATED: everybody behind a translator would be one.
+        // Red without TRANSLATED: everybody behind a translator would be one subscriber.
         assert_eq!(alike("192.0.2.1", "64:ff9b::192.0.2.1"), [true, true]);
         assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.254"), [false, true]);
         assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::198.51.100.1"), [false, false]);
@@ -397,7 +397,7 @@ mod tests {
             ("64:ff9b::192.0.2.1", "192.0.2.1"),
             ("64:ff9b::ffff:ffff", "255.255.255.255"),
             ("64:ff9b::", "0.0.0.0"),
-            // What is beside the prefix is no address of IPv4 that anybody could read.
+            // Beside the prefix there is no IPv4 address that anybody could read.
             ("64:ff9b::1:192.0.2.1", "64:ff9b::1:c000:201"),
             ("64:ff9b:1::192.0.2.1", "64:ff9b:1::c000:201"),
             ("64:ff9a::192.0.2.1", "64:ff9a::c000:201"),

@@ -11,57 +11,57 @@ use crate::id::ClientId;
 use crate::realm::Realm;
 use crate::time::Span;
 
-/// Longest `state` and `nonce` that are carried along.
+/// The longest `state` and `nonce` that are carried along.
 pub(super) const ECHO_LIMIT: usize = 4096;
 
 /// A request whose client, redirect URI and parameters are right.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who asks.
+    /// The client that asks.
     pub client: ClientId,
     /// Where the answer goes.
     pub back: Back,
-    /// What is asked for: what the client may have of what it named.
+    /// The scope that is asked for, as far as the client may have it.
     pub scope: Scope,
-    /// RFC 8707.
+    /// The resources that are asked for (RFC 8707).
     pub resources: Vec<String>,
-    /// Echoed in the ID token, byte for byte.
+    /// The nonce, echoed in the ID token byte for byte.
     pub nonce: Option<String>,
-    /// RFC 7636, S256.
+    /// The PKCE challenge (RFC 7636, S256).
     pub challenge: Option<String>,
-    /// What must be asked of the person.
+    /// What the user must be asked.
     pub prompt: Prompt,
     /// How old a sign-in may be.
     pub max_age: Option<Span>,
-    /// Whom the application expects, as they would type it.
+    /// The user that the client expects, as the user would type the name.
     pub login_hint: Option<String>,
-    /// Whom the application expects, as we told it.
+    /// The user that the client expects, as we told the client.
     pub id_token_hint: Option<String>,
     /// Single claims that were asked for.
     pub claims: ClaimsRequest,
-    /// The redirect URI as a code must be redeemed with it.
+    /// The redirect URI with which the code must be redeemed.
     pub redirect_uri: String,
 }
 
 /// Where and how an answer goes back to the client, `state` included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Back {
-    /// Where to.
+    /// The redirect URI.
     pub to: Verified,
-    /// Which way.
+    /// The response mode.
     pub mode: Mode,
-    /// As it was sent.
+    /// The `state`, as it was sent.
     pub state: Option<String>,
 }
 
 impl Back {
-    /// A response with those fields, `state` and `iss` (RFC 9207 §2).
+    /// Returns a response with those fields, `state` and `iss` (RFC 9207 §2).
     pub fn response(&self, issuer: &str, mut fields: Vec<(&'static str, String)>) -> Response {
         fields.extend(self.state.clone().map(|state| ("state", state)));
         fields.push(("iss", issuer.to_owned()));
         Response { to: self.to.clone(), mode: self.mode, fields }
     }
-    /// An error response (RFC 6749 §4.1.2.1).
+    /// Returns an error response (RFC 6749 §4.1.2.1).
     pub fn error(&self, issuer: &str, error: Error) -> Response {
         self.response(issuer, vec![("error", error.code.name().into()), ("error_description", error.why.into())])
     }
@@ -72,7 +72,7 @@ impl Back {
 pub struct Prompt {
     /// Show nothing.
     pub none: bool,
-    /// Prove again who you are.
+    /// Sign in again.
     pub login: bool,
     /// Be asked again what to share.
     pub consent: bool,
@@ -83,7 +83,7 @@ pub struct Prompt {
 }
 
 impl Request {
-    /// What the person has to be asked for: the scope, and the scopes of single claims.
+    /// Returns what the user has to be asked for: the scope, and the scopes of single claims.
     pub fn asked(&self) -> Scope {
         self.claims.scopes().fold(self.scope.clone(), |asked, scope| asked.with(scope))
     }
@@ -92,25 +92,25 @@ impl Request {
 /// Why a request cannot be followed, and who may be told.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Client or redirect URI are not right: our own page, never a redirect (RFC 9700 §4.11.2).
+    /// The client or the redirect URI is not right: told on our own page, never by a redirect (RFC 9700 §4.11.2).
     Local(Error),
-    /// Both are right: the client may be told, once the person is known (or at once with `prompt=none`).
+    /// Both are right: the client may be told, once the user is known (or at once with `prompt=none`).
     Client {
-        /// What.
+        /// The error.
         error: Error,
-        /// Where to.
+        /// Where to send it.
         back: Back,
         /// Whether `prompt=none` was asked for, so that nothing may be shown.
         silent: bool,
     },
 }
 
-/// The client that a request names; looked up before [`read`].
+/// Returns the client that a request names; the caller looks it up before [`read`].
 pub fn client_id(params: &Params) -> Result<ClientId, Error> {
     params.need("client_id", "client_id is missing").map(ClientId::from)
 }
 
-/// Reads a request. `client` is what was found under its `client_id`.
+/// Reads a request. `client` is the one found under its `client_id`.
 pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<Request, Fault> {
     let local = |why| Fault::Local(Error::request(why));
     let client = client.filter(|client| !client.is_disabled()).ok_or(local("no such client"))?;
@@ -121,7 +121,7 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
     let asked_mode = params.get("response_mode").map(Mode::parse);
     let mode = asked_mode.flatten().unwrap_or(Mode::Query);
-    // Whatever its length: RFC 6749 §4.1.2.1 wants it in the answer that says that it is too long, too.
+    // Whatever its length: RFC 6749 §4.1.2.1 wants it even in the answer that says that it is too long.
     let state = params.get("state").map(str::to_owned);
     let back = Back { to, mode, state };
     let silent = is_silent(params);
@@ -151,7 +151,7 @@ type Check = fn(&Params, &Client, &Realm) -> Result<(), Error>;
 /// Every check of an authorization request that needs nothing but the request, the client and the realm's settings.
 const CHECKS: [Check; 6] = [response_type, response_mode, grant, unsupported, pkce, lengths];
 
-/// RFC 6749 §3.1.1; RFC 9700 §2.1.2: nothing but codes leaves the front channel.
+/// RFC 6749 §3.1.1; RFC 9700 §2.1.2: the front channel carries only codes.
 fn response_type(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     match params.get("response_type") {
         Some("code") => Ok(()),
@@ -174,7 +174,7 @@ fn grant(_: &Params, client: &Client, _: &Realm) -> Result<(), Error> {
     }
 }
 
-/// OpenID Connect Core §6: what is not built has errors of its own.
+/// OpenID Connect Core §6: what is not implemented has errors of its own.
 fn unsupported(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     if params.get("request").is_some() {
         return Err(Error::new(Code::RequestNotSupported, "request objects are not supported"));
@@ -234,7 +234,7 @@ pub fn is_silent(params: &Params) -> bool {
     params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
 }
 
-/// OpenID Connect Core §3.1.2.1, and §4.1 of Initiating User Registration: what cannot be asked for is said to be so.
+/// OpenID Connect Core §3.1.2.1, and §4.1 of Initiating User Registration: what cannot be asked for is an error.
 fn prompt(params: &Params, realm: &Realm) -> Result<Prompt, Error> {
     let mut prompt = Prompt::default();
     for word in params.get("prompt").unwrap_or("").split(' ').filter(|word| !word.is_empty()) {

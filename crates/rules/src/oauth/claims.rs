@@ -9,7 +9,7 @@ use crate::jose;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The most claims that userinfo or the ID token may be asked for one by one.
+/// The most claims that may be asked for one by one, from userinfo or in the ID token.
 const MOST_CLAIMS: usize = 64;
 
 /// The `claims` parameter (OpenID Connect Core §5.5), reduced to what it asks.
@@ -21,10 +21,10 @@ pub struct ClaimsRequest {
     /// Claims wanted in the ID token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub id_token: Vec<String>,
-    /// The only subjects that will do.
+    /// The only acceptable subjects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subjects: Vec<String>,
-    /// The only context classes that will do.
+    /// The only acceptable authentication context classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub essential_acr: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl ClaimsRequest {
     pub fn scopes(&self) -> impl Iterator<Item = &'static str> {
         self.userinfo.iter().chain(&self.id_token).filter_map(|claim| scope_of(claim))
     }
-    /// Without what a client of `scope` may not have: it does not get one by one what it may not have together.
+    /// Removes what a client of `scope` may not have: it does not get one by one what it may not have together.
     pub(super) fn within(mut self, scope: &Scope) -> Self {
         let fits = |claim: &String| scope_of(claim).is_some_and(|covering| scope.has(covering));
         self.userinfo.retain(fits);
@@ -42,10 +42,10 @@ impl ClaimsRequest {
         self
     }
 
-    /// OpenID Connect Core §5.5: what a request asks for. Values that cannot be honoured are refused only where they are essential.
+    /// OpenID Connect Core §5.5: reads what is asked for. Values that cannot be honoured are refused only if essential.
     ///
     /// # Errors
-    /// It is none that can be read, or asks for what nobody can be.
+    /// It cannot be read, or asks for a value that nobody can have.
     pub(super) fn read(params: &Params) -> Result<Self, Error> {
         let mut wanted = ClaimsRequest::default();
         let acr_values = params.get("acr_values").unwrap_or("");
@@ -75,8 +75,8 @@ impl ClaimsRequest {
     }
 }
 
-/// OpenID Connect Core §5.5.1: the values of a claim of which one will do. One of the wrong type is no value left out, and none of none
-/// is not any: it would let everybody pass.
+/// OpenID Connect Core §5.5.1: the values of a claim, any of which will do. A value of the wrong type does not count as
+/// omitted, and an empty list does not mean any value: that would let everybody pass.
 fn values(claim: Option<&Value>) -> Result<Vec<String>, Error> {
     let bad = Error::request("the value of a claim that must match is not text");
     let (one, many) = match claim {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(expected(r#"{"value":"ada","values":null}"#), ["ada"]);
         assert!(expected("null").is_empty() && expected(r#"{"essential":true}"#).is_empty());
         assert_eq!(expected(r#"{"value":"ada","values":[]}"#), ["ada"]);
-        // Red without the refusal of an empty list: whom an application expects nobody to be, everybody was.
+        // Red without the refusal of an empty list: a client that accepts nobody would have accepted everybody.
         let acr = r#""acr":{"essential":true,"values":[]}"#;
         for none in [r#""sub":{"values":[]}"#, r#""sub":{"value":null,"values":[]}"#, acr] {
             let claims = format!(r#"{{"id_token":{{{none}}}}}"#);

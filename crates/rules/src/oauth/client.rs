@@ -1,4 +1,4 @@
-//! Applications.
+//! Applications, the clients of OAuth.
 
 mod stored;
 
@@ -19,13 +19,13 @@ macro_rules! named {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
         impl $name {
-            /// Every one of them.
+            /// Every variant.
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
             /// Its registered name.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
             }
-            /// The one of that name.
+            /// Returns the variant of that name.
             pub fn parse(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.name() == name)
             }
@@ -34,7 +34,7 @@ macro_rules! named {
 }
 
 named! {
-    /// How an application comes to tokens (`grant_type`).
+    /// How a client obtains tokens (`grant_type`).
     Grant {
         /// RFC 6749 §4.1.
         AuthorizationCode = "authorization_code",
@@ -48,7 +48,7 @@ named! {
 }
 
 named! {
-    /// How an application proves who it is (`token_endpoint_auth_method`).
+    /// How a client proves who it is (`token_endpoint_auth_method`).
     AuthMethod {
         /// It does not: a public client.
         None = "none",
@@ -62,7 +62,7 @@ named! {
 }
 
 named! {
-    /// What an access token looks like.
+    /// The format of an access token.
     AccessFormat {
         /// A signed JWT (RFC 9068).
         Jwt = "jwt",
@@ -71,18 +71,18 @@ named! {
     }
 }
 
-/// Why an application may not be used that is disabled.
+/// Why a disabled client may not be used.
 const DISABLED: &str = "the client is disabled";
-/// Why one may not be used of which this version knows only a part: what it does not know may be what restricts it.
+/// Why a client may not be used of which this version knows only a part: the unknown part may be a restriction.
 const LATER: &str = "the client is registered with what only a later version knows";
 
-/// An application as registered.
+/// A client as registered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub struct Client {
     /// Its `client_id`.
     pub id: ClientId,
-    /// What people know it as.
+    /// The name that people know it by.
     pub name: String,
     /// The hash of its secret, if it has one. Kept in a column of its own.
     #[serde(skip)]
@@ -108,16 +108,16 @@ pub struct Client {
     /// Exempt from PKCE. Never true of a public client.
     #[serde(default)]
     pub pkce_optional: bool,
-    /// What its ID tokens are signed with.
+    /// The algorithm that its ID tokens are signed with.
     pub id_token_alg: Alg,
-    /// What its access tokens look like.
+    /// The format of its access tokens.
     pub access_format: AccessFormat,
-    /// What its access tokens are signed with.
+    /// The algorithm that its access tokens are signed with.
     pub access_alg: Alg,
     /// Says `JWT` instead of `at+jwt` in access tokens, for resource servers that know no better.
     #[serde(default)]
     pub access_typ_jwt: bool,
-    /// Audiences of its access tokens; none: the issuer (RFC 8707).
+    /// Audiences of its access tokens; none means the issuer (RFC 8707).
     #[serde(default)]
     pub resources: Vec<String>,
     /// A resource server: may introspect tokens whose audience is one of `resources`.
@@ -138,26 +138,26 @@ pub struct Client {
     /// Accepts the token endpoint as audience of client assertions.
     #[serde(default)]
     pub assertion_aud_endpoint: bool,
-    /// When it was last enabled again: what was issued before stays dead.
+    /// When it was last enabled again: whatever was issued before stays dead.
     #[serde(default)]
     pub revived_at: Option<Time>,
-    /// Which life it has; none where a program of before registered it. Kept in a column of its own.
+    /// Its current life; none if a previous release registered it. Kept in a column of its own.
     #[serde(skip)]
     pub life: Option<LifeId>,
-    /// Since when it may not be used. Kept in a column of its own.
+    /// Since when it is disabled. Kept in a column of its own.
     #[serde(skip)]
     pub disabled_at: Option<Time>,
     /// When it was registered. Kept in a column of its own.
     #[serde(skip, default = "epoch")]
     pub created: Time,
-    /// At which of the realm's epochs it was changed last: what tells it from what it was before. Kept in a column of its own.
+    /// The realm's epoch of its last change, which tells it from what it was before. Kept in a column of its own.
     #[serde(skip)]
     pub epoch: i64,
-    /// What a later version keeps and this one knows nothing of, as there is while nodes are upgraded: it stays as it is.
+    /// Fields of a later version that this one does not know, as during an upgrade of the nodes: they stay as they are.
     #[serde(flatten)]
     pub later: Map<String, Value>,
-    /// Fields that hold a value which only a later version knows (a grant, an algorithm), whole and as they are stored: they are
-    /// written back like that. The fields above have what is known of them, and the application [may not be used](Client::refusal).
+    /// Fields with a value that only a later version knows (a grant, an algorithm), whole and as stored; they are
+    /// written back like that. The fields above hold the known part, and the client [may not be used](Client::refusal).
     #[serde(skip)]
     pub unknown: Map<String, Value>,
 }
@@ -167,7 +167,7 @@ fn epoch() -> Time {
 }
 
 impl Client {
-    /// One that was granted nothing, and is what applications usually are.
+    /// Returns a client that was granted nothing, and is otherwise as clients usually are.
     pub fn new(id: impl Into<ClientId>, redirect_uris: Vec<String>) -> Self {
         let id = id.into();
         Client {
@@ -206,37 +206,37 @@ impl Client {
     pub fn may(&self, grant: Grant) -> bool {
         self.grants.contains(&grant)
     }
-    /// RFC 6749 §2.1: it cannot keep a secret.
+    /// Whether it cannot keep a secret (RFC 6749 §2.1).
     pub fn is_public(&self) -> bool {
         self.auth_methods == [AuthMethod::None]
     }
-    /// It is registered: what was issued before to another one of this id is none of its business.
+    /// Returns the client as newly registered: it owns nothing that was issued before to another client of this id.
     #[must_use]
     pub fn registered(self, now: Time, fresh: &Fresh) -> Self {
         Client { created: now, revived_at: None, life: Some(fresh.life(now)), ..self }
     }
-    /// It is enabled again: what was issued to it before stays dead.
+    /// Returns the client enabled again: whatever was issued to it before stays dead.
     #[must_use]
     pub fn revived(self, now: Time, fresh: &Fresh) -> Self {
         let at = now.max(self.since() + Span(1));
         Client { disabled_at: None, revived_at: Some(at), life: Some(fresh.life(at)), ..self }
     }
-    /// Its people are asked from now on: what was issued to it without their word stays dead.
+    /// Returns the client, whose users are asked from now on: whatever was issued without asking them stays dead.
     #[must_use]
     pub fn distrusted(self, now: Time, fresh: &Fresh) -> Self {
         Client { disabled_at: self.disabled_at, ..self.revived(now, fresh) }
     }
-    /// Since when it has been what it is, by the clock of some node.
+    /// Since when it has been what it is now, by the clock of some node.
     fn since(&self) -> Time {
         self.revived_at.map_or(self.created, |revived| revived.max(self.created))
     }
-    /// The life to which belongs what is issued to it. None where a program of before registered it, or was the last to
+    /// The life that everything issued to it belongs to. None if a previous release registered it, or was the last to
     /// enable it again.
     pub fn life(&self) -> Option<&LifeId> {
         self.life.as_ref().filter(|life| time_of(life.as_str()) == self.since())
     }
-    /// Whether what was issued to its id was issued to what it is now: in the life that it has. Where a program of before
-    /// issued it, that is told by when that was: later than any clock may have been when this life began.
+    /// Whether a token issued to its id was issued to the client as it is now: in its current life. If a previous
+    /// release issued the token, the time decides: it must be later than any clock may have been when this life began.
     pub fn owns(&self, life: Option<&LifeId>, issued: Time) -> bool {
         match (self.life(), life) {
             (Some(own), Some(life)) => own == life,
@@ -249,7 +249,7 @@ impl Client {
     pub fn is_disabled(&self) -> bool {
         self.disabled_at.is_some()
     }
-    /// Why it may not be used at all, where that is so.
+    /// Why it may not be used at all, if that is so.
     pub fn refusal(&self) -> Option<&'static str> {
         match (self.is_disabled(), self.unknown.is_empty()) {
             (true, _) => Some(DISABLED),
@@ -261,8 +261,8 @@ impl Client {
     pub fn is_enabled(&self) -> bool {
         self.refusal().is_none()
     }
-    /// RFC 8252 §8.6: anybody on the same machine can receive at a loopback address or a private scheme, so consent
-    /// without interaction proves nothing.
+    /// Whether consent without interaction would prove nothing: at a loopback address or a private scheme, anybody on
+    /// the same machine can receive the answer (RFC 8252 §8.6).
     pub fn is_unassured(&self, redirect: &str) -> bool {
         self.is_public() && !redirect.starts_with("https://")
     }
@@ -294,7 +294,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_was_issued_belongs_to_one_life_whatever_the_clocks_say() {
-        // red where `owns` looks at the time where both have a life, or without what clocks may differ by.
+        // red where `owns` looks at the time although both have a life, or without what clocks may differ by.
         let first = confidential("svc", "https://svc.test/cb").registered(T, &fresh(1));
         let later = [
             // Enabled again, or removed and registered again, by a clock that is behind, the same or ahead.
@@ -317,7 +317,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_a_later_version_keeps_is_still_there_once_this_one_has_changed_something() {
-        // red without `later`: a setting that restricts an application would vanish with the first change at a node of before.
+        // red without `later`: a setting that restricts a client would vanish with the first change at an older node.
         let text = serde_json::to_string(&confidential("svc", "https://svc.test/cb")).expect("json");
         let text = text.replacen('{', "{\"only_from\":[\"192.0.2.0/24\"],", 1);
         let read: Client = serde_json::from_str(&text).expect("known by its other fields");
@@ -329,10 +329,10 @@ pub(crate) mod tests {
     fn what_programs_of_before_registered_and_issued_goes_on() {
         let old = Client { created: T, ..confidential("svc", "https://svc.test/cb") };
         assert!(old.owns(None, T) && !old.owns(None, T - Span(1)));
-        // One of before issues to a client that has a life.
+        // A previous release issues to a client that has a life.
         let new = old.clone().registered(T, &fresh(1));
         assert!(new.owns(None, T + SKEW + SKEW + Span(1)) && !new.owns(None, T + SKEW + SKEW));
-        // One of before enables such a client again: it leaves the column alone.
+        // A previous release enables such a client again: it leaves the column alone.
         let enabled = Client { revived_at: Some(T + Span::hours(1)), ..new.clone() };
         assert!(!enabled.owns(new.life(), T + Span::hours(2)), "what was issued before");
         assert!(enabled.owns(enabled.life(), T + Span::hours(2)), "what is issued since");

@@ -11,24 +11,24 @@ use crate::realm::Realm;
 use crate::secret::{Handle, Secret};
 use crate::time::{Span, Time};
 
-/// RFC 7521 §4.2, the only kind of assertion that is understood.
+/// RFC 7521 §4.2, the only kind of assertion that is supported.
 pub const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-/// The longest time that an assertion may be good for: whoever finds one that was not used has so long to use it.
+/// The longest time that an assertion may be valid: somebody who finds an unused one has that long to use it.
 const LONGEST_ASSERTION: Span = Span::minutes(5);
-/// The same from libraries that are of before RFC 7523 was tightened, and speak to the token endpoint.
+/// The same for libraries that predate the tightening of RFC 7523, and address the token endpoint.
 const LONGEST_TO_ENDPOINT: Span = Span::hours(1);
-/// Whose name alone proves nothing, whether it is known or not.
+/// Why a client's name alone is refused, whether it is known or not.
 pub const NAME_ALONE: &str = "no secret and no assertion was sent, and the client is unknown, disabled, or needs one";
-/// Who says nothing of who it is.
+/// Why a request that names no client is refused.
 pub const NOBODY: &str = "the client did not authenticate";
 const ASSERTION_ALGS: [Alg; 4] = [Alg::RS256, Alg::PS256, Alg::ES256, Alg::EdDSA];
 
-/// A proof, as presented: exactly one a request.
+/// A proof of identity, as presented: exactly one per request.
 #[derive(Clone, Debug)]
 pub struct Proof {
-    /// Who it claims to be.
+    /// The client that it claims to be.
     pub client: ClientId,
-    /// By what.
+    /// The means by which it is proved.
     pub means: Means,
 }
 
@@ -39,10 +39,10 @@ pub enum Means {
     Name,
     /// A secret in the header.
     Basic {
-        /// As RFC 6749 §2.3.1 wants it read: form-decoded.
+        /// The secret, form-decoded, as RFC 6749 §2.3.1 wants.
         secret: Secret,
-        /// As it stood there, where that is something else: many libraries do not encode it. It is compared by its hash, and
-        /// says no more to somebody who guesses.
+        /// The secret as it was sent, if that differs: many libraries do not encode it. It is compared by its hash, and
+        /// tells no more to somebody who guesses.
         plain: Option<Secret>,
     },
     /// A secret in the body.
@@ -65,11 +65,11 @@ impl Means {
 /// The credentials of an Authorization header.
 #[derive(Clone, Debug)]
 pub struct Basic {
-    /// Who, form-decoded.
+    /// The client id, form-decoded.
     pub id: String,
     /// The secret, form-decoded.
     pub secret: Secret,
-    /// The secret as it was sent, where that is something else.
+    /// The secret as it was sent, if that differs.
     pub plain: Option<Secret>,
 }
 
@@ -89,7 +89,7 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
     }
     let agrees = |id: &str| named.is_none_or(|named| named == id);
     if let Some(Basic { id, secret, plain }) = basic {
-        // An empty secret proves no more than the name does, and some libraries send it for public clients (§2.3.1).
+        // An empty secret proves no more than the name does, and some libraries send one for public clients (§2.3.1).
         let means = if secret.reveal().is_empty() { Means::Name } else { Means::Basic { secret, plain } };
         return match agrees(&id) {
             true => Ok(Proof { client: id.as_str().into(), means }),
@@ -97,7 +97,7 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
         };
     }
     if let Some(assertion) = assertion {
-        // Not verified yet: it is text from a stranger, which is about to be looked up.
+        // Not verified yet: this is text from a stranger, and about to be looked up.
         let id = jose::claimed_subject(assertion).filter(|id| is_client_id(id));
         let id = id.ok_or(Error::client("the client assertion is not valid"))?;
         return match agrees(&id) {
@@ -110,7 +110,7 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
     Ok(Proof { client, means })
 }
 
-/// Why nothing was proved: for our log, and for nobody who has proved nothing.
+/// Why nothing was proved: for our log, never for a caller that has proved nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unproved(pub &'static str);
 
@@ -146,8 +146,8 @@ fn is_secret(client: &Client, secret: &Secret) -> bool {
     client.secret.is_some_and(|handle| handle == secret.handle())
 }
 
-/// RFC 7523 §3 as tightened by its revision: issuer and subject are the client, the one audience is the issuer (or,
-/// where the client is set so, the token endpoint), it expires within minutes and is used once.
+/// RFC 7523 §3 as tightened by its revision: issuer and subject are the client, the one audience is the issuer (or the
+/// token endpoint, for a client that is set so), and the assertion expires within minutes and is used once.
 fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<Change, jose::Refused> {
     let refused = jose::Refused;
     let keys = client.jwks.as_ref().ok_or(refused("the client has no keys"))?;
@@ -164,7 +164,7 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
     };
     let claims = jose::verify(assertion, &keys_ready, &expect)?;
     let endpoint = format!("{}/oauth2/token", realm.issuer);
-    // Libraries of before RFC 7523 was tightened write a list of one, too.
+    // Libraries that predate the tightening of RFC 7523 write a list of one, too.
     let audience = if client.assertion_aud_endpoint { claims.only_audience() } else { claims.sole_audience() };
     let for_us = audience.is_some_and(|aud| aud == realm.issuer || (client.assertion_aud_endpoint && aud == endpoint));
     if claims.subject() != Some(client.id.as_str()) || !for_us {
@@ -176,7 +176,7 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
         return Err(refused("the assertion is good for too long"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
-    // As early as it may have been made, by a clock that is ahead.
+    // The earliest time at which it may have been made, if that clock is ahead.
     let issued = claims.issued().map_or(expires - longest, |iat| iat - realm.settings.skew);
     let expires = realm.settings.remembered(expires + realm.settings.skew);
     Ok(Change::UseAssertion { client: client.id.clone(), jti: Handle::of(jti), issued, expires })
@@ -243,7 +243,7 @@ mod tests {
         assert!(!proves(&public, Means::Post(Secret::new("secret"))));
     }
 
-    /// A client that proves itself by assertions, and its key.
+    /// A client that authenticates by assertions, and its key.
     fn signing() -> (Realm, SigningKey, Client) {
         let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
         let private = jose::generate(Alg::ES256).expect("a key");
@@ -271,7 +271,7 @@ mod tests {
         let slowest = *expires - SKEW - SKEW;
         assert!(at(slowest).reply.is_err() && at(slowest - Span(1)).reply.is_ok());
 
-        // OIDC-14. red with an hour for all.
+        // OIDC-14. red with an hour for all clients.
         let issued = |client: &Client, before: Span| {
             prove(&proof, Some(client), &realm, Time::from_seconds(exp) - before - SKEW).reply.is_ok()
         };

@@ -1,4 +1,4 @@
-//! Authorization codes (RFC 6749 §4.1.2): 256 bits, a minute, once.
+//! Authorization codes (RFC 6749 §4.1.2): 256 bits, valid for a minute, used once.
 
 use super::claims::ClaimsRequest;
 use super::client::{Client, Grant};
@@ -19,34 +19,34 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// What a person's approval comes down to; it passes unchanged from a code to all that descends from it.
+/// What a user approved; it passes unchanged from a code to everything that descends from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
-    /// To what.
+    /// The approved scope.
     pub scope: Scope,
-    /// For whom (`aud`); empty: the issuer.
+    /// The audiences (`aud`); empty: the issuer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
-    /// When they had proved who they are.
+    /// When the user had authenticated.
     pub auth_time: Time,
-    /// How.
+    /// How the user had authenticated.
     pub amr: Vec<String>,
-    /// To which class.
+    /// The authentication context class that was reached.
     pub acr: String,
-    /// For the ID token.
+    /// The nonce for the ID token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nonce: Option<String>,
-    /// Single claims asked for.
+    /// The single claims that were asked for.
     #[serde(default)]
     pub claims: ClaimsRequest,
-    /// In which session of theirs, once tokens were issued: also of a line that has outlived it.
+    /// The user's session, once tokens were issued; also for a line that has outlived it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
 }
 
 impl Granted {
-    /// RFC 8707 §2.2: of the audiences that were granted, those that a request names; all of them where it names none. Where none
-    /// was granted it is the issuer, which may be named.
+    /// Returns the granted audiences that a request names; all of them if it names none (RFC 8707 §2.2). If none was
+    /// granted, the audience is the issuer, which may be named.
     pub fn audiences(&self, asked: &[String], issuer: &str) -> Result<Vec<String>, Error> {
         if self.resources.is_empty() && asked.iter().all(|uri| is_same(uri, issuer)) {
             return Ok(Vec::new());
@@ -54,44 +54,44 @@ impl Granted {
         among(&self.resources, asked).ok_or(Error::new(ErrorCode::InvalidTarget, "the resource was not granted"))
     }
 
-    /// Whether an ID token for this client says in which groups the person is: they need not be known for any other.
+    /// Whether an ID token for this client tells the user's groups; otherwise they need not be known.
     pub fn tells_groups(&self, client: &Client) -> bool {
         let single = self.claims.id_token.iter().any(|claim| claim == "groups");
         single || (client.claims_in_id_token && self.scope.has("groups"))
     }
 }
 
-/// A code as the facts tell.
+/// A code as stored.
 #[derive(Clone, Debug)]
 pub struct Code {
     /// The hash of the code, as sent.
     pub handle: Handle,
-    /// To whom it was issued.
+    /// The client that it was issued to.
     pub client: ClientId,
-    /// In which life of it.
+    /// The life of the client in which it was issued.
     pub life: Option<LifeId>,
-    /// For whom.
+    /// The user that it was issued for.
     pub user: UserId,
-    /// In which session.
+    /// The session in which it was issued.
     pub session: SessionId,
-    /// What its tokens will descend from; also where the code is found.
+    /// The family that its tokens will belong to, by which the code is found, too.
     pub family: FamilyId,
-    /// The consent that it leans on, by when that was given: it must still stand when the code is redeemed.
+    /// When the consent that it relies on was given: that consent must still stand when the code is redeemed.
     pub by_consent: Option<Time>,
-    /// Where it was sent, byte for byte.
+    /// The redirect URI that it was sent to, byte for byte.
     pub redirect_uri: String,
-    /// RFC 7636.
+    /// The PKCE challenge (RFC 7636).
     pub challenge: Option<String>,
     /// What was approved.
     pub granted: Granted,
-    /// Until when.
+    /// When it expires.
     pub expires: Time,
     /// When it was used.
     pub redeemed_at: Option<Time>,
 }
 
 impl Code {
-    /// When it was issued: its family's id says.
+    /// When it was issued, as told by its family's id.
     pub fn issued(&self) -> Time {
         time_of(self.family.as_str())
     }
@@ -104,25 +104,25 @@ pub struct Found {
     pub code: Code,
     /// Its session, if that still exists.
     pub session: Option<Session>,
-    /// Its person, if they still exist.
+    /// Its user, if they still exist.
     pub user: Option<User>,
-    /// When that person's consent to this client was given, if it stands.
+    /// When the user's consent to this client was given, if it stands.
     pub consent: Option<Time>,
-    /// Groups of that person.
+    /// The user's groups.
     pub groups: Vec<String>,
-    /// Whether the code was used, and what came of that has ended, or nothing came of it. Where nobody asked: no.
+    /// Whether the code was used, and what it yielded has ended, or it yielded nothing. False where nobody asked.
     pub over: bool,
 }
 
-/// A code's text: the family that it will begin (16 bytes) and chance (32 bytes), as base64url. The hash of all of it
-/// is what counts.
+/// Makes a code's text: the family that it will begin (16 bytes) and a random part (32 bytes), as base64url. Only the
+/// hash of the whole text counts.
 pub fn text(family: &FamilyId, chance: [u8; 32]) -> Option<Secret> {
     let mut bytes = from_base32hex(family.as_str())?.to_vec();
     bytes.extend(chance);
     Some(Secret::new(base64url(&bytes)))
 }
 
-/// Under which family a presented code would be found; `None` when it cannot be one of ours.
+/// Returns the family under which a presented code would be found; `None` when it cannot be one of ours.
 pub fn family_of(text: &str) -> Option<FamilyId> {
     let bytes = from_base64url(text).filter(|bytes| bytes.len() == 48)?;
     Some(FamilyId(base32hex(bytes[..16].try_into().ok()?)))
@@ -130,22 +130,22 @@ pub fn family_of(text: &str) -> Option<FamilyId> {
 
 /// A request to redeem a code, by a client that proved who it is.
 pub struct Redemption<'a> {
-    /// Who asks.
+    /// The client that asks.
     pub client: &'a Client,
     /// The code as sent.
     pub code: &'a Secret,
     /// The redirect URI, as sent again.
     pub redirect_uri: Option<&'a str>,
-    /// RFC 7636 §4.5.
+    /// The PKCE verifier (RFC 7636 §4.5).
     pub verifier: Option<&'a str>,
     /// Narrower audiences for the first access token, if wanted.
     pub resources: Vec<String>,
 }
 
-/// What is told of a code from before its client was disabled.
+/// The reason given for a code that was issued before its client was disabled.
 const ANOTHER: &str = "the client was another one when the code was issued";
 
-/// What has to hold for a code to be this client's to redeem, and what is told where it does not.
+/// Returns what has to hold for a code to be this client's to redeem, with the reason given where it does not.
 fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {
     [
         (ask.client.id == code.client, "the code belongs to another client"),
@@ -155,10 +155,10 @@ fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {
     ]
 }
 
-/// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it; a second use ends what the first
-/// one yielded, although the request is refused. Further ones find nothing to end, and leave no line in the audit log (DS-05).
-/// Nor does one that the code would not have been exchanged for: a code stands in an address, and whoever reads it there, without
-/// the verifier, could otherwise end what its owner got (OAuth 2.1, draft 15, §4.1.3).
+/// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it. A second use is refused and ends
+/// what the first one yielded; further ones find nothing to end, and leave no line in the audit log (DS-05). A second
+/// use that would have been refused the first time, too, ends nothing: a code stands in an address, and anybody who
+/// reads it there, without the verifier, could otherwise end what its owner got (OAuth 2.1, draft 15, §4.1.3).
 pub fn redeem(
     ask: &Redemption<'_>,
     found: Option<&Found>,
@@ -169,7 +169,7 @@ pub fn redeem(
         return Decision::refuse(Error::grant("the code is not valid"));
     };
     let code = &found.code;
-    // Only who proved to be a client at all, or is the one it was issued to, can use it up or end what it yielded.
+    // Only a client that proved who it is, or that the code was issued to, can use it up or end what it yielded.
     if ask.client.is_public() && ask.client.id != code.client {
         return Decision::refuse(Error::grant("the code is not valid"));
     }
@@ -177,7 +177,8 @@ pub fn redeem(
     if code.redeemed_at.is_some() {
         let why = "the code was used before";
         return match (found.over, broken.next()) {
-            // Who proved nothing is heard of nowhere: anybody may send what stands in an address, as often as they like.
+            // A caller that proved nothing leaves no trace: anybody can send what stands in an address, again and
+            // again.
             (false, Some(_)) if !ask.client.is_public() => misuse(code, why, now),
             (true, _) | (_, Some(_)) => Decision::refuse(Error::grant(why)),
             (false, None) => misuse(code, why, now).and(Change::RevokeFamily { family: code.family.clone(), at: now }),
@@ -192,7 +193,7 @@ pub fn redeem(
         return Decision::refuse(error).and(burn);
     }
     if let Some(why) = broken.next() {
-        // It was disabled meanwhile, and whoever has the code came by it rightly.
+        // The client was disabled meanwhile, and the caller came by the code rightly.
         let refused = if why == ANOTHER { Decision::refuse(Error::grant(why)) } else { misuse(code, why, now) };
         return refused.and(burn);
     }
@@ -219,7 +220,7 @@ pub fn redeem(
     let mut decision = issue(&ask, context, (now, fresh));
     if let Some(granted) = code.by_consent {
         let consent = Some((code.user.clone(), code.client.clone(), granted));
-        // Beside what else must stand, which some engines look for at once.
+        // Beside the other facts that must stand, which some engines look up together.
         let at = decision.changes.len().min(1);
         decision.changes.insert(at, Change::Stands(Standing { consent, ..Standing::default() }));
     }
@@ -232,8 +233,8 @@ fn misuse(code: &Code, why: &'static str, now: Time) -> Decision<Tokens, Error> 
     Decision::refuse(Error::grant(why)).and(Change::Record(event.detail("why", why)))
 }
 
-/// RFC 7636 §4.6: the verifier must hash to the challenge that was sent before; RFC 9700 §2.1.1: and must be absent
-/// when none was sent.
+/// RFC 7636 §4.6: the verifier must hash to the challenge that was sent before. RFC 9700 §2.1.1: there must be no
+/// verifier if no challenge was sent.
 pub fn verifies(verifier: Option<&str>, challenge: Option<&str>) -> bool {
     match (verifier, challenge) {
         (None, None) => true,

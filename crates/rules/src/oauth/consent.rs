@@ -1,4 +1,4 @@
-//! What somebody lets an application have, remembered.
+//! Remembered consents: what a user lets a client have.
 
 use super::client::Client;
 use super::scope::Scope;
@@ -11,18 +11,18 @@ use crate::time::Time;
 /// A consent that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consent {
-    /// Whose.
+    /// The user who gave it.
     pub user: UserId,
-    /// To whom.
+    /// The client that it was given to.
     pub client: ClientId,
-    /// To what.
+    /// What the client may have.
     pub scope: Scope,
-    /// Since when: also what tells it from one that was taken back and given again.
+    /// When it was first given, which also tells it from a consent that was withdrawn and given again.
     pub granted: Time,
 }
 
-/// Consent that was just given, together with what was given before; of that, what the application may still ask for: what was
-/// taken from it does not come back by itself, and nothing piles up.
+/// Returns a consent that was just given, joined with the earlier one as far as the client may still ask for that: what
+/// was taken from the client does not come back by itself, and nothing piles up.
 pub(super) fn given(before: Option<&Consent>, (user, client): (&UserId, &Client), scope: &Scope, now: Time) -> Consent {
     Consent {
         user: user.clone(),
@@ -32,7 +32,7 @@ pub(super) fn given(before: Option<&Consent>, (user, client): (&UserId, &Client)
     }
 }
 
-/// Remembers what was given in a session, and says so, unless what was given `before` has changed meanwhile.
+/// Stores a consent that was given in a session and records it, unless the one given `before` has changed meanwhile.
 pub(super) fn grant(consent: Consent, before: Option<&Consent>, session: &Session, now: Time) -> [Change; 2] {
     let event = Event::new(Kind::ConsentGranted, now).user(&consent.user).client(&consent.client);
     let event = event.session(&session.id).detail("scope", consent.scope.to_string());
@@ -40,7 +40,7 @@ pub(super) fn grant(consent: Consent, before: Option<&Consent>, session: &Sessio
     [Change::GrantConsent { consent: Box::new(consent), seen }, Change::Record(event)]
 }
 
-/// Somebody said no to an application. Nothing changes by that, but it is known.
+/// Records that a user refused a client; nothing else changes.
 pub fn deny(session: Option<&Session>, client: &ClientId, now: Time) -> Decision<(), Never> {
     let event = Event::new(Kind::ConsentDenied, now).client(client);
     Decision::accept(()).and(Change::Record(match session {
@@ -49,7 +49,7 @@ pub fn deny(session: Option<&Session>, client: &ClientId, now: Time) -> Decision
     }))
 }
 
-/// Whoever is signed in takes a consent back: everything that follows from it is dead at the next use.
+/// Withdraws a consent of the signed-in user: everything that follows from it is dead at the next use.
 pub fn revoke(session: &Session, client: &ClientId, now: Time) -> Decision<(), Never> {
     let user = &session.user;
     let event = Event::new(Kind::ConsentRevoked, now).user(user).client(client).session(&session.id);

@@ -20,33 +20,33 @@ use unicode_normalization::UnicodeNormalization;
 
 /// RFC 8628 §3.2: how long a device waits between two polls, in seconds, unless told otherwise.
 pub const INTERVAL_S: i64 = 5;
-/// So much sooner is in time: a poll may travel faster than the one before it.
+/// How much too early a poll may come and still be in time: it may travel faster than the one before it.
 pub const HURRY: Span = Span::seconds(1);
-/// For so long at least a device hears of a yes, however late that came: whoever said it was told that it is connected.
+/// For at least this long a device hears of a yes, however late that came: the user was told that it is connected.
 pub const HEARD: Span = Span::seconds(30);
 /// RFC 8628 §6.1: consonants that are hard to confuse and spell no words.
 const ALPHABET: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 /// Letters of a user code: 34 bits.
 const LENGTH: usize = 8;
 
-/// A device's request as the facts tell.
+/// A device's request as stored.
 #[derive(Clone, Debug)]
 pub struct Device {
     /// The hash of the device code.
     pub handle: Handle,
     /// The keyed hash of the user code.
     pub user_code: Handle,
-    /// Who asks.
+    /// The client that asks.
     pub client: ClientId,
-    /// In which life of it.
+    /// The life of the client in which it asks.
     pub life: Option<LifeId>,
-    /// For what.
+    /// The scope that is asked for.
     pub scope: Scope,
-    /// For which audiences.
+    /// The audiences that are asked for.
     pub resources: Vec<String>,
-    /// From where.
+    /// The address that the request came from.
     pub address: String,
-    /// When.
+    /// When the device asked.
     pub asked: Time,
     /// Until when it can be answered and polled.
     pub expires: Time,
@@ -54,7 +54,7 @@ pub struct Device {
     pub interval_s: i64,
     /// When it last polled.
     pub polled: Option<Time>,
-    /// The answer.
+    /// How far the request has come.
     pub stage: Stage,
 }
 
@@ -63,24 +63,24 @@ pub struct Device {
 pub enum Stage {
     /// Nobody has answered.
     Pending,
-    /// Somebody said no.
+    /// A user said no.
     Denied,
-    /// Somebody said yes.
+    /// A user said yes.
     Approved(Box<Approval>),
     /// Tokens were handed out.
     Redeemed,
 }
 
-/// Somebody's yes.
+/// A user's yes.
 #[derive(Clone, Debug)]
 pub struct Approval {
-    /// Whose.
+    /// The user who said yes.
     pub user: UserId,
-    /// In which session.
+    /// The user's session.
     pub session: SessionId,
-    /// What the tokens will descend from.
+    /// The family that the tokens will descend from.
     pub family: FamilyId,
-    /// To what.
+    /// What was approved.
     pub granted: Granted,
 }
 
@@ -89,41 +89,41 @@ pub struct Approval {
 pub struct Found {
     /// The request.
     pub device: Device,
-    /// The session of whoever approved it.
+    /// The session of the user who approved it.
     pub session: Option<Session>,
-    /// Whoever approved it.
+    /// The user who approved it.
     pub user: Option<User>,
-    /// Their groups.
+    /// The user's groups.
     pub groups: Vec<String>,
 }
 
 /// What the device is told (RFC 8628 §3.2).
 #[derive(Debug)]
 pub struct Asked {
-    /// For the device.
+    /// The device code.
     pub device_code: Secret,
-    /// For the person, as `XXXX-XXXX`.
+    /// The user code, as `XXXX-XXXX`.
     pub user_code: String,
-    /// Seconds.
+    /// How long both codes are valid, in seconds.
     pub expires_in: i64,
-    /// Seconds.
+    /// How long to wait between two polls, in seconds.
     pub interval: i64,
 }
 
-/// The keyed hash of a user code as somebody typed it: case, spaces and hyphens do not matter (RFC 8628 §6.1), nor the dashes and
-/// spaces that phones and word processors make of these, the width of letters, or what copying brings that nobody sees.
+/// Returns the keyed hash of a user code as typed. Case, spaces and hyphens do not matter (RFC 8628 §6.1), nor the
+/// dashes and spaces that phones and word processors make of them, letter width, or invisible characters from copying.
 pub fn user_code_handle(key: &[u8; 32], typed: &str) -> Option<Handle> {
     letters(typed).map(|letters| Handle(mac(key, &[b"user code", letters.as_bytes()])))
 }
 
-/// A user code as the device shows it, of what somebody typed; what is none stays as it is.
+/// Returns a typed user code as the device shows it; text that is not a user code stays as it is.
 pub fn as_shown(typed: &str) -> String {
     letters(typed).map_or_else(|| typed.to_owned(), |letters| format!("{}-{}", &letters[..4], &letters[4..]))
 }
 
-/// The letters of a user code.
+/// Returns the letters of a user code.
 fn letters(typed: &str) -> Option<String> {
-    // The others are these, once they are composed. A line's end is part of no code.
+    // Composing turns the other spaces into these. The end of a line is part of no code.
     let space = |c: char| matches!(c, ' ' | '\t');
     let dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     let unseen = |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
@@ -132,7 +132,7 @@ fn letters(typed: &str) -> Option<String> {
     (letters.len() == LENGTH && letters.bytes().all(|b| ALPHABET.contains(&b))).then_some(letters)
 }
 
-/// RFC 8628 §3.1: a device asks.
+/// RFC 8628 §3.1: stores a device's request.
 pub fn ask(
     client: &Client,
     (scope, resources, address): (Option<&str>, Vec<String>, &str),
@@ -144,7 +144,7 @@ pub fn ask(
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
     }
     let asked = match scope.map(Scope::parse) {
-        // RFC 6749 §3.3: who it is, or where that is none of the client's business, what it is registered for.
+        // RFC 6749 §3.3: by default `openid`, or if the client may not have that, everything that it is registered for.
         None => Scope::parse("openid")
             .ok()
             .filter(|who| !allowed(who, client).is_empty())
@@ -181,7 +181,7 @@ pub fn ask(
         .and(Change::AskDevice(Box::new(device)))
 }
 
-/// `XXXX-XXXX` from 256 bits of chance, without bias that matters: 2^64 is taken modulo 20^8.
+/// Makes `XXXX-XXXX` of 256 random bits, without bias that matters: 2^64 is taken modulo 20^8.
 fn user_code(chance: &[u8; 32]) -> String {
     let mut value =
         u64::from_be_bytes([chance[0], chance[1], chance[2], chance[3], chance[4], chance[5], chance[6], chance[7]]);
@@ -196,20 +196,20 @@ fn user_code(chance: &[u8; 32]) -> String {
     letters
 }
 
-/// What an application may have of what it asks for.
+/// Returns what a client may have of what it asks for.
 fn allowed(asked: &Scope, client: &Client) -> Scope {
     let scope = asked.both(&client.scope);
     if client.may(Grant::RefreshToken) { scope } else { scope.without("offline_access") }
 }
 
-/// A request as it is shown and answered: by what its application may have by then. `None` where that is nothing, or somebody
-/// else's: whoever is asked would be told that it is connected, and the device that it is not.
+/// Returns a request as it is shown and answered: with what its client may have by now. `None` if that is nothing, or
+/// the client is another one: the user would be told that the device is connected, and the device that it is not.
 pub fn as_it_may(device: Device, client: &Client) -> Option<Device> {
     let scope = allowed(&device.scope, client);
     let named = !device.resources.is_empty();
     let resources: Vec<String> =
         device.resources.iter().filter(|uri| client.resources.contains(uri)).cloned().collect();
-    // No resource at all would be the issuer.
+    // No resource at all would mean the issuer.
     let is_nothing = scope.is_empty() || (named && resources.is_empty());
     let may = client.is_enabled() && client.may(Grant::DeviceCode) && is_of(&device, client) && !is_nothing;
     may.then_some(Device { scope, resources, ..device })
@@ -220,23 +220,23 @@ pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !is_over(device, now)
 }
 
-/// Whether its time is over, or was told by a clock that was ahead.
+/// Whether its time is over, or was set by a clock that was ahead.
 fn is_over(device: &Device, now: Time) -> bool {
     device.expires.has_come(now) || !is_believable(device.asked, now)
 }
 
-/// Whoever answers, and what they let this application have before.
+/// The user who answers, and what the user let this client have before.
 pub struct Answerer<'a> {
-    /// In which session.
+    /// The user's session.
     pub session: &'a Session,
-    /// Earlier consent.
+    /// The user's earlier consent.
     pub consent: Option<&'a Consent>,
-    /// Whom it is about.
+    /// The client that asks.
     pub client: &'a Client,
 }
 
-/// Somebody answers a request [as it may](as_it_may) be, after they were shown who asks and from where. A yes is remembered like that of the consent page,
-/// so that its owner sees it and can take it back.
+/// Answers a request [as it may](as_it_may) be, after the user was shown who asks and from where. A yes is remembered
+/// like that of the consent page, so that its owner sees it and can take it back.
 pub fn answer(device: &Device, allow: bool, who: &Answerer<'_>, (now, fresh): (Time, &Fresh)) -> Decision<(), Error> {
     let session = who.session;
     if !session.is_fresh(now) {
@@ -286,12 +286,12 @@ fn approval(device: &Device, session: &Session, family: FamilyId) -> Approval {
     }
 }
 
-/// Whether an application asked for this in the life that it has: what it asked for before that is nobody's any more.
+/// Whether a client asked for this in its current life: requests from an earlier life belong to nobody any more.
 pub fn is_of(device: &Device, client: &Client) -> bool {
     device.client == client.id && client.owns(device.life.as_ref(), device.asked)
 }
 
-/// RFC 8628 §3.4: the device polls, for narrower audiences than were granted if it names some.
+/// RFC 8628 §3.4: answers a device's poll, which may name narrower audiences than were granted.
 pub fn poll(
     (client, resources): (&Client, &[String]),
     found: Option<&Found>,
@@ -323,7 +323,7 @@ fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
         let slower = Change::SlowDevice { device: of, at, interval_s: device.interval_s + 5 };
         return Decision::refuse(Error::new(ErrorCode::SlowDown, "poll less often")).and(slower);
     }
-    // Of any number of parallel polls one is in time: the others find that it was there.
+    // Of any number of parallel polls, one is in time: the others find that the device has polled.
     let error = Error::new(ErrorCode::AuthorizationPending, "nobody has answered yet");
     Decision::refuse(error).and(Change::PollDevice { device: of, at, seen: device.polled })
 }
@@ -338,8 +338,8 @@ fn redeem(
     let Some(user) = &found.user else {
         return Decision::refuse(Error::new(ErrorCode::AccessDenied, "the account is gone"));
     };
-    // What outlives the session outlives it here, too: somebody may sign out at once after saying yes, and the device asks
-    // every few seconds only.
+    // Tokens that outlive the session do so here, too: a user may sign out right after saying yes, and the device asks
+    // only every few seconds.
     let offline = approval.granted.scope.has("offline_access");
     let session = found.session.as_ref().filter(|session| !offline || session.is_live(&context.realm.settings, at.0));
     if session.is_none() && !offline {
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn rfc_6749_3_3_a_device_that_names_no_scope_asks_for_what_its_client_is_for() {
-        // red with `openid` for every client: one of an API alone was refused for a scope that it never sent.
+        // red with `openid` for every client: a client of an API alone was refused for a scope that it never sent.
         let asked = |registered: &str| {
             let mut client = native("tv", "http://localhost/cb");
             client.grants = vec![Grant::DeviceCode];
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn who_answers_what_was_answered_is_not_told_that_it_expired() {
-        // Red where `answer` has one word for both: a device that was connected a moment ago was said to have no code any more.
+        // Red where `answer` has one word for both: a device connected a moment ago was said to have no code any more.
         let (session, client) = (signed_in(), native("tv", "http://localhost/cb"));
         let who = Answerer { session: &session, consent: None, client: &client };
         let told = |device: Device, now| answer(&device, false, &who, (now, &Fresh::new([2; 32]))).reply;
@@ -465,7 +465,7 @@ mod tests {
             assert!(user_code_handle(&key, &typed).is_some_and(|other| other == handle), "{typed:?}");
             assert_eq!(as_shown(&typed.to_lowercase()), code);
         }
-        // A Japanese keyboard's letters.
+        // Letters of a Japanese keyboard.
         let wide: String = code.chars().map(|c| char::from_u32(c as u32 + 0xfee0).unwrap_or(c)).collect();
         assert!(user_code_handle(&key, &wide).is_some_and(|other| other == handle), "{wide}");
         for more in ["\u{e9}", ".", "_", "\0", "\n", "\u{2028}"] {

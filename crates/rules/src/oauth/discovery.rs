@@ -13,7 +13,7 @@ pub fn document(realm: &Realm) -> Value {
     let at = |path: &str| format!("{}{path}", realm.issuer);
     let authenticated: Vec<&str> =
         AuthMethod::ALL.iter().filter(|method| **method != AuthMethod::None).map(|method| method.name()).collect();
-    // At the end: there are libraries that take the first that they know, with a secret in their hands.
+    // `none` comes last: some libraries take the first method that they know, even with a secret in their hands.
     let any = [&authenticated[..], &[AuthMethod::None.name()]].concat();
     let signing: Vec<&str> = [Alg::RS256, Alg::ES256, Alg::EdDSA].iter().map(|alg| alg.name()).collect();
     let asserting: Vec<&str> = Alg::ALL.iter().map(|alg| alg.name()).collect();

@@ -1,4 +1,4 @@
-//! Protocol errors. A code of the specification and a sentence of ours: nothing of the request is echoed.
+//! Protocol errors: a code of the specification and a sentence of our own. Nothing of the request is echoed.
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
@@ -72,14 +72,14 @@ codes! {
 /// A refusal: which kind, and why in one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The specification's word for it.
+    /// The specification's code for it.
     pub code: Code,
-    /// Ours, for developers (`error_description`).
+    /// Our sentence, for developers (`error_description`).
     pub why: &'static str,
 }
 
 impl Error {
-    /// An error of that code.
+    /// Returns an error with that code.
     pub const fn new(code: Code, why: &'static str) -> Self {
         Error { code, why }
     }

@@ -10,16 +10,16 @@ use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret, base64url, from_base64url, mac, same};
 use crate::time::{Span, Time};
 
-/// A family as the facts tell: one row, whatever happens to its tokens.
+/// A family as stored: one row, whatever happens to its tokens.
 #[derive(Clone, Debug)]
 pub struct Family {
     /// Its id; every token carries it.
     pub id: FamilyId,
-    /// For which application.
+    /// The client that it began for.
     pub client: ClientId,
-    /// In which life of it.
+    /// The life of the client in which it began.
     pub life: Option<LifeId>,
-    /// For whom.
+    /// The user that it began for.
     pub user: UserId,
     /// The session that it lives and dies with; `None` with `offline_access`.
     pub session: Option<SessionId>,
@@ -29,20 +29,20 @@ pub struct Family {
     pub refresh: Option<Refresh>,
     /// When it began.
     pub created: Time,
-    /// Dead then unless it is used.
+    /// It expires then unless it is used.
     pub idle_until: Time,
-    /// Dead then.
+    /// It expires then, used or not.
     pub expires: Time,
     /// When it was revoked.
     pub revoked_at: Option<Time>,
 }
 
 impl Family {
-    /// Whether it began for this application, as it is.
+    /// Whether it began for this client, in the client's current life.
     pub fn is_of(&self, client: &Client) -> bool {
         self.client == client.id && client.owns(self.life.as_ref(), self.created)
     }
-    /// Whether no clock that was ahead dated it, its approval or the sign-in before that.
+    /// Whether it, its approval and the sign-in before that were all dated by clocks that were not ahead.
     fn is_believable(&self, now: Time) -> bool {
         let dated = [time_of(self.id.as_str()), self.created, self.granted.auth_time];
         dated.into_iter().all(|dated| is_believable(dated, now))
@@ -52,11 +52,11 @@ impl Family {
 /// The state of a family's refresh token.
 #[derive(Clone, Debug)]
 pub struct Refresh {
-    /// The one that rotates.
+    /// The current token, which rotates.
     pub current: Handle,
-    /// The one before, with what leads from it to the current one.
+    /// The token before it, with what leads from it to the current one.
     pub previous: Option<Previous>,
-    /// How many came before the current one.
+    /// How many tokens came before the current one.
     pub turn: i64,
 }
 
@@ -67,26 +67,27 @@ pub struct Previous {
     pub handle: Handle,
     /// Until when it still yields its successor.
     pub until: Time,
-    /// The successor's random part, masked with a MAC of the predecessor: worthless to whoever lacks the predecessor.
+    /// The successor's random part, masked with a MAC of the predecessor: worthless without the predecessor.
     pub bridge: [u8; 32],
 }
 
-/// What a rotation writes; guarded by the token that it replaces.
+/// What a rotation writes, guarded by the token that it replaces.
 #[derive(Clone, Debug)]
 pub struct Rotation {
-    /// The current one becomes the previous one.
+    /// The current token, which becomes the previous one.
     pub was: Handle,
     /// The successor.
     pub current: Handle,
-    /// The predecessor's grace.
+    /// The predecessor, with its grace.
     pub previous: Previous,
-    /// Dead then unless it is used.
+    /// The family expires then unless it is used.
     pub idle_until: Time,
-    /// How many came before the successor.
+    /// How many tokens came before the successor.
     pub turn: i64,
 }
 
-/// How far a date may be ahead for whoever holds the token to be told to come back: clocks are set right within that, or for good.
+/// How far ahead a date may be for the token's holder to be told to come back: wrong clocks are corrected within that
+/// time, or not at all.
 const EARLY: Span = Span::days(1);
 
 /// A family with the facts around it.
@@ -94,25 +95,25 @@ const EARLY: Span = Span::days(1);
 pub struct Found {
     /// The family.
     pub family: Family,
-    /// Its session, where it has one and that still exists.
+    /// Its session, if it has one and that still exists.
     pub session: Option<Session>,
-    /// Its person, if they still exist.
+    /// Its user, if they still exist.
     pub user: Option<User>,
-    /// Groups of that person.
+    /// The user's groups.
     pub groups: Vec<String>,
 }
 
 impl Found {
-    /// Whether what descends from it may be used: family, session and person all live. The client's state is the
-    /// caller's to check, because it looks the client up anyway.
+    /// Whether its descendants may be used: family, session and user are all live. Checking the client's state is left
+    /// to the caller, which looks the client up anyway.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
         let session = self.session.as_ref().filter(|_| self.family.session.is_some());
         self.can_end(settings, now)
             && self.family.is_believable(now)
             && session.is_none_or(|session| session.is_live(settings, now))
     }
-    /// Whether nothing but a date keeps it from being used, which is past before long: whichever clock is wrong, the one that dated it or
-    /// the one that says `now`.
+    /// Whether only a date keeps it from being used, and that date will be past before long: either the clock that set
+    /// the date or the clock that says `now` is wrong.
     pub fn is_early(&self, settings: &Settings, now: Time) -> bool {
         let (soon, session) = (now + EARLY, self.session.as_ref().filter(|_| self.family.session.is_some()));
         self.can_end(settings, now)
@@ -120,7 +121,7 @@ impl Found {
             && self.family.is_believable(soon)
             && session.is_none_or(|session| session.is_believable(soon))
     }
-    /// Whether there is something to end: what a clock dated that was ahead may not be used, and could be later.
+    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
         let family = &self.family;
         let session_lasts = match (&family.session, &self.session) {
@@ -135,16 +136,16 @@ impl Found {
     }
 }
 
-/// The server's secrets behind refresh tokens.
+/// The server's secrets for refresh tokens.
 #[derive(Clone)]
 pub struct Sealing {
     /// Proves that a token is one of ours without asking the database.
     pub tag: [u8; 32],
-    /// Masks the way from a predecessor to its successor.
+    /// Masks the bridge from a predecessor to its successor.
     pub grace: [u8; 32],
 }
 
-/// A refresh token in its parts: family (16 bytes), chance (32 bytes), tag (16 bytes), as base64url.
+/// A refresh token in its parts: family (16 bytes), random part (32 bytes), tag (16 bytes), as base64url.
 pub struct RefreshToken {
     /// The family that it carries on.
     pub family: FamilyId,
@@ -154,7 +155,7 @@ pub struct RefreshToken {
 }
 
 impl RefreshToken {
-    /// A token of `family` from 256 bits of chance. `None` when the family's id is not one of ours.
+    /// Makes a token of `family` from 256 random bits. `None` when the family's id is not one of ours.
     pub fn make(family: &FamilyId, chance: [u8; 32], sealing: &Sealing) -> Option<Self> {
         let mut bytes = Vec::with_capacity(64);
         bytes.extend(from_base32hex(family.as_str())?);
@@ -163,7 +164,7 @@ impl RefreshToken {
         bytes.extend(&tag[..16]);
         Some(RefreshToken { family: family.clone(), secret: Secret::new(base64url(&bytes)), chance })
     }
-    /// Reads a token that we made: anything else, down to the last bit, is none (RFC 9700 §4.14.2).
+    /// Reads a token that we made; anything else, down to the last bit, is refused (RFC 9700 §4.14.2).
     pub fn read(text: &str, sealing: &Sealing) -> Option<Self> {
         if text.len() != 86 {
             return None;
@@ -175,15 +176,15 @@ impl RefreshToken {
         let family = FamilyId(base32hex(bytes[..16].try_into().ok()?));
         Some(RefreshToken { family, secret: Secret::new(text), chance: bytes[16..48].try_into().ok()? })
     }
-    /// The mask between this token and its successor.
+    /// Returns the mask between this token and its successor.
     fn mask(&self, sealing: &Sealing) -> [u8; 32] {
         mac(&sealing.grace, &[self.secret.reveal().as_bytes()])
     }
-    /// What to keep so that this token can yield `successor` again.
+    /// Returns what to store so that this token can yield `successor` again.
     pub fn bridge_to(&self, successor: &RefreshToken, sealing: &Sealing) -> [u8; 32] {
         xor(self.mask(sealing), successor.chance)
     }
-    /// The successor that `bridge` leads to.
+    /// Returns the successor that `bridge` leads to.
     pub fn successor(&self, bridge: [u8; 32], sealing: &Sealing) -> Option<RefreshToken> {
         RefreshToken::make(&self.family, xor(self.mask(sealing), bridge), sealing)
     }
@@ -237,7 +238,7 @@ pub(super) mod tests {
 
     const NOW: Time = Time(1_000_000);
 
-    /// A family of Ada's that began then and lasts two days, one where nobody uses it.
+    /// A family of Ada's that began at `at` and lasts two days, or one if nobody uses it.
     pub fn begun(client: &str, at: Time) -> Family {
         let granted = Granted {
             scope: Scope::from("openid".to_owned()),
@@ -296,7 +297,7 @@ pub(super) mod tests {
                 date(&mut found, dated);
                 assert_eq!(found.is_live(&settings, NOW), live, "{which} {dated:?}");
                 assert!(found.can_end(&settings, NOW), "{which} {dated:?}");
-                // Red where it is early for ever, or not at all.
+                // Red where it is early for ever, or never.
                 let early = dated > believed && dated < NOW + EARLY;
                 assert_eq!(found.is_early(&settings, NOW), early, "{which} {dated:?}");
             }
@@ -321,7 +322,7 @@ pub(super) mod tests {
             assert!(!found.is_live(&settings, NOW) && !found.can_end(&settings, NOW), "{which}");
             assert!(!found.is_early(&settings, NOW), "{which}");
         }
-        // What outlives its session asks for none.
+        // A family that outlives its session needs none.
         let mut offline = found();
         (offline.family.session, offline.session) = (None, None);
         assert!(offline.is_live(&settings, NOW));

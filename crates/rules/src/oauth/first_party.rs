@@ -1,5 +1,5 @@
-//! First-party clients: applications of the house that sign people in on screens of their own, and what they get for
-//! it. Not a grant: nothing of this can be registered, and what is issued here is good for the account API alone.
+//! First-party clients: our own applications, which sign users in on screens of their own, and the tokens that they get
+//! for it. Not a grant: nothing of this can be registered, and the tokens are good for the account API alone.
 
 use super::claims::ClaimsRequest;
 use super::client::Client;
@@ -25,18 +25,18 @@ pub fn audience(realm: &Realm) -> String {
     format!("{}/api/v1", realm.issuer)
 }
 
-/// Whether a browser at `asked` shows one of this client's pages: the http(s) origin of a registered redirect URI.
+/// Whether a page at the origin `asked` is one of this client's: the http(s) origin of a registered redirect URI.
 pub fn lives_at(client: &Client, asked: &str) -> bool {
     let web = asked.starts_with("https://") || asked.starts_with("http://");
     web && client.redirect_uris.iter().any(|uri| as_sent(origin(uri)) == asked)
 }
 
-/// Whether a client may sign people in by itself.
+/// Whether a client may sign users in by itself.
 pub fn is_admitted(client: &Client) -> bool {
     client.first_party && client.is_enabled()
 }
 
-/// What the issuance gate asks of this way: a first-party client, and nothing but the account API.
+/// What the issuance gate requires of this way: a first-party client, and nothing but the account API.
 pub(super) fn admit(client: &Client, (scope, resources): (&Scope, &[String]), realm: &Realm) -> Result<(), Error> {
     if !client.first_party {
         return Err(Error::new(ErrorCode::UnauthorizedClient, "the client is not a first-party client"));
@@ -47,17 +47,17 @@ pub(super) fn admit(client: &Client, (scope, resources): (&Scope, &[String]), re
     }
 }
 
-/// A session that was just started or raised, for which tokens begin.
+/// A session that was just started or raised, for which tokens are to be issued.
 pub struct Beginning<'a> {
-    /// On whose screens.
+    /// The client on whose screens the user signed in.
     pub client: &'a Client,
-    /// Who signed in.
+    /// The user who signed in.
     pub user: &'a User,
-    /// Their session; the tokens live and die with it.
+    /// The user's session; the tokens live and die with it.
     pub session: &'a Session,
 }
 
-/// Tokens for the account API, from a session that passed the session gate.
+/// Issues tokens for the account API, from a session that passed the session gate.
 pub fn begin(ask: &Beginning<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh)) -> Decision<Tokens, Error> {
     let granted = Granted {
         scope: Scope::from(SCOPE.to_owned()),
@@ -83,7 +83,7 @@ pub fn begin(ask: &Beginning<'_>, context: &Context<'_>, (now, fresh): (Time, &F
     issue(&Ask { client: ask.client, way, scope, resources, person: Some(person) }, context, (now, fresh))
 }
 
-/// Carries a line of account tokens on; those of other ways are refused and stay as they are.
+/// Refreshes a line of account tokens; lines of other ways are refused and stay as they are.
 pub fn renew(
     ask: &Renewal<'_>,
     found: Option<&Found>,
@@ -151,7 +151,7 @@ mod tests {
             let ask = Beginning { client: &self.client, user: &self.user, session: &self.session };
             begin(&ask, &self.context(), (NOW, &Fresh::new([2; 32])))
         }
-        /// The family that a beginning writes, as the store would give it back.
+        /// The family that a beginning writes, as the store would return it.
         fn found(&self, begun: &Decision<Tokens, Error>) -> Found {
             let family: &Family = begun
                 .changes
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_page_is_known_by_the_origin_that_browsers_send() {
-        // RFC 6454 §6.2: the port that a scheme has anyway is not told.
+        // RFC 6454 §6.2: the default port of a scheme is not told.
         for (registered, asked, lives) in [
             ("https://shop.test:443/cb", "https://shop.test", true),
             ("https://shop.test/cb", "https://shop.test", true),
@@ -232,11 +232,11 @@ mod tests {
         let renewed = renew(&ask, Some(&found), &world.context(), at);
         assert!(renewed.reply.is_ok());
         assert!(renewed.changes.iter().any(|change| matches!(change, Change::RotateFamily { .. })));
-        // The token endpoint refuses it, and nothing has happened to it then.
+        // The token endpoint refuses the token, which stays as it is.
         let elsewhere = refresh::renew(&ask, Some(&found), &world.context(), at);
         assert_eq!(elsewhere.reply.map(drop), Err(Error::grant("the refresh token is not valid")));
         assert!(elsewhere.changes.is_empty());
-        // Nor does the account API take what the token endpoint gave.
+        // Nor does the account API take a token that the token endpoint gave.
         let mut foreign = found.clone();
         foreign.family.granted.scope = Scope::from("openid".to_owned());
         foreign.family.granted.resources = vec![];
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_rotation_finds_its_family_itself_and_whoever_does_not_rotate_looks_for_it() {
-        // red where token.rs, standing, asks for no family, or for one whether the line rotates or not.
+        // red where `standing` in token.rs asks for no family, or for one whether the line rotates or not.
         let looks = |decision: &Decision<Tokens, Error>| {
             let family = |change: &Change| matches!(change, Change::Stands(standing) if standing.family.is_some());
             decision.changes.iter().any(family)

@@ -15,16 +15,16 @@ use serde_json::{Map, Value, json};
 
 /// Everything that decides whether an access token may be used now.
 pub struct Facts<'a> {
-    /// The client to which it was issued, as it stands.
+    /// The client that it was issued to, as it is now.
     pub client: Option<&'a Client>,
-    /// The family that it descends from, where it has one.
+    /// The family that it descends from, if it has one.
     pub family: Option<&'a Found>,
     /// Whether this one token was revoked.
     pub revoked: bool,
 }
 
-/// Whether an access token may be used: not expired, not made while a clock was ahead, not revoked, and everything that it
-/// leans on lives.
+/// Whether an access token may be used: it has not expired, was not made while a clock was ahead, is not revoked, and
+/// everything that it relies on is live.
 pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
     let client_lives = facts.client.is_some_and(|client| {
         client.id.0 == claims.client_id && client.is_enabled() && is_of(client, claims, facts.family)
@@ -38,8 +38,8 @@ pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, no
     lasts && !facts.revoked && client_lives && family_lives
 }
 
-/// A token of a family belongs to the client as its family does. Of any other its `jti` tells; one of a program of before is
-/// as old as its `iat`, to the second.
+/// Whether a token belongs to the client as it is now. A token of a family belongs to it as the family does. For any
+/// other token the `jti` tells; one that a previous release issued is as old as its `iat`, to the second.
 fn is_of(client: &Client, claims: &AccessClaims, family: Option<&Found>) -> bool {
     match family {
         Some(found) => found.family.is_of(client),
@@ -56,13 +56,13 @@ pub fn may_see(asker: &Client, claims: &AccessClaims) -> bool {
     asker.id.0 == claims.client_id || (asker.resource_server && claims.aud.resources().iter().any(is_asker))
 }
 
-/// The answer for a token that is not live or does not concern the asker: nothing else.
+/// The answer for a token that is not live or does not concern the asker: this and nothing else.
 pub fn inactive() -> Map<String, Value> {
     Map::from_iter([("active".to_owned(), Value::Bool(false))])
 }
 
-/// The answer for a live access token. Its `username` is what userinfo calls `preferred_username`, and is told as that is:
-/// where the scope of the token covers it, and `client`, to which it was issued, still registers that (AU-04, DI-03).
+/// The answer for a live access token. `username` is userinfo's `preferred_username`, and is told on the same terms:
+/// the token's scope covers it, and `client`, which the token was issued to, still registers that scope (AU-04, DI-03).
 pub fn access(claims: &AccessClaims, (user, client): (Option<&User>, &Client)) -> Map<String, Value> {
     let granted = Scope::from(claims.scope.clone());
     let tells = scope_of("preferred_username").is_some_and(|of| granted.has(of) && client.scope.has(of));
@@ -76,9 +76,9 @@ pub fn access(claims: &AccessClaims, (user, client): (Option<&User>, &Client)) -
     answer
 }
 
-/// The answer for a refresh token: whether it could be used now, for what, and until when, if nothing else happens (RFC 7662 §2.2).
-/// A token that rotated is younger than its family, and when it was made is not kept: there is no `iat`. One that was replaced is not
-/// active, although it is taken once more for the grace of a repeated request.
+/// The answer for a refresh token: whether it could be used now, for what, and until when if nothing else happens (RFC
+/// 7662 §2.2). There is no `iat`: a rotated token is younger than its family, and when it was made is not stored. A
+/// token that was replaced is not active, although it is accepted once more within the grace of a repeated request.
 pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Value> {
     let family = &found.family;
     let outlives = family.session.is_none() && !client.scope.has("offline_access");
@@ -102,8 +102,8 @@ pub fn refresh(found: &Found, client: &Client, realm: &Realm) -> Map<String, Val
     answer
 }
 
-/// Whether the client registers so little of what was granted by now that no refresh gets any of it: no scope, not one of the
-/// resources, or not what a single claim belongs to, which no refresh can leave out.
+/// Whether the client now registers so little of what was granted that no refresh gets any of it: no scope, none of the
+/// resources, or not the scope of a single claim, which no refresh can leave out.
 fn nothing_left(granted: &Granted, client: &Client) -> bool {
     let no_resource =
         !granted.resources.is_empty() && !granted.resources.iter().any(|uri| client.resources.contains(uri));

@@ -8,16 +8,16 @@ use crate::jose::Claims;
 /// What a valid `id_token_hint` says. It may have expired (§2: "should be accepted").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// For which application it was made.
+    /// The client that it was made for.
     pub client: ClientId,
-    /// Of whom it speaks.
+    /// The user that it names.
     pub user: UserId,
-    /// Of which session.
+    /// The session that it names.
     pub session: Option<SessionId>,
 }
 
 impl Hint {
-    /// From the claims of an ID token whose signature and issuer were right.
+    /// Reads the claims of an ID token whose signature and issuer were right.
     pub fn of(claims: &Claims) -> Option<Self> {
         Some(Hint {
             client: claims.sole_audience()?.into(),
@@ -27,9 +27,9 @@ impl Hint {
     }
 }
 
-/// What a sign-out request asks for, with the facts.
+/// A sign-out request, with the facts.
 pub struct Ask<'a> {
-    /// The hint, when it was valid.
+    /// The hint, if it was valid.
     pub hint: Option<&'a Hint>,
     /// Whether a hint was sent at all.
     pub hint_sent: bool,
@@ -39,14 +39,14 @@ pub struct Ask<'a> {
     pub client: Option<&'a Client>,
     /// Where to go afterwards.
     pub post_logout: Option<&'a str>,
-    /// The browser's session: its id and whose it is.
+    /// The browser's session: its id and its user.
     pub session: Option<(&'a SessionId, &'a UserId)>,
 }
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Ask the person first (CS-02).
+    /// Ask the user first (CS-02).
     Confirm(Option<Verified>),
     /// End the session and go.
     SignOut(Option<Verified>),
@@ -55,18 +55,18 @@ pub enum Step {
 }
 
 impl<'a> Ask<'a> {
-    /// The hint, when it was made for the client that asks.
+    /// Returns the hint, if it was made for the client that asks.
     fn vouched(&self) -> Option<&'a Hint> {
         self.hint.zip(self.client).filter(|(hint, client)| hint.client == client.id).map(|(hint, _)| hint)
     }
-    /// Where the browser may go afterwards: an address that the client registered, unless a hint was sent that is not
-    /// its own (OR-05).
+    /// Where the browser may go afterwards: a URI that the client registered, unless a hint was sent that is not the
+    /// client's own (OR-05).
     pub fn destination(&self) -> Option<Verified> {
         let trusted = !self.hint_sent || self.vouched().is_some();
         Verified::after_logout(self.client.filter(|_| trusted)?, self.post_logout?)
     }
-    /// What of the request was not used and why, for whoever wrote the application. The person is signed out or asked all
-    /// the same (§4: only what depends on it is given up).
+    /// Returns what of the request was not used and why, for the application's developer. The user is signed out or
+    /// asked all the same (§4: only what depends on it is given up).
     pub fn unused(&self) -> Option<&'static str> {
         let faults = [
             (self.hint_sent && self.hint.is_none(), "id_token_hint is not an ID token of this server"),
@@ -85,7 +85,7 @@ impl<'a> Ask<'a> {
     }
 }
 
-/// Decides. Without a valid hint that names this very session, the person is asked.
+/// Decides what to do. Without a valid hint that names this very session, the user is asked.
 pub fn decide(ask: &Ask<'_>) -> Step {
     let (vouched, to) = (ask.vouched(), ask.destination());
     let Some((session, user)) = ask.session else {
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(ask(Some(&other), "https://app.test/bye"), Step::Confirm(None));
         let elsewhere = Hint { session: Some("s2".into()), ..hint.clone() };
         assert!(matches!(ask(Some(&elsewhere), "https://app.test/bye"), Step::Confirm(_)));
-        // Of no session: it would end any that this person ever has, and it does not expire.
+        // A hint without a session would end any session that this user ever has, and it does not expire.
         let nowhere = Hint { session: None, ..hint.clone() };
         assert!(matches!(ask(Some(&nowhere), "https://app.test/bye"), Step::Confirm(_)));
     }

@@ -1,4 +1,4 @@
-//! The protocol: RFC 6749, RFC 9700, OpenID Connect Core 1.0 and what grew around them.
+//! The protocol: RFC 6749, RFC 9700, OpenID Connect Core 1.0 and the specifications around them.
 
 pub mod authorize;
 pub mod claims;

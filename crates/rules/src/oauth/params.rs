@@ -1,4 +1,4 @@
-//! Request parameters: each once, but for those that may repeat.
+//! Request parameters: each may be sent once, except for those that may repeat.
 
 use super::error::Error;
 
@@ -7,14 +7,14 @@ const REPEATABLE: [&str; 2] = ["resource", "audience"];
 /// More parameters than any honest request has.
 const MOST: usize = 256;
 
-/// The longest request that is carried through pages, or comes again in an address: bytes of names and values as they stand there.
+/// The longest request that is carried through pages or repeated in an address: bytes of names and values, encoded.
 pub const LONGEST: usize = 12 * 1024;
 
-/// The fields of our forms in which passwords are typed. No parameter of a protocol is called so.
+/// The password fields of our forms. No protocol parameter that is read here has such a name.
 const PASSWORDS: [&str; 3] = ["password", "current", "new"];
 
-/// What the endpoints of the protocol read, and credentials that some server reads. In the query of a POST they would end up in logs,
-/// and be half here and half in the body, which can be read in two ways.
+/// Parameters that the protocol's endpoints read, and credentials that some server reads. In the query of a POST they
+/// would end up in logs, and a request that is half in the query and half in the body can be read in two ways.
 const OF_THE_BODY: [&str; 45] = [
     "access_token",
     "acr_values",
@@ -63,11 +63,11 @@ const OF_THE_BODY: [&str; 45] = [
     "web_message_uri",
 ];
 
-/// Looks at the query of a POST. What nobody here reads is nobody's concern, and so is what has no value (RFC 6749 §3.1, §3.2):
-/// libraries send marks of their own there.
+/// Checks the query of a POST. Parameters that nobody here reads are ignored, and so are those without a value (RFC
+/// 6749 §3.1, §3.2): libraries send marks of their own there.
 ///
 /// # Errors
-/// It holds what belongs into the body (SR-07, CO-08, RU-08).
+/// The query holds a parameter that belongs into the body (SR-07, CO-08, RU-08).
 pub fn nothing_of_ours(query: &[(String, String)]) -> Result<(), Error> {
     let ours = |(name, value): &(String, String)| !value.is_empty() && OF_THE_BODY.contains(&name.as_str());
     if query.iter().any(ours) { Err(Error::request("parameters belong into the body")) } else { Ok(()) }
@@ -78,8 +78,8 @@ pub fn nothing_of_ours(query: &[(String, String)]) -> Result<(), Error> {
 pub struct Params(Vec<(String, String)>);
 
 impl Params {
-    /// Takes the decoded pairs. RFC 6749 §3.1: "parameters MUST NOT be included more than once"; those without a
-    /// value count as omitted. NUL is refused, but in what our forms have for passwords: those are hashed and never stored.
+    /// Takes the decoded pairs. RFC 6749 §3.1: "parameters MUST NOT be included more than once"; those without a value
+    /// count as omitted. NUL is refused, except in our forms' password fields, which are hashed and never stored.
     pub fn parse(pairs: Vec<(String, String)>) -> Result<Self, Error> {
         if pairs.len() > MOST {
             return Err(Error::request("too many parameters"));
@@ -95,19 +95,19 @@ impl Params {
         }
         Ok(Params(pairs))
     }
-    /// The value of `name`, when it was sent and is not empty.
+    /// Returns the value of `name`, if it was sent and is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
     }
-    /// The value of a field of a form, also if it is empty; `None` when it was not sent.
+    /// Returns the value of a form's field, even if it is empty; `None` when it was not sent.
     pub fn sent(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
-    /// The value of `name`, or a complaint that it is missing.
+    /// Returns the value of `name`, or an error if it is missing.
     pub fn need(&self, name: &str, why: &'static str) -> Result<&str, Error> {
         self.get(name).ok_or(Error::request(why))
     }
-    /// The values of a parameter that may repeat, each once: what is named twice is no more than what is named once.
+    /// Returns the values of a parameter that may repeat, each once: naming one twice is no more than naming it once.
     pub fn all(&self, name: &str) -> Vec<&str> {
         let mut values = Vec::new();
         for (_, value) in self.0.iter().filter(|(known, value)| known == name && !value.is_empty()) {
@@ -117,7 +117,7 @@ impl Params {
         }
         values
     }
-    /// Whether they can be carried along.
+    /// Checks that the parameters can be carried along.
     ///
     /// # Errors
     /// They are too long.
@@ -125,7 +125,7 @@ impl Params {
         let length: usize = self.0.iter().map(|(name, value)| in_an_address(name) + in_an_address(value)).sum();
         if length > LONGEST { Err(Error::request("the request is longer than 12 KiB")) } else { Ok(()) }
     }
-    /// The same with `value` in the place of the one that `name` has, if it has one.
+    /// Returns the same parameters with `value` in place of the value of `name`, if that has one.
     pub fn with(&self, name: &str, value: &str) -> Self {
         let replace = |(known, old): &(String, String)| match known == name && !old.is_empty() {
             true => (known.clone(), value.to_owned()),
@@ -139,7 +139,7 @@ impl Params {
     }
 }
 
-/// How many bytes a text is in the query of an address (`application/x-www-form-urlencoded`).
+/// How many bytes a text takes in the query of an address (`application/x-www-form-urlencoded`).
 fn in_an_address(text: &str) -> usize {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { 1 } else { "%00".len() }).sum()
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn rfc8707_2_a_resource_named_twice_is_one() {
-        // Red without `contains` in `all`: whoever asks would decide how long its tokens are.
+        // Red without `contains` in `all`: the caller would decide how long its tokens are.
         let named = ["a", "b", "a", "", "a"].map(|uri| ("resource", uri));
         assert_eq!(params(&named).expect("parses").all("resource"), ["a", "b"]);
     }

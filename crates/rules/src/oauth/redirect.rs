@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Verified(String);
 
 impl Verified {
-    /// RFC 9700 §2.1: equal bytes, but for the port of a native client's loopback address (RFC 8252 §7.3).
+    /// RFC 9700 §2.1: equal bytes, except for the port of a native client's loopback address (RFC 8252 §7.3).
     pub fn accept(client: &Client, asked: &str) -> Option<Self> {
         client
             .redirect_uris
@@ -72,11 +72,11 @@ impl Mode {
 /// An authorization response, ready to be sent: the URI, the way, and the fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Where to.
+    /// Where it goes.
     pub to: Verified,
-    /// Which way.
+    /// How it travels.
     pub mode: Mode,
-    /// What it says; `state` and `iss` included.
+    /// Its fields, including `state` and `iss`.
     pub fields: Vec<(&'static str, String)>,
 }
 
@@ -90,7 +90,7 @@ pub fn origin(uri: &str) -> &str {
     }
 }
 
-/// An origin as browsers write it: without the port that its scheme has anyway (RFC 6454 §6.2).
+/// Returns an origin as browsers write it: without the default port of its scheme (RFC 6454 §6.2).
 pub fn as_sent(origin: &str) -> &str {
     let usual = match origin.split_once(':') {
         Some(("https", _)) => ":443",
@@ -116,7 +116,8 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Both are http on the same loopback host and equal but for the port: a literal (RFC 8252 §7.3), or localhost (RFC 9700 §4.1.3).
+/// Whether both are http on one loopback host, a literal (RFC 8252 §7.3) or localhost (RFC 9700 §4.1.3), and equal but
+/// for the port.
 fn same_but_for_port(known: &str, asked: &str) -> bool {
     ["http://127.0.0.1", "http://[::1]", "http://localhost"].into_iter().any(|host| {
         match (known.strip_prefix(host).and_then(after_port), asked.strip_prefix(host).and_then(after_port)) {
@@ -126,7 +127,7 @@ fn same_but_for_port(known: &str, asked: &str) -> bool {
     })
 }
 
-/// What follows `:port`, when what follows the host is an optional port and then a path, a query or nothing.
+/// Returns what follows `:port`, if after the host there is an optional port and then a path, a query or nothing.
 fn after_port(rest: &str) -> Option<&str> {
     let rest = match rest.strip_prefix(':') {
         Some(rest) => {
@@ -138,7 +139,7 @@ fn after_port(rest: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with(['/', '?'])).then_some(rest)
 }
 
-/// A port in its one spelling.
+/// Whether `text` is a port in its one spelling.
 pub(super) fn is_port(text: &str) -> bool {
     text.starts_with(|first: char| matches!(first, '1'..='9'))
         && text.bytes().all(|b| b.is_ascii_digit())

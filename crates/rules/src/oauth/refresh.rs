@@ -1,4 +1,4 @@
-//! Refreshing (RFC 6749 §6, RFC 9700 §4.14.2): rotation, reuse, and a grace for lost answers.
+//! Refreshing (RFC 6749 §6, RFC 9700 §4.14.2): rotation, reuse, and a grace period for lost answers.
 
 use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
@@ -16,9 +16,9 @@ use crate::time::{Span, Time};
 
 /// A request to refresh, by a client that proved who it is.
 pub struct Renewal<'a> {
-    /// Who asks.
+    /// The client that asks.
     pub client: &'a Client,
-    /// A token that is one of ours by its tag.
+    /// A token that is one of ours, by its tag.
     pub token: &'a RefreshToken,
     /// A narrower scope, if wanted.
     pub scope: Option<&'a str>,
@@ -26,16 +26,16 @@ pub struct Renewal<'a> {
     pub resources: Vec<String>,
 }
 
-/// What a presented refresh token is to its family.
+/// How a presented refresh token relates to its family.
 enum Standing {
-    /// And so many came before it.
+    /// The current token, with the number of tokens before it.
     Current(i64),
     Predecessor(Previous),
     Outdated,
 }
 
-/// Exchanges a refresh token. The current one rotates; its immediate predecessor yields the same successor again
-/// within the grace; any older one ends the family, although the request is refused.
+/// Exchanges a refresh token. The current one rotates; its immediate predecessor yields the same successor again within
+/// the grace; any other one ends the family, although the request is refused.
 pub fn renew(
     ask: &Renewal<'_>,
     found: Option<&Found>,
@@ -45,12 +45,12 @@ pub fn renew(
     if !ask.client.may(Grant::RefreshToken) {
         return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use refresh_token"));
     }
-    // A line of the account API goes on there; here it is no line at all, and stays as it is.
+    // A line of the account API is refreshed there. Here it does not exist, and stays as it is.
     let ours = |found: &&Found| !is_for_accounts(found, context.realm);
     carry_on(ask, Grant::RefreshToken.into(), found.filter(ours), context, at)
 }
 
-/// The exchange itself, for every way that may be gone on.
+/// The exchange itself, for every [`Way`] that can be refreshed.
 pub(super) fn carry_on(
     ask: &Renewal<'_>,
     way: Way,
@@ -58,7 +58,7 @@ pub(super) fn carry_on(
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    // RT-04: whether the token exists is told to nobody but its client.
+    // RT-04: only the token's client is told whether it exists.
     let refused = || Decision::refuse(Error::grant("the refresh token is not valid"));
     let Some((found, refresh)) = found.and_then(|found| Some((found, found.family.refresh.as_ref()?))) else {
         return refused();
@@ -76,7 +76,7 @@ pub(super) fn carry_on(
     if found.family.idle_until.has_come(now) {
         return refused();
     }
-    // A line that outlives its session does so by this scope: without it, it ends whatever is asked for (RT-02).
+    // A line that outlives its session does so by this scope: without the scope it ends, whatever is asked for (RT-02).
     if matches!(way, Way::Grant(_)) && found.family.session.is_none() && !ask.client.scope.has("offline_access") {
         return refused();
     }
@@ -93,7 +93,7 @@ pub(super) fn carry_on(
 
 fn standing(token: &RefreshToken, refresh: &Refresh, (grace, now): (Span, Time)) -> Standing {
     let presented = token.secret.handle();
-    // A clock that was ahead would leave it far more than the grace.
+    // A clock that was ahead would leave the token far more than the grace.
     let in_grace = |until: Time| !until.has_come(now) && is_believable(until - grace, now);
     match refresh.previous {
         _ if presented == refresh.current => Standing::Current(refresh.turn),
@@ -102,7 +102,7 @@ fn standing(token: &RefreshToken, refresh: &Refresh, (grace, now): (Span, Time))
     }
 }
 
-/// RT-05: narrower is allowed and changes nothing that is stored; wider is not.
+/// RT-05: a narrower scope is allowed and changes nothing that is stored; a wider one is refused.
 fn narrowed(ask: &Renewal<'_>, found: &Found, issuer: &str) -> Result<(Scope, Vec<String>), Error> {
     let granted = &found.family.granted;
     let wider = Error::new(ErrorCode::InvalidScope, "the scope is wider than what was granted");
@@ -114,7 +114,7 @@ fn narrowed(ask: &Renewal<'_>, found: &Found, issuer: &str) -> Result<(Scope, Ve
     Ok((scope, granted.audiences(&ask.resources, issuer)?))
 }
 
-/// The token that takes over, and the change that makes it so (none when it has taken over already).
+/// Returns the token that takes over, and the change that makes it current (none if it already is).
 fn successor(
     token: &RefreshToken,
     standing: Standing,

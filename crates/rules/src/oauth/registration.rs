@@ -1,4 +1,4 @@
-//! What an application may register. Everything that is compared later is judged here once.
+//! What a client may register. Everything that is compared later is judged here, once.
 
 use super::client::{AuthMethod, Client, Grant};
 use super::first_party;
@@ -23,12 +23,12 @@ const RESERVED_QUERY: [&str; 12] = [
     "session_state",
 ];
 
-/// Whether a client may be called that.
+/// Whether `id` is allowed as a client's id.
 pub fn is_client_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b))
 }
 
-/// All that is wrong with a registration, one sentence each; empty when nothing is.
+/// Returns everything that is wrong with a registration, one sentence each; empty when nothing is.
 pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |fine: bool, problem: &str| {
@@ -69,7 +69,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     found
 }
 
-/// RFC 9700 §2.1 and §4.1.3, RFC 8252 §7: what is wrong with a redirect URI.
+/// Returns what is wrong with a redirect URI (RFC 9700 §2.1 and §4.1.3, RFC 8252 §7).
 pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
     if uri.is_empty() || uri.len() > 2000 {
         return Some("must be 1 to 2,000 bytes");
@@ -115,15 +115,15 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
     }
 }
 
-/// Whether what follows a `%` makes it an escape (RFC 3986 §2.1), and not one of a control character, which may end a name, a
-/// path or a header for who reads it.
+/// Whether the text after a `%` makes it an escape (RFC 3986 §2.1), and not that of a control character, which may end
+/// a name, a path or a header for some readers.
 fn is_escape(rest: &str) -> bool {
     let byte = rest.get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).is_some_and(|byte| !byte.is_ascii_control())
 }
 
-/// Whether a part of a query is a parameter of the response for some reader: there are such as take upper and lower case for
-/// the same, as leave out white space before a name, and as read `name[]` as that name.
+/// Whether some reader takes this part of a query for a parameter of the response: some readers ignore case, some skip
+/// white space before a name, and some read `name[]` as that name.
 fn is_reserved(pair: &str) -> bool {
     let name = unescaped(pair.split('=').next().unwrap_or(""));
     let name = String::from_utf8_lossy(&name).to_ascii_lowercase();
@@ -131,7 +131,7 @@ fn is_reserved(pair: &str) -> bool {
     RESERVED_QUERY.contains(&name)
 }
 
-/// With `%XX` as the bytes that they stand for (RFC 3986 §2.1): browsers and libraries read a name in either form.
+/// Decodes every `%XX` (RFC 3986 §2.1): browsers and libraries read a name in either form.
 fn unescaped(text: &str) -> Vec<u8> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let [first, after @ ..] = rest {
@@ -188,15 +188,15 @@ fn is_label(label: &str) -> bool {
     !label.is_empty() && label.bytes().all(legal) && !label.starts_with('-') && !label.ends_with('-')
 }
 
-/// URL Standard §3.5: browsers take such a host for an address, in whichever way it is written: `127.1`, `0x7f000001`.
+/// URL Standard §3.5: browsers take such a host for an address, however it is written: `127.1`, `0x7f000001`.
 fn ends_in_a_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or("");
     let hexadecimal = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
     hexadecimal || last.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// RFC 8707 §2: a resource is an absolute URI without a fragment. Ours is nobody else's: its resource server could look
-/// into the account tokens of every first-party client.
+/// RFC 8707 §2: a resource is an absolute URI without a fragment. Nobody may register our own: its resource server
+/// could look into the account tokens of every first-party client.
 pub fn resource_problem(uri: &str, realm: &Realm) -> Option<&'static str> {
     let legal = uri.len() <= 2000 && uri.bytes().all(|b| (0x21..=0x7e).contains(&b) && b != b'#');
     if !legal || origin(uri) == uri && !uri.contains(':') {
@@ -269,7 +269,7 @@ mod tests {
     #[test]
     fn ru_what_only_some_readers_take_for_something_else_is_not_registered() {
         for uri in [
-            // For readers that separate by `;`, that know one case alone, that trim names, or that read lists.
+            // For readers that separate by `;`, that ignore case, that trim names, or that read lists.
             "https://app.test/cb?a=1;code=2",
             "https://app.test/cb?Code=1",
             "https://app.test/cb?+code=1",
@@ -277,7 +277,7 @@ mod tests {
             "https://app.test/cb?code%5B%5D=1",
             "https://app.test/cb?code[]=1",
             "https://app.test/cb[1]",
-            // For readers that stop at a control character, or that leave a `%` alone that begins nothing.
+            // For readers that stop at a control character, or that leave alone a `%` that begins no escape.
             "https://app.test/cb?code%00=1",
             "https://app.test/cb%0d%0aX:y",
             "https://app.test/cb%7f",

@@ -1,19 +1,19 @@
-//! Resource indicators: for which API a token is (RFC 8707).
+//! Resource indicators (RFC 8707): the API that a token is for.
 
 use super::client::Client;
 use super::error::{Code, Error};
 use super::params::Params;
 
-/// RFC 8707 §2: audiences that the client registered. One that registered none has tokens for the issuer, and may say so (the
-/// default resource indicator of RFC 9068 §3).
+/// RFC 8707 §2: returns the audiences asked for, which the client must have registered. A client that registered none
+/// gets tokens for the issuer, and may say so (the default resource indicator of RFC 9068 §3).
 pub fn asked(params: &Params, client: &Client, issuer: &str) -> Result<Vec<String>, Error> {
     let mut asked = params.all("resource");
     asked.retain(|uri| !(client.resources.is_empty() && is_same(uri, issuer)));
     among(&client.resources, &asked).ok_or(Error::new(Code::InvalidTarget, "the client has no such resource"))
 }
 
-/// Resources that are asked for, as they are written where they are `known`; all of those where none is asked for, and `None` where
-/// one is another.
+/// Returns the resources `asked` for, as they are written in `known`; all of `known` if none is asked for, and `None`
+/// if one is not among them.
 pub(super) fn among(known: &[String], asked: &[impl AsRef<str>]) -> Option<Vec<String>> {
     if asked.is_empty() {
         return Some(known.to_vec());
@@ -29,8 +29,8 @@ pub(super) fn among(known: &[String], asked: &[impl AsRef<str>]) -> Option<Vec<S
     Some(found)
 }
 
-/// Whether two URIs are one resource. RFC 3986 §6.2.3: no path at all and the path `/` are the same, and whoever builds a URI with a
-/// library for that has the slash.
+/// Whether two URIs are one resource. RFC 3986 §6.2.3: no path at all and the path `/` are the same, and libraries that
+/// build URIs add the slash.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     let bare = |uri: &'_ str| -> Option<usize> {
         let rest = uri.strip_prefix("https://").or_else(|| uri.strip_prefix("http://"))?;
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn rfc3986_6_2_3_no_path_and_a_slash_are_the_same() {
-        // red without is_same: what a library for URIs has written is no resource of anybody.
+        // red without is_same: a URI that a library has written would be nobody's resource.
         let (bare, slash) = ("https://api.test:8443", "https://api.test:8443/");
         for (registered, resource) in [(bare, bare), (bare, slash), (slash, bare), (slash, slash)] {
             assert_eq!(audiences(&[registered], &[resource]), Some(vec![registered.to_owned()]), "as it is registered");

@@ -18,36 +18,36 @@ pub enum Presented<'a> {
     Jwt(AccessToken<'a>),
     /// An opaque access token.
     Opaque(Handle, AccessToken<'a>),
-    /// Nothing of ours.
+    /// No token of ours.
     Unknown,
 }
 
 /// An access token, and what may have ended it already.
 #[derive(Clone, Copy)]
 pub struct AccessToken<'a> {
-    /// What it says.
+    /// Its claims.
     pub claims: &'a AccessClaims,
-    /// The family that it descends from, where it has one and that is known.
+    /// The family that it descends from, if it has one and that is known.
     pub family: Option<&'a Family>,
     /// Whether it was revoked by itself.
     pub revoked: bool,
 }
 
-/// What a revocation came to.
+/// The outcome of a revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The token is good for nothing any more.
+    /// The token can no longer be used.
     Revoked,
-    /// Nothing changed: it was good for nothing before, or is not the client's to revoke.
+    /// Nothing changed: the token could not be used before, or is not the client's to revoke.
     Nothing,
 }
 
 /// RFC 7009 §2.2: the answer is the same whether there was something to revoke or not. A refresh token takes its whole
-/// family along; somebody else's token is left alone. That it is somebody else's is told (§2.1) where the token says so by
-/// itself, which a signed one does: of the others, nobody learns here that they exist (RT-04, decision 0010).
+/// family along; another client's token is left alone. The caller learns that it is another client's (§2.1) only from a
+/// token that says so by itself, as a signed one does: nobody learns here that others exist (RT-04, decision 0010).
 ///
-/// What is dead for good changes nothing and leaves no line in the audit log, however often it is presented: whoever holds
-/// one token of a public client could fill the log otherwise (DS-05).
+/// A token that is dead for good changes nothing and leaves no line in the audit log, however often it is presented.
+/// Otherwise somebody with one token of a public client could fill the log (DS-05).
 pub fn revoke(client: &Client, presented: &Presented<'_>, at: (&Settings, Time)) -> Decision<Outcome, Error> {
     let (settings, now) = at;
     let event = Event::new(Kind::TokensRevoked, now).client(&client.id);
@@ -76,7 +76,7 @@ pub fn revoke(client: &Client, presented: &Presented<'_>, at: (&Settings, Time))
 }
 
 impl AccessToken<'_> {
-    /// With whose it is, where that is known.
+    /// Adds whose token it is, if that is known.
     fn written_in(&self, event: Event) -> Event {
         let event = event.detail("kind", "access_token");
         match self.family {
@@ -88,21 +88,21 @@ impl AccessToken<'_> {
     fn remembered(&self, settings: &Settings) -> Time {
         settings.remembered(Time::from_seconds(self.claims.exp))
     }
-    /// Whether it will never be good again. What may pass (an account that is disabled, a family that is not found) is not
-    /// asked about: revoked now, it stays so.
+    /// Whether it will never be valid again. Conditions that may pass (an account that is disabled, a family that is
+    /// not found) do not count: a token revoked now stays revoked.
     fn is_dead(&self, (settings, now): (&Settings, Time)) -> bool {
         let ended = self.family.is_some_and(|family| has_ended(family, (settings, now)));
         self.revoked || ended || self.remembered(settings).has_come(now)
     }
 }
 
-/// With whose family it is about, and in which session that began: one that it has outlived leads to a sign-in all the same.
+/// Adds the family's user, and the session in which it began: one that it has outlived still leads to a sign-in.
 pub(super) fn about(family: &Family, event: Event) -> Event {
     let session = family.session.as_ref().or(family.granted.session.as_ref()).cloned();
     Event { session, ..event.user(&family.user) }
 }
 
-/// Whether a family has ended by every clock: where one is ahead, another may still believe in what has expired.
+/// Whether a family has ended by every clock: if one clock is ahead, another may still believe an expired family.
 fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
     family.revoked_at.is_some() || settings.remembered(family.expires).has_come(now)
 }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn rfc7009_2_1_whoever_revokes_anothers_signed_token_is_told() {
-        // red without the arm for it in `revoke`.
+        // red without its arm in `revoke`.
         let foreign = claims("other");
         let revoked = AccessToken { revoked: true, ..token(&foreign) };
         for presented in [token(&foreign), revoked] {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_has_expired_here_is_revoked_while_another_clock_may_believe_it() {
-        // red where `is_dead` or `has_ended` asks the clock of this node alone.
+        // red where `is_dead` or `has_ended` asks this node's clock alone.
         let (claims, lives) = (claims("shop"), family("shop"));
         let (at, refresh) = (Time::from_seconds(claims.exp), found(lives.clone()));
         for (presented, expires) in [
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// An account that is disabled or a family that is not found today may be there tomorrow.
+    /// A disabled account may be enabled tomorrow, and a family that is not found today may be there.
     #[test]
     fn what_is_of_no_use_only_now_is_revoked() {
         // red where `revoke` asks whether the token is live.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Scopes with a meaning of their own here (OpenID Connect Core §5.4, §11; `groups` is ours).
 pub const STANDARD: [&str; 7] = ["openid", "profile", "email", "address", "phone", "offline_access", "groups"];
 
-/// The most tokens of a set.
+/// The most tokens in a set.
 pub const MOST: usize = 100;
 
 /// A set of scope tokens, in the order in which they were asked for.
@@ -22,7 +22,7 @@ impl Scope {
         Scope::of(text, MOST)
     }
 
-    /// What was kept, however much that came to.
+    /// Reads a scope that was stored, however many tokens it has.
     ///
     /// # Errors
     /// A token holds a character that RFC 6749 §3.3 does not allow.
@@ -55,11 +55,11 @@ impl Scope {
     pub fn is_within(&self, other: &Scope) -> bool {
         self.0.iter().all(|token| other.has(token))
     }
-    /// What is in both, in this order.
+    /// Returns the tokens that are in both, in the order of `self`.
     pub fn both(&self, other: &Scope) -> Scope {
         Scope(self.0.iter().filter(|token| other.has(token)).cloned().collect())
     }
-    /// What is in either.
+    /// Returns the tokens that are in either.
     pub fn either(&self, other: &Scope) -> Scope {
         Scope(self.0.iter().chain(other.0.iter().filter(|token| !self.has(token))).cloned().collect())
     }
@@ -71,7 +71,7 @@ impl Scope {
     pub fn without(&self, token: &str) -> Scope {
         Scope(self.0.iter().filter(|known| *known != token).cloned().collect())
     }
-    /// Nothing at all.
+    /// Whether it has no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -112,13 +112,13 @@ mod tests {
         assert!(Scope::parse(&"x ".repeat(100_000)).is_ok_and(|scope| scope.tokens().len() == 1));
     }
 
-    /// Whoever asks for too many is told so, and not of a character that is not there.
+    /// A request with too many tokens is told so, and not of a character that is not there.
     #[test]
     fn there_are_at_most_a_hundred_tokens() {
         let of = |count: usize| (0..count).map(|at| format!("s{at}")).collect::<Vec<_>>().join(" ");
         assert!(Scope::parse(&format!("{} s0", of(MOST))).is_ok_and(|scope| scope.tokens().len() == MOST));
         assert_eq!(Scope::parse(&of(MOST + 1)), Err("scope has more than 100 tokens"));
-        // Red where what was kept is read like what is asked for: consents to two sets of sixty were lost.
+        // Red where a stored scope is read like a requested one: consents to two sets of sixty were lost.
         assert_eq!(Scope::kept(&of(MOST + 20)).unwrap().tokens().len(), MOST + 20);
         assert_eq!(Scope::from(of(MOST + 20)).tokens().len(), MOST + 20);
     }

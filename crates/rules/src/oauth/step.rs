@@ -1,4 +1,4 @@
-//! What comes next in an authorization: signing in, choosing, consenting, or a code.
+//! The next step of an authorization: signing in, choosing an account, consenting, or a code.
 
 use super::authorize::Request;
 use super::client::Client;
@@ -17,11 +17,11 @@ use crate::realm::{Realm, is_believable};
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 
-/// How far a request has come. It is carried, sealed, through the pages.
+/// How far a request has come. It is sealed and carried through the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Whoever is signed in has signed in for this request. That is known of the pages that it went through, not of times: the
-    /// sign-in may have been another node's, with another clock.
+    /// The user has signed in for this request. The pages that the request went through tell so, not times: another
+    /// node, with another clock, may have dated the sign-in.
     pub proved: bool,
     /// An account was chosen since.
     pub chosen: bool,
@@ -29,38 +29,38 @@ pub struct Progress {
     pub consented: bool,
 }
 
-/// How long after a sign-in the flow that asked for it may still count it: whoever sits down at the browser later and
-/// goes back a page has to prove who they are.
+/// How long after a sign-in the flow that asked for it may still count it: somebody who sits down at the browser later
+/// and goes back a page has to prove who they are.
 const JUST: Span = Span::minutes(5);
 
-/// Facts about the person.
+/// The facts that the next step depends on.
 pub struct Facts<'a> {
-    /// The application.
+    /// The client.
     pub client: &'a Client,
-    /// The browser's live session and whose it is.
+    /// The browser's live session and its user.
     pub session: Option<&'a (Session, User)>,
-    /// What they let this application have before.
+    /// What the user let this client have before.
     pub consent: Option<&'a Consent>,
-    /// Whom a valid `id_token_hint` names.
+    /// The user that a valid `id_token_hint` names.
     pub hint: Option<&'a UserId>,
 }
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Prove who you are.
+    /// Sign in.
     SignIn,
-    /// Make an account.
+    /// Create an account.
     SignUp,
     /// Choose between this account and another.
     Choose,
-    /// Be asked whether the application may have this.
+    /// Ask the user whether the client may have this.
     Consent(Scope),
     /// A code can be issued.
     Issue,
 }
 
-/// Decides what comes next, or that the request cannot be followed.
+/// Decides what comes next, or refuses a request that cannot be followed.
 pub fn next(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -> Result<Step, Error> {
     let step = wanted(request, facts, progress, now)?;
     if !request.prompt.none {
@@ -80,7 +80,7 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
     if !acrs.is_empty() && !acrs.iter().any(|acr| acr == ACR_SINGLE) {
         return Err(Error::new(ErrorCode::UnmetAuthenticationRequirements, "no sign-in here reaches that acr"));
     }
-    // A sign-in that a clock dated that was ahead would be later than any request, and never too old.
+    // A sign-in dated by a clock that was ahead would be later than any request, and never too old.
     let Some((session, user)) = facts.session.filter(|(session, _)| is_believable(session.auth_time, now)) else {
         let create = request.prompt.create;
         return Ok(if create { Step::SignUp } else { Step::SignIn });
@@ -93,13 +93,13 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
         return Ok(Step::Choose);
     }
     if is_somebody_else(request, facts.hint, user) {
-        // OpenID Connect Core §3.1.2.1: never silently for somebody else than the application expects.
+        // OpenID Connect Core §3.1.2.1: never silently for another user than the client expects.
         return match progress.proved {
             true => Err(Error::new(ErrorCode::LoginRequired, "somebody else signed in than was asked for")),
             false => Ok(Step::SignIn),
         };
     }
-    // No age at all is too old for who did not sign in for this request, also by a clock that is ahead of this one.
+    // With `max_age=0`, a sign-in that was not for this request is too old, even if a clock that is ahead dated it.
     let too_old = request.max_age.is_some_and(|age| age <= Span::ZERO || session.auth_time + age < now);
     if (request.prompt.login || too_old) && !just {
         return Ok(Step::SignIn);
@@ -110,14 +110,14 @@ fn wanted(request: &Request, facts: &Facts<'_>, progress: Progress, now: Time) -
     })
 }
 
-/// Whether the application expects another person than this one.
+/// Whether the client expects another user than this one.
 pub fn is_somebody_else(request: &Request, hint: Option<&UserId>, user: &User) -> bool {
     let expected = &request.claims.subjects;
     hint.is_some_and(|hint| hint != &user.id) || !(expected.is_empty() || expected.contains(&user.id.0))
 }
 
-/// A trusted client is never asked for; otherwise what was granted before is remembered, except where nothing else
-/// would show the person what happens (RFC 8252 §8.6).
+/// Whether the user must be asked. A trusted client is asked for only with `prompt=consent`. For others, an earlier
+/// consent is remembered, except where nothing else would show the user what happens (RFC 8252 §8.6).
 fn needs_consent(request: &Request, facts: &Facts<'_>, progress: Progress, just: bool) -> bool {
     if progress.consented {
         return false;
@@ -177,7 +177,7 @@ pub fn issue(
         .and(Change::Record(event))
 }
 
-/// What a code is known by, and what it leans on.
+/// What a code is known by, and the consent that it relies on.
 struct Name {
     handle: Handle,
     family: FamilyId,
@@ -227,7 +227,7 @@ mod tests {
         Realm { id: "main".into(), issuer: "https://id.test".into(), settings }
     }
 
-    /// What comes next for a request that began just before, of somebody whose sign-in is dated so.
+    /// The next step for a request that began just before, of a user whose sign-in is dated `dated`.
     fn then(dated: Time, ask: (&str, &str)) -> Step {
         at(dated, ask, true)
     }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn who_did_not_sign_in_for_this_request_is_asked_whatever_the_clocks_say() {
-        // red where times are compared: the clock of the node that dated the sign-in may be ahead of this one's.
+        // red where times are compared: the clock of the node that dated the sign-in may be ahead of this node's.
         for dated in [NOW - Span::minutes(1), NOW, NOW + Span(1), NOW + SKEW] {
             for ask in [("prompt", "login"), ("max_age", "0")] {
                 assert_eq!(at(dated, ask, false), Step::SignIn, "{ask:?} {dated:?}");

@@ -1,4 +1,4 @@
-//! The issuance gate. Every grant ends here, and no other code can issue.
+//! The issuance gate. Every grant ends here, and no other code can issue tokens.
 
 use super::claims::ClaimsRequest;
 use super::client::{AccessFormat, Client, Grant};
@@ -30,17 +30,17 @@ pub struct Context<'a> {
     pub sealing: &'a Sealing,
 }
 
-/// What a grant has established and wants tokens for.
+/// A request for tokens, as a grant has established it.
 pub struct Ask<'a> {
-    /// Who asks, having proved it.
+    /// The client that asks, having proved who it is.
     pub client: &'a Client,
-    /// In which way it came to ask.
+    /// The way in which it came to ask.
     pub way: Way,
-    /// With which scope.
+    /// The scope that it asks for.
     pub scope: Scope,
-    /// For which audiences; empty: the issuer.
+    /// The audiences that it asks for; empty: the issuer.
     pub resources: Vec<String>,
-    /// On whose behalf; `None`: its own.
+    /// The user on whose behalf it asks; `None`: its own.
     pub person: Option<Person<'a>>,
 }
 
@@ -67,7 +67,7 @@ impl Way {
             Way::FirstParty => "first_party",
         }
     }
-    /// Whether what begins this way may be refreshed by `client`.
+    /// Whether a line that begins this way may be refreshed by `client`.
     fn goes_on(self, client: &Client) -> bool {
         match self {
             Way::Grant(_) => client.may(Grant::RefreshToken),
@@ -76,47 +76,47 @@ impl Way {
     }
 }
 
-/// The person on whose behalf tokens are issued.
+/// The user on whose behalf tokens are issued.
 pub struct Person<'a> {
-    /// Who.
+    /// The user.
     pub user: &'a User,
-    /// In which session; `None` where the approval outlives it.
+    /// The user's session; `None` where the approval outlives it.
     pub session: Option<&'a Session>,
-    /// The names of their groups.
+    /// The names of the user's groups.
     pub groups: &'a [String],
-    /// What they approved.
+    /// What the user approved.
     pub granted: &'a Granted,
-    /// What the tokens descend from.
+    /// The family that the tokens descend from.
     pub family: &'a FamilyId,
     /// Whether the line of tokens begins here or goes on.
     pub line: Line,
 }
 
-/// Where a line of tokens stands.
+/// The state of a line of tokens.
 pub enum Line {
     /// It begins: the gate makes the family.
     Begins,
     /// It goes on, with this refresh token.
     GoesOn {
-        /// What the client has from now on.
+        /// The refresh token that the client has from now on.
         refresh: Secret,
-        /// What makes it the one that is valid, where it is not yet.
+        /// The change that makes it the current one, unless it is that already.
         rotation: Option<Box<Change>>,
     },
 }
 
-/// What is handed out; signed after the changes are committed.
+/// What is handed out; it is signed after the changes are committed.
 #[derive(Debug)]
 pub struct Tokens {
     /// The access token.
     pub access: Access,
-    /// How long it is good for.
+    /// How long the access token is valid.
     pub expires_in: Span,
-    /// What it is good for.
+    /// The scope of the access token.
     pub scope: Scope,
-    /// Who signed in, for the application.
+    /// The ID token, which tells the client who signed in.
     pub id: Option<IdToken>,
-    /// The way to more.
+    /// The refresh token.
     pub refresh: Option<Secret>,
 }
 
@@ -125,44 +125,44 @@ pub struct Tokens {
 pub enum Access {
     /// To be signed (RFC 9068).
     Jwt {
-        /// With what.
+        /// The algorithm to sign it with.
         alg: Alg,
         /// Typed `JWT` instead of `at+jwt`.
         plain_typ: bool,
-        /// What it says.
+        /// Its claims.
         claims: Box<AccessClaims>,
     },
     /// A random value.
     Opaque(Secret),
 }
 
-/// RFC 9068 §2.2.
+/// The claims of an access token (RFC 9068 §2.2).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AccessClaims {
     /// The issuer.
     pub iss: String,
-    /// The person, or the client itself.
+    /// The user, or the client itself.
     pub sub: String,
-    /// For whom.
+    /// The audience.
     pub aud: Audience,
-    /// Seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub exp: i64,
-    /// Seconds since 1970.
+    /// When it was issued, in seconds since 1970.
     pub iat: i64,
     /// `FAMILY.CHANCE`, or `CHANCE~LIFE` for a client's own token.
     pub jti: String,
-    /// To whom it was issued.
+    /// The client that it was issued to.
     pub client_id: String,
-    /// What it is good for; left out where that is nothing (RFC 6749 §3.3: one at least).
+    /// The scope; left out if it is empty (RFC 6749 §3.3: one token at least).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// When the person proved who they are.
+    /// When the user authenticated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_time: Option<i64>,
-    /// To which class.
+    /// The authentication context class that was reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acr: Option<String>,
-    /// How.
+    /// How the user authenticated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub amr: Vec<String>,
 }
@@ -195,37 +195,38 @@ impl Audience {
     }
 }
 
-/// An ID token, about to be signed; `at_hash` is added with the access token at hand.
+/// An ID token, about to be signed; `at_hash` is added once the access token is at hand.
 #[derive(Debug)]
 pub struct IdToken {
-    /// With what.
+    /// The algorithm to sign it with.
     pub alg: Alg,
-    /// What it says.
+    /// Its claims.
     pub claims: Map<String, Value>,
 }
 
-/// An opaque access token as the facts tell.
+/// An opaque access token as stored.
 #[derive(Clone, Debug)]
 pub struct Opaque {
     /// The hash of the token.
     pub handle: Handle,
-    /// What a JWT in its place would say.
+    /// The claims that a JWT in its place would have.
     pub claims: AccessClaims,
-    /// Until when.
+    /// When it expires.
     pub expires: Time,
 }
 
-/// The family part of a `jti`.
+/// Returns the family part of a `jti`.
 pub fn family_of(jti: &str) -> Option<FamilyId> {
     jti.split_once('.').map(|(family, _)| FamilyId(family.to_owned()))
 }
 
-/// The life of its client to which a client's own token belongs, out of its `jti`. A program of before reads it as chance.
+/// Returns the life of its client that a client's own token belongs to, from its `jti`. Older releases see it as
+/// chance.
 pub fn life_of(jti: &str) -> Option<LifeId> {
     jti.split_once('~').map(|(_, life)| life.into())
 }
 
-/// The gate: checks what every grant must have checked, begins the family where it begins, and says what to hand out.
+/// The gate: checks what every grant must have checked, begins the family if need be, and says what to hand out.
 pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh)) -> Decision<Tokens, Error> {
     if let Err(error) = admit(ask, context.realm, now) {
         return Decision::refuse(error);
@@ -263,7 +264,7 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
     Decision::accept(tokens).and(standing(ask)).with(line).with(opaque).and(Change::Record(event))
 }
 
-/// What no grant may leave out.
+/// Checks what no grant may leave out.
 fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     let client = ask.client;
     if let Some(why) = client.refusal() {
@@ -288,8 +289,8 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
     if session_lives { Ok(()) } else { Err(Error::grant("the session has ended")) }
 }
 
-/// What a client registered, it may ask for, and what it no longer registers it does not get one by one either (RT-02).
-/// The account API is not for registering: tokens for it come from a sign-in on a first-party client's own screens alone.
+/// Checks that a client registered what it asks for, single claims included, and still registers it (RT-02). The
+/// account API cannot be registered: tokens for it come only from a sign-in on a first-party client's own screens.
 fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> {
     let client = ask.client;
     if !client.may(grant) {
@@ -312,8 +313,8 @@ fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> 
     Ok(())
 }
 
-/// What was revoked first, stays revoked: everything that the tokens lean on is found again inside the batch. A rotation
-/// finds its family itself.
+/// A revocation that committed first wins: everything that the tokens rely on is found again inside the batch. A
+/// rotation finds its family itself.
 fn standing(ask: &Ask<'_>) -> Change {
     let person = ask.person.as_ref();
     let goes_on = person.filter(|person| matches!(person.line, Line::GoesOn { rotation: None, .. }));
@@ -327,7 +328,7 @@ fn standing(ask: &Ask<'_>) -> Change {
     })
 }
 
-/// The first tokens of a family: its row, with a refresh token where the client may have one.
+/// Begins a family: its row, and its refresh token if the client may have one.
 fn begin(
     ask: &Ask<'_>,
     person: &Person<'_>,
@@ -389,13 +390,13 @@ fn access_claims(ask: &Ask<'_>, realm: &Realm, now: Time, fresh: &Fresh) -> Acce
     }
 }
 
-/// RFC 9700 §4.15: the subject of a client's own token cannot be mistaken for a person's, whose ids hold no colon.
+/// RFC 9700 §4.15: the subject of a client's own token cannot be mistaken for a user's id, which holds no colon.
 pub fn own_subject(client: &ClientId) -> String {
     format!("client:{client}")
 }
 
-/// OpenID Connect Core §2 and §12.2: true to what happened, also after refresh. Where a refresh narrows the scope below `openid`
-/// (RFC 6749 §6), none is asked for (OpenID Connect Core §3.1.2.1), and the answer says so.
+/// OpenID Connect Core §2 and §12.2: true to what happened, also after a refresh. If a refresh narrows the scope below
+/// `openid` (RFC 6749 §6), no ID token is asked for (OpenID Connect Core §3.1.2.1), and the answer says so.
 fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Option<IdToken> {
     let goes_on = matches!(person.line, Line::GoesOn { .. });
     if !ask.scope.has("openid") || (goes_on && ask.client.no_id_token_on_refresh) {
@@ -419,14 +420,14 @@ fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Opt
     if let Some(nonce) = person.granted.nonce.as_ref().filter(|_| !goes_on) {
         claims.insert("nonce".into(), json!(nonce));
     }
-    // A line that outlives its session goes on to say which one it was, or a hint would name any session of this person.
+    // A line that outlives its session still says which one it was, or a hint would name any session of this user.
     if let Some(session) = person.session.map(|session| &session.id).or(person.granted.session.as_ref()) {
         claims.insert("sid".into(), json!(session));
     }
     Some(IdToken { alg: ask.client.id_token_alg, claims })
 }
 
-/// RFC 6749 §4.4: a client's own access token.
+/// Issues a client's own access token (RFC 6749 §4.4).
 pub fn own(
     client: &Client,
     scope: Option<&str>,
@@ -447,7 +448,7 @@ pub fn own(
         }
         Some(Ok(asked)) => asked,
     };
-    // Scopes that speak of a person mean nothing without one.
+    // Scopes about a user mean nothing without one.
     if super::scope::STANDARD.iter().any(|about_people| asked.has(about_people)) {
         return Decision::refuse(Error::new(ErrorCode::InvalidScope, "there is no person to whom these scopes apply"));
     }

@@ -11,7 +11,7 @@ use crate::realm::Realm;
 use serde_json::{Map, Value, json};
 use std::cell::LazyCell;
 
-/// Every claim about a person that can be told here, and the scope that covers it (OpenID Connect Core §5.4; `groups` is
+/// Every claim about a user that can be told here, with the scope that covers it (OpenID Connect Core §5.4; `groups` is
 /// ours).
 const CLAIMS: [(&str, &str); 20] = [
     ("name", "profile"),
@@ -50,8 +50,8 @@ pub fn supported() -> impl Iterator<Item = &'static str> {
     OF_THE_TOKEN.into_iter().chain(CLAIMS.into_iter().map(|(claim, _)| claim))
 }
 
-/// What a live access token of this realm may read. What `client`, to which it was issued, no longer registers is told to
-/// nobody, whether it was granted by its scope or by its own name (DI-03).
+/// Returns what a live access token of this realm may read. Claims that `client`, which the token was issued to, no
+/// longer registers are not told, whether they were granted by scope or by name (DI-03).
 pub fn read(
     claims: &AccessClaims,
     (found, client): (&Found, &Client),
@@ -71,7 +71,7 @@ pub fn read(
     Ok(answer)
 }
 
-/// The claims about `user` that `scope` covers or `single` names.
+/// Returns the claims about `user` that `scope` covers or `single` names.
 pub fn claims_of(user: &User, groups: &[String], scope: &Scope, single: &[String]) -> Map<String, Value> {
     let theirs = LazyCell::new(|| user.profile.claims());
     let known = |claim: &str| match claim {
@@ -79,7 +79,7 @@ pub fn claims_of(user: &User, groups: &[String], scope: &Scope, single: &[String
         "updated_at" => Some(json!(user.updated.seconds())),
         "email" => user.email.as_ref().map(|email| json!(email)),
         "email_verified" => user.email.as_ref().map(|_| json!(user.email_verified)),
-        // Nobody is called here to prove it, and whoever reads a number should know.
+        // Nobody is called here to prove a number, and an application that reads one should know that.
         "phone_number_verified" => theirs.get("phone_number").map(|_| json!(false)),
         "groups" => Some(json!(groups)),
         settable => theirs.get(settable).cloned(),
@@ -97,7 +97,7 @@ mod tests {
     use crate::people::user::{Profile, SETTABLE};
     use crate::time::Time;
 
-    /// Somebody of whom everything is known that can be.
+    /// A user of whom everything is known that can be.
     fn whole() -> User {
         let profile = SETTABLE
             .iter()
@@ -145,7 +145,7 @@ mod tests {
         assert!(SETTABLE.iter().all(|claim| scope_of(claim).is_some()), "what can be set can be told");
     }
 
-    /// What somebody may not set is not theirs to say, however it came into the database.
+    /// A claim that users may not set is not theirs to state, however it came into the database.
     #[test]
     fn a_profile_says_nothing_about_what_the_server_knows_itself() {
         let forged = |claim: &str| format!("\"{claim}\":\"forged\"");

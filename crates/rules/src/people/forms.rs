@@ -1,4 +1,4 @@
-//! The forms of standard claims (OpenID Connect Core §5.1): what an application may count on when it reads one.
+//! The forms of standard claims (OpenID Connect Core §5.1): what an application may rely on when it reads one.
 
 use crate::utc;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// The members of an address (OpenID Connect Core §5.1.1).
 const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region", "postal_code", "country"];
 
-/// A claim's value as it is stored, if `text` is of its form; otherwise what the form is.
+/// Returns a claim's value as stored, if `text` is of the claim's form; otherwise describes the form.
 pub fn read(claim: &str, text: &str) -> Result<Value, &'static str> {
     let fits = match claim {
         "profile" | "picture" | "website" => (is_url(text), "it is a URL that begins with https:// or http://"),
@@ -30,13 +30,13 @@ fn is_url(text: &str) -> bool {
     legal && host.is_some_and(|host| !host.is_empty() && !host.contains('@'))
 }
 
-/// ISO 8601-1 `YYYY-MM-DD`, with a year of 0000 where it is not told, or a year alone.
+/// ISO 8601-1 `YYYY-MM-DD`, with a year of 0000 if the year is not told, or a year alone.
 fn is_birthdate(text: &str) -> bool {
     let year = |text: &str| text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some((of_year, day)) = text.split_once('-') else { return year(text) && text != "0000" };
     // A leap year, so that the 29th of February is a day.
     let known = if of_year == "0000" { "2000" } else { of_year };
-    // The calendar of the log begins later than people do, and repeats itself every 400 years.
+    // The calendar of `utc` begins later than people do, and repeats itself every 400 years.
     let Ok(number) = known.parse::<u32>() else { return false };
     let alike = 2000 + number % 400;
     year(of_year) && day.len() == 5 && utc::parse(&format!("{alike:04}-{day}")).is_some()
@@ -53,7 +53,7 @@ fn is_zone(text: &str) -> bool {
     text.split('/').count() <= 3 && text.split('/').all(is_part)
 }
 
-/// BCP 47 (RFC 5646) in outline; an underscore is met, too.
+/// BCP 47 (RFC 5646) in outline; an underscore is accepted, too.
 fn is_locale(text: &str) -> bool {
     let mut parts = text.split(['-', '_']);
     let language = parts.next().unwrap_or("");
@@ -61,7 +61,7 @@ fn is_locale(text: &str) -> bool {
     (2..=8).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_alphabetic()) && parts.all(is_tag)
 }
 
-/// E.164, with what people write between digits, and the extension of RFC 3966.
+/// E.164, with the characters that people write between digits, and the extension of RFC 3966.
 fn is_phone(text: &str) -> bool {
     let (number, extension) = text.split_once(";ext=").unwrap_or((text, "0"));
     let digits = number.bytes().filter(u8::is_ascii_digit).count();
@@ -71,7 +71,7 @@ fn is_phone(text: &str) -> bool {
     legal && extends && (2..=15).contains(&digits)
 }
 
-/// Text as it stands on a letter, or the JSON object of the claim.
+/// Reads an address: text as it stands on a letter, or the claim's JSON object.
 fn address(text: &str) -> Result<Value, &'static str> {
     if !text.trim_start().starts_with(['{', '[']) {
         return Ok(serde_json::json!({ "formatted": text }));

@@ -1,4 +1,4 @@
-//! What groups and applications are called: text that people and programs tell apart by what they see of it.
+//! Names of groups and applications: text that people and programs tell apart by what they see of it.
 
 use super::names::{is_plain, is_visible};
 use unicode_normalization::UnicodeNormalization;
@@ -7,8 +7,8 @@ use unicode_script::{Script, UnicodeScript};
 /// The longest name of a group, in bytes.
 const LONGEST: usize = 200;
 
-/// Scripts whose letters a joiner or a non-joiner draws another way (RFC 5892, Appendix A.1 and A.2: cursive ones and those
-/// with a virama).
+/// Scripts whose letters are drawn differently beside a joiner or a non-joiner (RFC 5892, Appendix A.1 and A.2: cursive
+/// scripts and those with a virama).
 const JOINING: [Script; 20] = [
     Script::Arabic,
     Script::Syriac,
@@ -32,8 +32,8 @@ const JOINING: [Script; 20] = [
     Script::Tibetan,
 ];
 
-/// The name of a new group, in the one form (NFC) in which it is kept and compared. Refused is what another name may look like:
-/// white space at the ends, and [what nobody sees](unseen). What begins with a hyphen is an option that was mistyped.
+/// Reads the name of a new group, in the one form (NFC) in which it is stored and compared. Refuses what may look like
+/// another name: white space at the ends, and [unseen characters](unseen). A leading hyphen is a mistyped option.
 pub fn group_name(typed: &str) -> Result<String, String> {
     let name = composed(typed);
     if name.len() > LONGEST || !is_plain(&name) || name.starts_with('-') {
@@ -50,14 +50,14 @@ pub fn group_name(typed: &str) -> Result<String, String> {
     }
 }
 
-/// What is wrong with the name that an application is to have: the same, but that marks of direction stay, since people read
-/// it in a sentence.
+/// Returns what is wrong with the name of a new client: the same as for groups, except that marks of direction are
+/// allowed, since people read the name in a sentence.
 pub fn client_name_problem(name: &str) -> Option<String> {
     let c = unseen(name, true)?;
     Some(format!("the name holds U+{:04X}: not every reader sees it, or what it is", u32::from(c)))
 }
 
-/// How the name of a group may have been written that is there: as typed first, composed, and taken apart.
+/// Returns how the name of an existing group may have been written: as typed first, composed, and decomposed.
 pub fn spellings(typed: &str) -> [String; 3] {
     [typed.to_owned(), composed(typed), typed.nfd().collect()]
 }
@@ -66,7 +66,7 @@ fn composed(text: &str) -> String {
     text.nfc().collect()
 }
 
-/// A character that is not seen and does nothing to those beside it.
+/// Returns a character that is not seen and does not affect its neighbours.
 fn unseen(text: &str, with_direction: bool) -> Option<char> {
     let marks = |c| with_direction && matches!(c, '\u{200E}' | '\u{200F}' | '\u{61C}');
     let all: Vec<char> = text.chars().collect();
@@ -80,7 +80,7 @@ fn unseen(text: &str, with_direction: bool) -> Option<char> {
     all.iter().copied().enumerate().find(is_idle).map(|(_, c)| c)
 }
 
-/// Whether a character that is not seen changes how those beside it are drawn.
+/// Whether a character that is not seen changes how its neighbours are drawn.
 fn shapes(before: Option<char>, c: char, after: Option<char>) -> bool {
     let Some(before) = before else { return false };
     let script = before.script();
@@ -93,18 +93,18 @@ fn shapes(before: Option<char>, c: char, after: Option<char>) -> bool {
         '\u{200D}' => (is_picture(before) || is_selector(before)) && after.is_some_and(is_picture),
         '\u{FE0E}'..='\u{FE0F}' => is_picture(before),
         '\u{180B}'..='\u{180D}' => script == Script::Mongolian,
-        // Unicode Technical Standard 37: which form of an ideograph, as in names of people.
+        // Unicode Technical Standard 37: which form of an ideograph is drawn, as in names of people.
         '\u{FE00}'..='\u{FE02}' | '\u{E0100}'..='\u{E01EF}' => script == Script::Han,
         _ => false,
     }
 }
 
-/// How the picture before it is drawn.
+/// Whether the character selects how the picture before it is drawn.
 fn is_selector(c: char) -> bool {
     matches!(c, '\u{FE0E}'..='\u{FE0F}')
 }
 
-/// The blocks in which the characters are that are drawn as pictures, and the tones of skin.
+/// Whether the character is in a block of characters that are drawn as pictures, or is a tone of skin.
 fn is_picture(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{2BFF}' | '\u{3030}' | '\u{303D}' | '\u{1F000}'..='\u{1FAFF}') && c != '\u{2800}'
 }

@@ -1,11 +1,11 @@
-//! What a person signs in with. Usernames and e-mail addresses share one namespace and one folding, so that no spelling
-//! of a name is a second account, or a fresh count of wrong guesses.
+//! Login names. Usernames and e-mail addresses share one namespace and one folding, so that no spelling of a name is a
+//! second account, or a fresh count of wrong guesses.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_script::{Script, UnicodeScript};
 
-/// The longest login, typed or folded, in bytes: what an index of any database holds.
+/// The longest login, typed or folded, in bytes: as much as an index of any database holds.
 const MAX_LOGIN: usize = 255;
 /// The longest username, in characters.
 const MAX_USERNAME: usize = 64;
@@ -26,8 +26,8 @@ const TOGETHER: [&[Script]; 3] = [
 pub struct LoginKey(String);
 
 impl LoginKey {
-    /// Folds what was typed. `None` when nobody can have that name: empty, over 255 bytes, or with white space inside,
-    /// control, bidirectional, invisible or unassignable characters.
+    /// Folds a typed login. `None` when nobody can have that name: it is empty, over 255 bytes, has white space inside,
+    /// or has control, bidirectional, invisible or unassignable characters.
     pub fn of(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.len() > MAX_LOGIN {
@@ -52,7 +52,7 @@ pub enum BadName {
     TooLong,
     /// A character that a name may not have.
     Character,
-    /// An address not of the form `local@domain`; a username that a command line would take for something else.
+    /// An address that is not `local@domain`; a username that a command line would take for something else.
     Form,
     /// A username that an operator would take for an id.
     Id,
@@ -66,10 +66,10 @@ pub struct Username {
 }
 
 impl Username {
-    /// 1 to 64 visible characters without white space and without `@`, which belongs to addresses.
+    /// Accepts 1 to 64 visible characters without white space and without `@`, which belongs to addresses.
     ///
-    /// Operators say a username or an id in the same place, so no spelling of a username is an id; and none begins with a
-    /// hyphen, as flags do. Names that were taken before this was so go on being used.
+    /// Operators give a username or an id in the same place, so no spelling of a username is an id; and none begins
+    /// with a hyphen, as flags do. Names that were taken before this rule remain in use.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let text = text.trim();
         if text.is_empty() {
@@ -100,8 +100,8 @@ impl Username {
     pub fn as_str(&self) -> &str {
         &self.written
     }
-    /// Whether letters of several scripts stand in it that no language writes together, such as a Greek iota among Latin
-    /// ones: the usual way to look like somebody else. By Unicode Technical Standard 39, §5.2, "highly restrictive".
+    /// Whether it has letters of several scripts that no language writes together, such as a Greek iota among Latin
+    /// letters: the usual way to look like somebody else. By Unicode Technical Standard 39, §5.2, "highly restrictive".
     pub fn mixes_scripts(&self) -> bool {
         let of_all = [Script::Common, Script::Inherited];
         let scripts: Vec<Script> =
@@ -109,7 +109,7 @@ impl Username {
         let one = scripts.windows(2).all(|pair| pair[0] == pair[1]);
         !one && !TOGETHER.iter().any(|together| scripts.iter().all(|script| together.contains(script)))
     }
-    /// As it is compared.
+    /// Its key, by which it is compared.
     pub fn key(&self) -> &LoginKey {
         &self.key
     }
@@ -124,10 +124,10 @@ pub struct Email {
 }
 
 impl Email {
-    /// The addresses that mail systems really carry: RFC 5321's `Dot-string "@" Domain` in ASCII.
+    /// Accepts the addresses that mail systems really carry: RFC 5321's `Dot-string "@" Domain` in ASCII.
     ///
     /// Not accepted: quoted local parts, comments, address literals, a trailing dot, Unicode (internationalised domains
-    /// come as `xn--` labels), and `%` and `!` in the local part, with which old relays are told another destination.
+    /// come as `xn--` labels), and `%` and `!` in the local part, by which old relays are given another destination.
     pub fn parse(text: &str) -> Result<Self, BadName> {
         let text = text.trim();
         if text.is_empty() {
@@ -150,22 +150,22 @@ impl Email {
     pub fn as_str(&self) -> &str {
         &self.typed
     }
-    /// What stands before the `@`.
+    /// The part before the `@`.
     pub fn local(&self) -> &str {
         &self.typed[..self.at]
     }
-    /// What stands after the `@`.
+    /// The part after the `@`.
     pub fn domain(&self) -> &str {
         &self.typed[self.at + 1..]
     }
-    /// As it is compared, local part included: no mail system of today tells `Bob@` from `bob@`.
+    /// Its key, by which it is compared, local part included: no mail system of today tells `Bob@` from `bob@`.
     pub fn key(&self) -> &LoginKey {
         &self.key
     }
 }
 
-/// Whether it is what an id of an account ([`Fresh::user`](crate::Fresh::user)) folds to: base64url of 128 bits, whose last
-/// character holds two of them.
+/// Whether `key` is what an account's id ([`Fresh::user`](crate::Fresh::user)) folds to: base64url of 128 bits, whose
+/// last character holds two of them.
 fn folds_an_id(key: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     key.len() == 22 && key.bytes().all(is_letter) && key.ends_with(['a', 'q', 'g', 'w'])
@@ -209,21 +209,21 @@ pub(crate) fn fold_into(text: &str, out: &mut String) {
     }
 }
 
-/// Whether a text that others are shown as it stands, such as the name of an application, is what it looks like: there is
-/// something to see, and nothing in it breaks the line or turns round what comes after it (Unicode Standard Annex 9: embeddings,
-/// overrides, isolates).
+/// Whether a text that others are shown as it stands, such as an application's name, is what it looks like: something
+/// in it is visible, and nothing in it breaks the line or turns the direction of what follows (Unicode Standard Annex
+/// 9: embeddings, overrides, isolates).
 pub fn is_plain(text: &str) -> bool {
     let unruly = |c| matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     text.chars().any(is_visible) && !text.chars().any(|c| c.is_control() || unruly(c))
 }
 
-/// Whether a terminal obeys a character: controls (ECMA-48 5.2 and 5.3: of one byte, or of U+0080 to U+009F), and those that
-/// turn the direction of what follows (UAX #9, 2.1 to 2.5).
+/// Whether a terminal obeys a character: controls (ECMA-48 5.2 and 5.3: of one byte, or of U+0080 to U+009F), and those
+/// that turn the direction of what follows (UAX #9, 2.1 to 2.5).
 pub fn drives(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a reader sees it, alone and where it stands.
+/// Whether a reader sees the character, alone and where it stands.
 pub(super) fn is_visible(c: char) -> bool {
     let hidden = match c {
         // Soft hyphen, joiners and fillers, variation selectors, marks and overrides of direction, tags.
@@ -232,7 +232,7 @@ pub(super) fn is_visible(c: char) -> bool {
         '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' => true,
         '\u{FEFF}' | '\u{FFA0}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' => true,
         '\u{E0000}'..='\u{E0FFF}' => true,
-        // Specials, private use and noncharacters: what they look like is nobody's agreement.
+        // Specials, private use and noncharacters: there is no agreement on what they look like.
         '\u{FFF0}'..='\u{FFFF}' | '\u{E000}'..='\u{F8FF}' | '\u{FDD0}'..='\u{FDEF}' | '\u{F0000}'.. => true,
         _ => u32::from(c) & 0xFFFE == 0xFFFE,
     };
@@ -248,7 +248,6 @@ mod tests {
         LoginKey::of(text).map(|key| key.0)
     }
 
-    /// BF-01: variants of case, space and Unicode are the same account and the same counter.
     #[test]
     fn a_text_for_others_is_what_it_looks_like() {
         for good in [
@@ -279,6 +278,7 @@ mod tests {
         }
     }
 
+    /// BF-01: variants of case, space and Unicode are the same account and the same counter.
     #[test]
     fn every_spelling_of_a_login_has_one_key() {
         for spelling in
@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(Username::parse(&"a".repeat(1 << 20)), Err(BadName::TooLong));
         assert_eq!(Username::parse("a@b"), Err(BadName::Character));
         assert_eq!(Username::parse("a＠b"), Err(BadName::Character));
-        // Marks that combine with what stands before them, also once folded (U+FF9E).
+        // Marks that combine with the character before them, also after folding (U+FF9E).
         for mark in ['\u{301}', '\u{20E3}', '\u{345}', '\u{903}', '\u{FF9E}'] {
             assert_eq!(Username::parse(&format!("{mark}a")), Err(BadName::Character), "{mark:?}");
             assert!(Username::parse(&format!("a{mark}")).is_ok(), "{mark:?}");
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(Username::parse(" \u{3000}"), Err(BadName::Empty));
     }
 
-    /// A decoy that is called what somebody else's id is would be disabled, removed or made an admin in their place.
+    /// A decoy whose name is somebody else's id would be disabled, removed or made an admin in their place.
     #[test]
     fn no_username_is_an_id_or_a_flag() {
         for round in 0..64 {

@@ -1,4 +1,4 @@
-//! A person.
+//! A user.
 
 use super::forms;
 use super::names::is_plain;
@@ -7,18 +7,18 @@ use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What somebody is to the realm itself.
+/// A user's role in the realm itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Signs in to applications.
     Member,
-    /// A name that is kept for what is to come: today it may do no more than a member.
+    /// Reserved for later: today an admin may do no more than a member.
     Admin,
     /// The first account; there is exactly one, which is neither disabled nor removed.
     Owner,
-    /// One that only a later version knows, by its name, as there may be while nodes are upgraded: here it may do no more than a
-    /// member, and stays what it is.
+    /// A role that only a later version knows, by its name, as there may be while nodes are upgraded: here it may do no
+    /// more than a member, and it stays what it is.
     #[serde(skip)]
     Later(Box<str>),
 }
@@ -33,26 +33,26 @@ impl Role {
             Role::Later(name) => name,
         }
     }
-    /// The role of that name, where this version knows one.
+    /// Returns the role of that name, if this version knows one.
     pub fn parse(name: &str) -> Option<Self> {
         [Role::Member, Role::Admin, Role::Owner].into_iter().find(|role| role.name() == name)
     }
-    /// The role that is stored by that name, by this version or a later one.
+    /// Returns the role that this version or a later one stores under that name.
     pub fn stored(name: &str) -> Self {
         Role::parse(name).unwrap_or_else(|| Role::Later(name.into()))
     }
 }
 
-/// A person as the facts tell.
+/// A user as stored.
 #[derive(Clone)]
 pub struct User {
     /// The `sub`.
     pub id: UserId,
-    /// What they sign in with, as typed at sign-up.
+    /// The name that they sign in with, as typed at sign-up.
     pub username: String,
     /// Their address, if they gave one.
     pub email: Option<String>,
-    /// Whether somebody proved that the address is theirs.
+    /// Whether it was proved that the address is theirs.
     pub email_verified: bool,
     /// Standard claims (OpenID Connect Core §5.1) other than those above, as a JSON object.
     pub profile: Profile,
@@ -62,7 +62,7 @@ pub struct User {
     pub role: Role,
     /// Since when they may not sign in.
     pub disabled_at: Option<Time>,
-    /// When the account was made.
+    /// When the account was created.
     pub created: Time,
     /// When anything of it last changed (`updated_at`).
     pub updated: Time,
@@ -74,15 +74,15 @@ impl std::fmt::Debug for User {
     }
 }
 
-/// Standard claims as stored text: parsed only where a claim is asked for.
+/// Standard claims as stored text, parsed only when a claim is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile(String);
 
 /// The longest claim, in bytes.
 pub const LONGEST_CLAIM: usize = 1000;
 
-/// Claims that a person or an operator may set (OpenID Connect Core §5.1). Everything else in a token is the
-/// server's own to say.
+/// Claims that a user or an operator may set (OpenID Connect Core §5.1). Everything else in a token is for the server
+/// alone to say.
 pub const SETTABLE: [&str; 14] = [
     "name",
     "given_name",
@@ -100,38 +100,38 @@ pub const SETTABLE: [&str; 14] = [
     "address",
 ];
 
-/// The claims among them that say what somebody is called.
+/// The claims among them that are names of the user.
 const NAMES: [&str; 5] = ["name", "given_name", "family_name", "middle_name", "nickname"];
 
 impl Profile {
-    /// Nothing known.
+    /// A profile without claims.
     pub fn empty() -> Self {
         Profile("{}".into())
     }
-    /// As read from the database.
+    /// Takes the text as read from the database.
     pub fn stored(text: String) -> Self {
         Profile(text)
     }
-    /// As written to the database.
+    /// Returns the text as written to the database.
     pub fn text(&self) -> &str {
         &self.0
     }
-    /// The claims.
+    /// Returns the claims.
     pub fn claims(&self) -> Map<String, Value> {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
-    /// Which of these claims are other ones in another profile.
+    /// Returns those of `claims` that differ in another profile.
     pub fn changed<'a>(&self, other: &Profile, claims: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let (before, after) = (self.claims(), other.claims());
         claims.filter(|claim| before.get(*claim) != after.get(*claim)).collect()
     }
-    /// One claim, when it is text.
+    /// Returns one claim, if it is text.
     pub fn get(&self, claim: &str) -> Option<String> {
         self.claims().get(claim).and_then(Value::as_str).map(str::to_owned)
     }
-    /// With `claim` set to `value`, or removed when `value` is empty. Refused when the claim is not [`SETTABLE`],
-    /// is longer than [`LONGEST_CLAIM`], is [not plain](is_plain) or is not of the form that it has in OpenID Connect Core §5.1.
-    /// What it is already it may stay.
+    /// Returns a copy with `claim` set to `value`, or removed when `value` is empty. Fails when the claim is not
+    /// [`SETTABLE`], is longer than [`LONGEST_CLAIM`], is [not plain](is_plain) or lacks its form in OpenID Connect
+    /// Core §5.1. A value that is there already need not be plain or of that form.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
             return Err("this claim cannot be set: there are those of OpenID Connect Core 5.1, and email");
@@ -154,7 +154,7 @@ impl Profile {
 }
 
 impl User {
-    /// Somebody who is new at `at`, and of whom nothing else is known yet.
+    /// Returns a user who is new at `at`, and of whom nothing else is known yet.
     pub fn new(id: UserId, username: impl Into<String>, at: Time) -> Self {
         User {
             id,
@@ -170,7 +170,7 @@ impl User {
         }
     }
 
-    /// When a change is that is made now: after every one before, whatever the clocks of nodes say.
+    /// Returns the time of a change that is made now: later than every change before, whatever the nodes' clocks say.
     pub fn next_change(&self, now: Time) -> Time {
         now.max(self.updated + Span(1))
     }
@@ -178,13 +178,13 @@ impl User {
     pub fn is_enabled(&self) -> bool {
         self.disabled_at.is_none()
     }
-    /// Everything that they are called, which no password of theirs may be made of.
+    /// Returns every name that they go by, of which no password of theirs may be made.
     pub fn names(&self) -> Vec<String> {
         let claims = self.profile.claims();
         let told = NAMES.iter().filter_map(|claim| claims.get(*claim)?.as_str().map(str::to_owned));
         [self.username.clone()].into_iter().chain(self.email.clone()).chain(told).collect()
     }
-    /// What to call them on a page.
+    /// Returns what to call them on a page.
     pub fn display_name(&self) -> String {
         self.profile.get("name").unwrap_or_else(|| self.username.clone())
     }
@@ -194,7 +194,7 @@ impl User {
 pub(crate) mod tests {
     use super::*;
 
-    /// Somebody of that name and id, without a password.
+    /// A user of that name and id, without a password.
     pub fn person(name: &str) -> User {
         User::new(name.into(), name, Time(0))
     }

@@ -1,4 +1,4 @@
-//! Addresses that were taken away, said again to a database that lost it: what somebody does not have any more signs nobody in.
+//! Replaying the removal of addresses to a database that lost it: a removed address must not sign anybody in.
 
 use super::replays::{commit, user};
 use super::{Done, Shared, same};
@@ -11,16 +11,16 @@ use rules::people::User;
 use rules::people::names::Email;
 use rules::{Change, Fresh, Time};
 
-/// When the addresses were given.
+/// When the addresses were set.
 const GIVEN: Time = Time(1_000);
-/// When they were taken away, which was lost.
+/// When they were removed, which was lost.
 const TAKEN: Time = Time(2_000);
 /// The failover.
 const FENCE: Time = Time(3_000);
-/// After that.
+/// A time after the failover.
 const SINCE: Time = Time(4_000);
 
-/// Whose: each is called like the first part of their address. What they have in the end, and whether it signs them in.
+/// Users, named like the first part of their address; the address that they end with, and whether it signs them in.
 const EXPECTED: [(&str, Option<&str>, bool); 5] = [
     ("gone", None, false),
     ("other", None, false),
@@ -29,7 +29,7 @@ const EXPECTED: [(&str, Option<&str>, bool); 5] = [
     ("again", Some("again@example.org"), true),
 ];
 
-/// In realms of its own: what was lost is said in the order in which it was done, and the other way round.
+/// Runs in realms of its own: lost changes are replayed in their order, and in the reverse order.
 pub(super) async fn taken_away(engine: &Shared) -> Done {
     for (name, backwards) in [("forth", false), ("back", true)] {
         let realm = RealmId(name.to_owned());
@@ -39,14 +39,14 @@ pub(super) async fn taken_away(engine: &Shared) -> Done {
             Change::AddUser(Box::new(User { email, email_verified: true, updated: GIVEN, ..user(name) }))
         });
         does(engine, &realm, &people, GIVEN).await?;
-        // While others are waited for, somebody is given again what was lost to be taken away.
+        // While nodes are waited for, one user gets back the address whose removal was lost.
         does(engine, &realm, &[set("again", Some("again@example.org"), true, SINCE)], SINCE).await?;
         let mut records = lost();
         if backwards {
             records.reverse();
         }
         let fence = Fence { number: 1, at: FENCE, identity: "next".into(), epoch: 1 };
-        // Twice, as where an answer was lost.
+        // Twice, as when an answer was lost.
         for record in records.iter().flat_map(|record| [record; 2]) {
             commit(engine, replay(&realm, record, &fence, SINCE)).await?;
         }
@@ -59,7 +59,7 @@ fn set(name: &str, email: Option<&str>, verified: bool, at: Time) -> Change {
     Change::SetEmail { user: name.into(), seen: None, email: email.map(str::to_owned), verified, at }
 }
 
-/// What nodes have in their journals, and the database has not.
+/// The records that nodes have in their journals and the database lacks.
 fn lost() -> Vec<Record> {
     let (seen, password) = (Some("gone 1".to_owned()), "gone 2".to_owned());
     let changes = vec![

@@ -1,4 +1,4 @@
-//! A batch stands whole or not at all, and says why not.
+//! A batch commits as a whole or not at all, and says why not.
 
 use super::{
     ADD, Check, Done, GET, Must, PUT, Shared, Sql, Value, Write, named, names, number, put, read, rows, same, stands,
@@ -99,7 +99,7 @@ async fn of_several_finds_the_one_that_does_not_hold_is_told(engine: Shared) -> 
     same(stands(&engine, vec![there("a"), there("b"), there("a"), add]).await?, vec![1; 4], "rows")?;
     let late = || put(realm, "late", "", 0);
     conflicts(&engine, vec![there("a"), there("missing"), there("b"), late()], 1, Broken::Guard).await?;
-    // Twice as many of the one are not made good by none of the other.
+    // Two rows for one statement do not make up for none for the other.
     let twice = || write(ANYBODY, &[realm], Must::Find(1));
     conflicts(&engine, vec![there("a"), twice(), late()], 1, Broken::Guard).await?;
     same(names(&engine, realm).await?, vec![texts(&["a"]), texts(&["b"])], "notes")

@@ -1,5 +1,5 @@
-//! Rows in every table, whatever tables there are, with what is at the edge of what a column can hold: for what has to
-//! hold of all of them.
+//! Rows in every table, whichever tables there are, with values at the limits of what a column can hold: for
+//! requirements on all tables.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Value, Write};
 use crate::moving::Trouble;
 use crate::moving::catalogue::{self, Column, Kind, MOVES, Table};
 
-/// Rows of each table.
+/// The number of rows in each table.
 pub const EACH: usize = 11;
 
 /// Columns that hold long texts: others may be in a key, and keys have a limit.
 const LONG: [&str; 5] = ["claims", "data", "detail", "granted", "profile"];
 
-/// Fills every table. What the schema does not let stand as it is, stands with other values.
+/// Fills every table. Rows that the schema refuses are inserted with other values.
 pub async fn fill(engine: &dyn Engine) -> Result<(), String> {
     for table in tables(engine).await.map_err(|why| why.0)? {
         for number in 0..EACH {
@@ -26,12 +26,12 @@ pub async fn fill(engine: &dyn Engine) -> Result<(), String> {
     Ok(())
 }
 
-/// The tables that hold facts.
+/// The tables that hold data, without those that each database has for itself.
 pub async fn tables(engine: &dyn Engine) -> Result<Vec<Table>, Trouble> {
     Ok(catalogue::tables(engine).await?.into_values().filter(|table| !catalogue::is_own(&table.name)).collect())
 }
 
-/// Every row of every table, by table, in the order of their keys.
+/// Every row of every table, by table, in key order.
 pub async fn rows(engine: &dyn Engine) -> Result<BTreeMap<String, Vec<Row>>, Trouble> {
     let mut found = BTreeMap::new();
     for table in tables(engine).await? {
@@ -42,14 +42,14 @@ pub async fn rows(engine: &dyn Engine) -> Result<BTreeMap<String, Vec<Row>>, Tro
     Ok(found)
 }
 
-/// A new row, a changed row, and rows taken out: what each comes to, in every table. Nothing of it stands.
+/// Tries to insert, change and delete rows in every table, and returns the results. None of it is committed.
 pub async fn writes(engine: &dyn Engine) -> Result<Vec<(String, Result<Vec<u64>, CommitError>)>, Trouble> {
     let mut tried = Vec::new();
     for table in catalogue::tables(engine).await?.into_values().filter(|table| table.name != MOVES) {
         let (name, column) = (&table.name, &table.columns[table.key[0]].name);
         let update = Sql::of_catalogue(format!("UPDATE {name} SET {column} = {column}"));
         let delete = Sql::of_catalogue(format!("DELETE FROM {name}"));
-        // Were it let through, this would undo it.
+        // If the write is accepted, this undoes it.
         let undo =
             Write { sql: Sql::fixed("DELETE FROM moves WHERE part = ?"), args: vec![text("no")], must: Must::Touch(1) };
         for write in [
@@ -64,7 +64,7 @@ pub async fn writes(engine: &dyn Engine) -> Result<Vec<(String, Result<Vec<u64>,
     Ok(tried)
 }
 
-/// A row that stands wherever there is none of this number yet.
+/// A row that can be inserted into any table that has none with this number.
 pub fn insert(table: &Table, number: usize, edges: bool) -> Write {
     let columns = table.columns.iter().enumerate();
     let args: Vec<Value> =
@@ -82,8 +82,8 @@ fn value(column: &Column, number: usize, own: bool) -> Value {
     if own { own_value(column.kind, number) } else { edge(column, number) }
 }
 
-/// Values of which each is there once, that differ where engines could compare differently: capitals, spaces at the end,
-/// characters beyond the first 65536 (which come before some others in UTF-16), bytes of several lengths.
+/// Distinct values that differ where engines could compare differently: capitals, spaces at the end, characters beyond
+/// the first 65536 (which sort before some others in UTF-16), bytes of several lengths.
 fn own_value(kind: Kind, number: usize) -> Value {
     let texts = ["Key", "key", "key ", "kéy", "\u{ffee}", "😀", "key-"];
     let far = i64::try_from(number).unwrap_or(0) * 1_000_000_007 - 5_000_000_000;

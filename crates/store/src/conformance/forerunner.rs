@@ -1,5 +1,5 @@
-//! The program of before, by its statements: what it left on its own schema is read and goes on, and so is what it writes on
-//! today's, beside a program of today.
+//! An older program, imitated by its statements: what it left on its own schema is readable and goes on, and so is what
+//! it writes on today's schema beside a program of today.
 
 use super::replays::{client, code, commit, family, ordered};
 use super::{Done, Shared, same};
@@ -16,11 +16,11 @@ use rules::oauth::scope::Scope;
 use rules::{Change, Fresh, Handle, Time};
 use std::future::Future;
 
-/// The schema that the program of before knows.
+/// The version of the schema that the older program knows.
 const KNOWN: usize = 9;
 const AT: Time = Time(5_000);
 
-/// `open` gives an engine on the same database each time; the one before is not used any more by then.
+/// `open` returns an engine on the same database each time; the previous one is no longer used by then.
 pub async fn forerunner<F: Future<Output = Shared>>(
     open: impl Fn(&'static [Migration]) -> F,
     close: impl Fn(),
@@ -65,7 +65,7 @@ fn device(name: &str) -> Device {
     }
 }
 
-/// An application with one of everything that is issued to it, as the program of before wrote it.
+/// Writes an application with one of everything that is issued to it, as the older program does.
 async fn writes(engine: &Shared, realm: &RealmId, name: &str) -> Done {
     commit(engine, [begun(realm, name), waiting(realm, name)].concat()).await
 }
@@ -74,7 +74,7 @@ fn write(text: &'static str, args: Vec<Value>) -> Write {
     Write { sql: Sql::fixed(text), args, must: Must::Touch(1) }
 }
 
-/// The application, and a family of tokens.
+/// The application, and a token family.
 fn begun(realm: &RealmId, name: &str) -> Vec<Write> {
     let (client, family) = (named(name), family("ada", name, AT));
     let refresh = family.refresh.as_ref().map(|refresh| refresh.current);
@@ -103,7 +103,7 @@ fn begun(realm: &RealmId, name: &str) -> Vec<Write> {
     ]
 }
 
-/// A code, and a device's request.
+/// A code, and a device request.
 fn waiting(realm: &RealmId, name: &str) -> Vec<Write> {
     let (code, device) = (code(name), device(name));
     vec![
@@ -143,7 +143,7 @@ fn waiting(realm: &RealmId, name: &str) -> Vec<Write> {
     ]
 }
 
-/// The same by a program of today.
+/// Writes the same as a program of today.
 async fn issues(engine: &Shared, realm: &RealmId, name: &str, life: Option<&LifeId>) -> Done {
     let life = || life.cloned();
     let batch = [
@@ -155,7 +155,7 @@ async fn issues(engine: &Shared, realm: &RealmId, name: &str, life: Option<&Life
     commit(engine, changes::batch(realm, &batch, AT, &Fresh::new([9; 32]))).await
 }
 
-/// A program of before changes an application, and one says a journal of before again: neither knows of its life.
+/// An older program changes an application, and an old journal is replayed: neither knows the application's life.
 async fn saves(engine: &Shared, realm: &RealmId, name: &str) -> Done {
     let client = named(name);
     let save = Write {
@@ -174,7 +174,7 @@ async fn saves(engine: &Shared, realm: &RealmId, name: &str) -> Done {
     commit(engine, journal::replay(realm, &record, &fence, AT)).await
 }
 
-/// Everything is there, in this life.
+/// Checks that everything exists, with this life.
 async fn lives(engine: &Shared, realm: &RealmId, name: &str, life: Option<&LifeId>) -> Done {
     let (family, code) = (FamilyId(ordered(name, AT)), code(name).family);
     let id = name.into();

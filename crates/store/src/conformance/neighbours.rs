@@ -1,5 +1,4 @@
-//! Programs of two releases on one database: while the newer one brings the schema further, after that, and when one of the
-//! older kind starts.
+//! Programs of two releases on one database: while the newer one migrates it, after that, and when an older one starts.
 
 use super::replays::{commit, family, ordered, rotation, session, user};
 use super::{Done, Shared, same};
@@ -13,7 +12,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// What a version may do beside programs of before: columns in tables that are in use, a table, an index.
+/// What a version may do beside older programs: add columns to tables in use, a table, an index.
 const ADDS: &[&str] = &[
     "CREATE TABLE later (realm text NOT NULL, id text NOT NULL, PRIMARY KEY (realm, id)) WITHOUT ROWID",
     "ALTER TABLE realms ADD COLUMN later text",
@@ -36,7 +35,7 @@ pub fn next() -> &'static [Migration] {
     with(&[Migration { version: ours + 1, name: "later", oldest: ours, steps: ADDS }])
 }
 
-/// And of the one after that, which takes away what this program uses.
+/// The schema of the release after that, which removes what this program uses.
 pub fn after_next() -> &'static [Migration] {
     let ours = newest(MIGRATIONS);
     let steps = &["ALTER TABLE families DROP COLUMN later"];
@@ -50,8 +49,8 @@ fn with(more: &[Migration]) -> &'static [Migration] {
     Box::leak([MIGRATIONS, more].concat().into_boxed_slice())
 }
 
-/// The older one works on before, during and after, and starts anew; two releases apart it is refused. `open` gives an
-/// engine on the same database each time.
+/// The older program works before, during and after the migration, and can start again; two releases apart, it is
+/// refused. `open` returns an engine on the same database each time.
 pub async fn neighbours<F: Future<Output = Shared>>(open: impl Fn(&'static [Migration]) -> F) -> Done {
     let migrate = async |engine: &Shared| engine.migrate().await.map_err(|why| why.0);
     let older = open(MIGRATIONS).await;
@@ -86,7 +85,7 @@ pub async fn neighbours<F: Future<Output = Shared>>(open: impl Fn(&'static [Migr
     }
 }
 
-/// Does what a node does, again and again; how often.
+/// Does repeatedly what a node does; returns how often.
 async fn work(engine: &Shared, node: u8, stop: &AtomicBool) -> Result<usize, String> {
     let mut rounds = 0;
     while !stop.load(SeqCst) {
@@ -96,7 +95,7 @@ async fn work(engine: &Shared, node: u8, stop: &AtomicBool) -> Result<usize, Str
     Ok(rounds)
 }
 
-/// Somebody comes, signs in, gets tokens and new ones, and signs out.
+/// A user is added, signs in, gets tokens and refreshes them, and signs out.
 async fn round(engine: &Shared, node: u8, number: usize) -> Done {
     let realm = RealmId("main".into());
     let (name, at) = (format!("{node}-{number}"), Time(5_000));

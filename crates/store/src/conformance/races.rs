@@ -1,4 +1,4 @@
-//! Many at once: each batch sees facts as if it were alone, and no answer comes early.
+//! Many batches at once: each sees the data as if it were alone, and no answer comes early.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -99,7 +99,7 @@ async fn a_broken_statement_spares_the_batches_beside_it(engine: Shared) -> Done
     same(names(&engine, "broken").await?.len(), MANY - 1, "notes")
 }
 
-/// A token is issued only if, inside its own batch, the session is found live.
+/// A token is issued only if its own batch finds the session live.
 async fn a_revocation_acknowledged_first_wins(engine: Shared) -> Done {
     let realm = "revoke";
     stands(&engine, vec![write(ISSUE, &[realm, "session"], Must::Touch(1))]).await?;
@@ -117,8 +117,8 @@ async fn a_revocation_acknowledged_first_wins(engine: Shared) -> Done {
     same(late, Err(CommitError::Conflict { at: 0, why: Broken::Guard }), "a token after the revocation")
 }
 
-/// Two rows that some engines look for at once. Whoever ends one of them takes out every token that leans on it: one that comes
-/// to stand after that was not held back by the rows that it found.
+/// Two rows that some engines look up together. A batch that ends one of them deletes every token that depends on it: a
+/// token that appears after that was not held back by the rows that its batch found.
 async fn what_leans_on_several_ends_with_one_of_them(engine: Shared) -> Done {
     const STANDS: Sql = Sql::fixed("SELECT 1 FROM note WHERE realm = ? AND name = ? AND body IS NULL");
     const TAKE_OUT: Sql = Sql::fixed("DELETE FROM note WHERE realm = ? AND name > ?");
@@ -177,7 +177,7 @@ async fn readers_see_whole_batches(engine: Shared) -> Done {
 
 async fn a_dropped_call_does_not_stop_its_batch(engine: Shared) -> Done {
     let mut call = engine.commit(vec![put("dropped", "a", "", 5)]);
-    // Once is enough to hand it over.
+    // One poll is enough to hand it over.
     poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_ready())).await;
     drop(call);
     for _ in 0..6000 {

@@ -1,4 +1,4 @@
-//! What leans on a session leans on the secret that was proved: once another took its place, nothing is given for the old one.
+//! What depends on a session depends on its proved secret: once that is replaced, nothing is issued for the old one.
 
 use super::replays::{client, commit, ordered, session, user};
 use super::{Done, Read, Shared, Sql, Value, rows, same, together};
@@ -13,9 +13,9 @@ use rules::oauth::device::{Approval, Device, Stage};
 use rules::oauth::scope::Scope;
 use rules::{Change, Fresh, Handle, Span, Time};
 
-/// When it all happens.
+/// The time of all changes.
 const AT: Time = Time(10_000);
-/// How many codes and answers to devices.
+/// The number of codes and device answers.
 const MANY: usize = 60;
 
 const OPEN: Sql = Sql::fixed("SELECT family FROM codes WHERE realm = ? AND redeemed_at IS NULL");
@@ -67,7 +67,7 @@ fn approved(name: &str, of: &Session) -> Change {
     Change::AnswerDevice { device: Handle::of(name), approval: Some(Box::new(approval)), at: AT }
 }
 
-/// As codes and answers are committed: by whoever proved this secret.
+/// The guard of codes and device answers, for a client that proved this secret.
 fn stands(of: &Session) -> Change {
     Change::Stands(Standing {
         user: Some(of.user.clone()),
@@ -78,7 +78,7 @@ fn stands(of: &Session) -> Change {
     })
 }
 
-/// On the real schema.
+/// Runs on the real schema.
 pub async fn raising(engine: Shared) -> Done {
     engine.migrate().await.map_err(|why| why.0)?;
     let realm = RealmId("raised".into());
@@ -98,7 +98,7 @@ pub async fn raising(engine: Shared) -> Done {
         };
         batch(vec![stands(&before), given])
     };
-    // As the change of a password does, with a code by the new secret in the same batch.
+    // Like a change of the password, with a code for the new secret in the same batch.
     let raise = batch(vec![
         Change::SetPassword { user: "ada".into(), seen: Some("ada 1".into()), password: "ada 2".into(), at: AT },
         Change::BurnCodesOf { user: "ada".into(), since: Time(0), at: AT },

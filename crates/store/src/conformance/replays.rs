@@ -1,5 +1,5 @@
-//! What was acknowledged and lost, said again: on the real schema, by two nodes, in either order, over a database that was
-//! put back to an earlier state.
+//! Replaying acknowledged changes that were lost: on the real schema, by two nodes, in either order, on a database that
+//! was restored to an earlier state.
 
 use super::{Done, Shared, same};
 use crate::dialect::mysql::Created;
@@ -24,9 +24,9 @@ use rules::oauth::scope::Scope;
 use rules::people::User;
 use rules::{Change, Fresh, Handle, Span, Time};
 
-/// The moment at which the copy is made that is put back later.
+/// When the copy is made that is restored later.
 const COPY: Time = Time(10_000_000);
-/// The moment of the failover.
+/// When the failover happens.
 const END: Time = Time(COPY.0 + 60_000);
 
 /// A realm in a database, and the journals of two nodes.
@@ -143,7 +143,7 @@ impl World {
         Ok(world)
     }
 
-    /// A node commits, and notes what that ended.
+    /// A node commits, and journals what the changes ended.
     async fn acts(&mut self, node: usize, at: Time, mut changes: Vec<Change>) -> Done {
         self.seed += 1;
         let fresh = Fresh::new([self.seed; 32]);
@@ -164,7 +164,7 @@ impl World {
         Ok(fence)
     }
 
-    /// A node says again what is missing: each record twice, as where an answer was lost.
+    /// A node replays what is missing: each record twice, as when an answer was lost.
     async fn says_again(&self, node: usize, fence: &Fence) -> Done {
         let witnesses = self.journals[node].iter().filter_map(|record| record.witness.clone()).collect();
         let known = known(&*self.engine, &self.realm, witnesses).await.map_err(|why| why.0)?;
@@ -224,7 +224,7 @@ pub(super) async fn commit(engine: &Shared, writes: Vec<Write>) -> Done {
     engine.commit(writes).await.map(drop).map_err(|error| format!("a batch did not stand: {error:?}"))
 }
 
-/// Every table with its columns, as the migrations make them.
+/// Every table with its columns, as the migrations create them.
 fn schema() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut tables: Vec<(&str, Vec<&str>)> = Vec::new();
     for step in MIGRATIONS.iter().flat_map(|migration| migration.steps) {
@@ -242,7 +242,7 @@ fn schema() -> Vec<(&'static str, Vec<&'static str>)> {
     tables
 }
 
-/// A copy of everything.
+/// A copy of all rows.
 struct Copy(Vec<(&'static str, Vec<&'static str>, Vec<Row>)>);
 
 impl Copy {
@@ -256,7 +256,7 @@ impl Copy {
         Ok(Copy(tables))
     }
 
-    /// Puts the database back.
+    /// Restores the database to the copy.
     async fn put_back(&self, engine: &Shared) -> Done {
         for (table, columns, rows) in &self.0 {
             let sql = Sql::joined(&["DELETE FROM ", table]);
@@ -276,10 +276,9 @@ fn with_commas(words: &[&'static str]) -> Vec<&'static str> {
     words.iter().flat_map(|word| [", ", *word]).skip(1).collect()
 }
 
-/// Opens on an empty database with the real [`MIGRATIONS`], and checks all of it.
+/// Opens on an empty database with the real [`MIGRATIONS`], and checks everything.
 ///
-/// # Errors
-/// What was wrong.
+/// # Errors What was wrong.
 pub async fn replays(engine: Shared) -> Done {
     let mut world = World::begin(engine).await?;
     before_the_copy(&mut world).await?;
@@ -303,7 +302,7 @@ pub async fn replays(engine: Shared) -> Done {
     super::addresses::taken_away(&world.engine).await
 }
 
-/// What the database keeps, and came to be otherwise later: to be left alone.
+/// State that the database keeps and that changed later: replays must leave it alone.
 async fn before_the_copy(world: &mut World) -> Done {
     let (eve, at) = (UserId::from("eve"), Time(6_000));
     let off = Change::SetDisabled { user: eve.clone(), disabled_at: Some(at), at };
@@ -311,7 +310,7 @@ async fn before_the_copy(world: &mut World) -> Done {
     world.acts(0, at, vec![off, all]).await?;
     let later = Time(7_000);
     world.acts(1, later, vec![Change::SetDisabled { user: eve.clone(), disabled_at: None, at: later }]).await?;
-    // By a clock that is behind that of the node that ended the others.
+    // By a clock that is behind the clock of the node that ended the others.
     world.acts(1, Time(5_990), vec![Change::StartSession(Box::new(session("eve", "again", Time(5_990))))]).await?;
     let out = Change::SetMember { group: "staff".into(), user: eve.clone(), member: false };
     world.acts(0, later, vec![out]).await?;
@@ -323,7 +322,7 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
     let [ada, bob, cyd] = ["ada", "bob", "cyd"].map(UserId::from);
     let shop = ClientId::from("shop");
     let id = |name: &str| FamilyId(ordered(name, Time(5_000)));
-    // Two nodes in turn, on the same things.
+    // Two nodes in turn, on the same data.
     for turn in 1..=4 {
         let rotate = Change::RotateFamily { family: id("ada"), rotation: rotation("ada", turn) };
         world.acts(turn as usize % 2, at, vec![rotate]).await?;
@@ -340,7 +339,7 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
     world.acts(0, at, vec![Change::RevokeFamily { family: id("bob"), at }]).await?;
     let ends = vec![
         Change::SetDisabled { user: cyd.clone(), disabled_at: Some(at), at },
-        // By a clock that is behind: what they had is younger, by the clock of whoever made it.
+        // By a clock that is behind: their sessions are younger, by the clock of the node that made them.
         Change::EndSessionsOf { user: cyd.clone(), except: None, at: Time(4_000) },
         Change::RevokeFamiliesOf { user: cyd, client: None, except: None, at: Time(4_000) },
     ];
@@ -394,12 +393,12 @@ async fn held_while_waited_for(world: &World) -> Done {
     same(early.is_err(), true, "a fence that waits is not lifted")
 }
 
-/// What is done while others are waited for.
+/// Changes made while nodes are waited for.
 async fn after_the_fence(world: &mut World) -> Done {
     let (at, eve) = (END + Span(5), UserId::from("eve"));
     world.acts(1, at, vec![Change::StartSession(Box::new(session("cyd", "late", at)))]).await?;
     world.journals[1].pop_if(|record| record.at == at);
-    // By a consent that had been taken back.
+    // By a consent that had been withdrawn.
     world.acts(0, at, vec![Change::StartFamily(Box::new(family("eve", "without", at)))]).await?;
     let seen = world.user("eve").await?.and_then(|user| user.password);
     let new = Change::SetPassword { user: eve, seen, password: "eve new".into(), at };

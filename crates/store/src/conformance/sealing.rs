@@ -1,4 +1,4 @@
-//! The audit log is sealed by whoever is first: every line once, in a chain without gaps, whenever it was committed.
+//! Any node may seal the audit log: every line once, in a chain without gaps, whenever the line was committed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use rules::events::{Event, Kind};
 use rules::id::RealmId;
 use rules::{Change, Fresh, Time};
 
-/// Who writes at the same time, and how often each.
+/// How many writers there are at the same time, and how often each writes.
 const WRITERS: usize = 4;
 const EACH: usize = 60;
 
@@ -37,7 +37,7 @@ async fn write(engine: &Shared, at: Time, seed: usize) -> Done {
     super::stands(engine, batch).await.map(drop)
 }
 
-/// Seals what waits; how many lines that were, `None` where another one was faster.
+/// Seals waiting lines, and returns how many; `None` if another node was faster.
 async fn step(engine: &Shared, most: i64) -> Result<Option<usize>, String> {
     let asked = ask(&**engine, &realm(), (Newest, Unsealed { limit: most })).await;
     let (newest, mut lines) = asked.map_err(|why| why.0)?;
@@ -59,11 +59,10 @@ fn next(newest: Option<&Block>, lines: &mut [Line]) -> Block {
     Sealing { realm: &realm, key, now: Time(1) }.block(&end, lines)
 }
 
-/// What upkeep does with the log of the realm `sealed` in which thousands of lines wait, numbered from 1: some are thrown out, and
-/// others sealed. What that costs the server is for its own tests to measure.
+/// Does the log upkeep of the realm `sealed`, in which thousands of lines wait, numbered from 1: some are deleted, and
+/// others sealed. The cost at the server is measured by the server's own tests.
 ///
-/// # Errors
-/// What did not stand.
+/// # Errors What did not commit.
 pub async fn upkeep(engine: &Shared) -> Done {
     let bounds = Bounds { now: Time(1), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     super::stands(engine, sweep::step(&realm(), &bounds, 100)).await?;
@@ -71,7 +70,7 @@ pub async fn upkeep(engine: &Shared) -> Done {
     same(step(engine, 256).await?, Some(256), "lines that are sealed")
 }
 
-/// Two nodes seal what four write, on the real schema.
+/// Two nodes seal what four writers write, on the real schema.
 pub async fn sealing(engines: [Shared; 2]) -> Done {
     engines[0].migrate().await.map_err(|why| why.0)?;
     let written = Arc::new(AtomicUsize::new(0));
@@ -80,7 +79,7 @@ pub async fn sealing(engines: [Shared; 2]) -> Done {
         let (engine, written) = (Arc::clone(&engines[writer % 2]), Arc::clone(&written));
         all.spawn(async move {
             for number in 0..EACH {
-                // Some go backwards in time: their ids are smaller than those of lines that are sealed already.
+                // Some times go backwards: these ids are smaller than those of lines that are sealed already.
                 let at = if writer == 0 { 1_000_000 - number } else { 1_000_000 + number * 10 };
                 write(&engine, Time(at as i64), writer * EACH + number).await?;
                 written.fetch_add(1, Ordering::SeqCst);
@@ -109,7 +108,7 @@ pub async fn sealing(engines: [Shared; 2]) -> Done {
     retired(&engines).await
 }
 
-/// Everything is sealed, once, and the chain proves it.
+/// Checks that every line is sealed once, and that the chain proves it.
 async fn verified(engine: &Shared, wanted: usize) -> Done {
     let fetched = ask(&**engine, &realm(), (Whole { number: 0, limit: 10_000 }, Backlog, Begins)).await;
     let (blocks, backlog, begins) = fetched.map_err(|why| why.0)?;
@@ -132,7 +131,7 @@ async fn verified(engine: &Shared, wanted: usize) -> Done {
     same(ids.len(), wanted, "different lines")
 }
 
-/// A line with a smaller id than any is sealed in a later block; one that is sealed is not sealed again.
+/// A line with a smaller id than any other is sealed in a later block; a sealed line is not sealed again.
 async fn late(engines: &[Shared; 2]) -> Done {
     let before = ask(&*engines[0], &realm(), Newest).await.map_err(|why| why.0)?;
     write(&engines[1], Time(1), 9_999).await?;
@@ -155,7 +154,7 @@ async fn late(engines: &[Shared; 2]) -> Done {
     verified(&engines[0], 2 * WRITERS * EACH + 2).await
 }
 
-/// Lines that were never sealed are dropped as they were named, or not at all.
+/// Lines that were never sealed are all dropped as named, or none is.
 async fn dropped(engines: &[Shared; 2]) -> Done {
     for seed in 0..50 {
         write(&engines[0], Time(2), 20_000 + seed).await?;
@@ -174,7 +173,7 @@ async fn dropped(engines: &[Shared; 2]) -> Done {
     verified(&engines[0], 2 * WRITERS * EACH + 32).await
 }
 
-/// Of two that deliver at the same time one marks it.
+/// If two nodes deliver at the same time, one records it.
 async fn streams(engines: &[Shared; 2]) -> Done {
     let at = |block, line: &str| Place { block, line: line.to_owned() };
     let is = |place| Stream { name: "http".into(), place, moved_at: Time(5), trouble: String::new() };
@@ -195,7 +194,7 @@ async fn streams(engines: &[Shared; 2]) -> Done {
     same(found, vec![is(at(2, "a")), other], "where the streams are")
 }
 
-/// Of two that take out the oldest block one does, and the chain begins after it.
+/// If two nodes remove the oldest block, one succeeds, and the chain begins after it.
 async fn retired(engines: &[Shared; 2]) -> Done {
     let blocks = ask(&*engines[0], &realm(), Whole { number: 0, limit: 3 }).await.map_err(|why| why.0)?;
     let (realm, keys) = (realm(), keys());

@@ -1,4 +1,4 @@
-//! What has expired goes, step by step, and nothing else.
+//! Expired rows are deleted step by step, and nothing else is.
 
 use super::replays::{commit, family, ordered};
 use super::{Done, Must, Read, Shared, Sql, Value, Write, rows, same, stands};
@@ -7,14 +7,14 @@ use crate::tables::sweep::{Bounds, step};
 use rules::id::RealmId;
 use rules::{Change, Fresh, Time};
 
-/// Until when everything is old.
+/// Up to this time, everything is old.
 const OLD: Time = Time(50_000);
-/// How many are old, and how many not.
+/// How many rows are old, and how many are not.
 const COUNTS: [i64; 2] = [25, 5];
-/// How many a step takes of each kind.
+/// How many rows of each kind a step deletes.
 const AT_ONCE: i64 = 10;
 
-/// Where [`step`] takes out tokens, families.
+/// The indexes of the statements in [`step`] that delete tokens and families.
 const TOKENS: usize = 2;
 const FAMILIES: usize = 6;
 
@@ -27,7 +27,7 @@ fn revoke(realm: &str, number: i64, expires: Time) -> Write {
     Write { sql: REVOKE, args, must: Must::Touch(1) }
 }
 
-/// Tokens that expired in one millisecond, those of another realm, and families, each begun after the one before.
+/// Tokens that expired in one millisecond, tokens of another realm, and families, each begun after the one before.
 async fn fill(engine: &Shared, realm: &RealmId) -> Done {
     let [old, live] = COUNTS;
     for number in 0..old + live {
@@ -46,7 +46,7 @@ async fn all(engine: &Shared, sql: Sql, realm: &str) -> Result<Vec<Value>, Strin
     Ok(found.into_iter().flatten().collect())
 }
 
-/// On the real schema.
+/// Runs on the real schema.
 pub async fn sweeping(engine: Shared) -> Done {
     engine.migrate().await.map_err(|why| why.0)?;
     let realm = RealmId("swept".into());

@@ -1,4 +1,4 @@
-//! What is kept is what was given, and compares as bytes.
+//! Stored values are returned as they were given, and compare as bytes.
 
 use super::{
     Check, Done, GET, Must, Read, Shared, Sql, Value, Write, named, names, put, read, rows, same, stands, texts, write,
@@ -20,7 +20,7 @@ pub(super) const CHECKS: &[Check] = named![
     a_long_read_is_answered,
 ];
 
-/// Statements in a batch that is long, but not bulk work.
+/// The number of statements in a batch that is long, but not bulk work.
 const MANY_ROWS: usize = 2000;
 
 const KEEP: Sql = Sql::fixed("INSERT INTO note (realm, name, body, number, bytes) VALUES (?, ?, ?, ?, ?)");
@@ -31,13 +31,13 @@ fn keep(realm: &str, name: &str, [body, number, bytes]: [Value; 3]) -> Write {
     Write { sql: KEEP, args, must: Must::Touch(1) }
 }
 
-/// Keeps three values and reads them again.
+/// Stores three values and reads them again.
 async fn kept(engine: &Shared, realm: &str, values: [Value; 3]) -> Done {
     stands(engine, vec![keep(realm, "a", values.clone())]).await?;
     same(rows(engine, read(GET, &[realm, "a"])).await?, vec![values.into()], "what was kept")
 }
 
-/// Case, accents, composed or not, spaces at the end, letters that fold to two: all different.
+/// Differences in case, accents, composition, spaces at the end, and letters that fold to two: all are different.
 const ALIKE: [&str; 12] =
     ["", " ", "A", "Strasse", "a", "a ", "a\t", "stra\u{df}e", "strasse", "\u{e1}", "a\u{301}", "\u{ff41}"];
 
@@ -124,7 +124,7 @@ async fn pages_go_by_key(engine: Shared) -> Done {
     same(seen, (0..10).map(|at| texts(&[&at.to_string()])).collect(), "all pages")
 }
 
-/// A read that goes through far more rows than it answers, beside one that does not.
+/// A read that looks at far more rows than it returns, beside one that does not.
 async fn a_long_read_is_answered(engine: Shared) -> Done {
     const PAIRS: Sql = Sql::fixed("SELECT COUNT(*) FROM note a, note b WHERE a.realm = ? AND b.realm = ?");
     let note = |at: usize| put("pairs", &format!("{at:05}"), "", 0);
@@ -133,6 +133,6 @@ async fn a_long_read_is_answered(engine: Shared) -> Done {
     let answers = engine.fetch(&reads).await.map_err(|why| why.0)?;
     same(answers[0].clone(), vec![vec![Value::Int(250_000)]], "pairs")?;
     same(answers[1].len(), 1, "the short read beside it")?;
-    // The engine is none the worse for it.
+    // The engine still works afterwards.
     stands(&engine, vec![write(GET, &["pairs", "00007"], Must::Find(1))]).await.map(drop)
 }

@@ -1,7 +1,7 @@
-//! The SQL that every engine understands, and what remains to be said per engine.
+//! The SQL that every engine understands, and what has to be said differently per engine.
 //!
 //! Statements are written once, in the subset that [`check`] describes, with `?` for each value. SQLite runs that text
-//! as it stands; another engine translates it (`$1` for `?`, its own type names, nothing for `WITHOUT ROWID`, a locking
+//! as it is; the other engines translate it (`$1` for `?`, their own type names, nothing for `WITHOUT ROWID`, a locking
 //! clause for the reads of a batch).
 
 pub mod moving;
@@ -10,7 +10,7 @@ pub mod postgres;
 
 use crate::engine::Value;
 
-/// What an engine speaks.
+/// The dialect of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// SQLite.
@@ -21,7 +21,7 @@ pub enum Dialect {
     Mysql,
 }
 
-/// How long a list in a statement can be. Few sizes mean few statements to keep prepared.
+/// The lengths that a list in a statement can have. Few lengths mean few statements to keep prepared.
 const LISTS: [(usize, &str); 5] = [
     (1, "(?)"),
     (4, "(?, ?, ?, ?)"),
@@ -40,13 +40,13 @@ const LISTS: [(usize, &str); 5] = [
     ),
 ];
 
-/// The longest list that one statement takes; longer ones are read in chunks.
+/// The longest list in one statement; longer lists are read in chunks.
 pub const LONGEST_LIST: usize = 64;
 
-/// The piece that follows `IN` for these values, and the values padded to its length with the last of them (a value that
-/// occurs twice in a list finds its row once). An empty list is one NULL, which equals nothing.
+/// Returns the piece that follows `IN` for these values, and the values padded to its length with the last one (a value
+/// that occurs twice in a list finds its row only once). An empty list becomes one NULL, which equals nothing.
 ///
-/// `None` for more than [`LONGEST_LIST`] values.
+/// Returns `None` for more than [`LONGEST_LIST`] values.
 pub fn list(mut values: Vec<Value>) -> Option<(&'static str, Vec<Value>)> {
     let &(length, piece) = LISTS.iter().find(|(length, _)| values.len() <= *length)?;
     let last = values.last().cloned().unwrap_or(Value::Null);
@@ -54,11 +54,11 @@ pub fn list(mut values: Vec<Value>) -> Option<(&'static str, Vec<Value>)> {
     Some((piece, values))
 }
 
-/// Why a statement would not run, or would mean something else, on another engine.
+/// Why a statement would fail, or mean something else, on another engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPortable(pub &'static str);
 
-/// Words that mean nothing, or something else, elsewhere. Each is looked for as a whole word.
+/// Words that other engines do not know or understand differently. Each is matched as a whole word.
 const WORDS: [(&str, &str); 13] = [
     ("AUTOINCREMENT", "ids are ours"),
     ("COLLATE", "text compares as bytes, and the engine sees to it"),
@@ -75,7 +75,7 @@ const WORDS: [(&str, &str); 13] = [
     ("DO UPDATE", "no guarded upsert: insert if absent, then a guarded UPDATE"),
 ];
 
-/// Whether a statement keeps to the subset that every engine understands. For tests, over every statement there is.
+/// Checks that a statement keeps to the subset that every engine understands. Tests run it on every statement.
 pub fn check(sql: &str) -> Result<(), NotPortable> {
     let sql = without_constants(sql);
     if sql.contains(['\'', '"', '`', '[']) {
@@ -102,8 +102,8 @@ pub fn check(sql: &str) -> Result<(), NotPortable> {
     }
 }
 
-/// A statement without its constants: words of small letters, and nothing, mean the same everywhere. So does a pattern
-/// without letters, in which there is no case to ignore.
+/// Replaces the constants that mean the same on every engine: empty ones and words of lowercase letters. A pattern
+/// without letters does too, since it has no case to ignore.
 fn without_constants(sql: &str) -> String {
     let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase());
     let pattern = |text: &str| !text.is_empty() && text.bytes().all(|byte| b"%@".contains(&byte));
@@ -113,7 +113,7 @@ fn without_constants(sql: &str) -> String {
         rest.split_once('\'').and_then(|(before, rest)| Some((before, rest.split_once('\'')?)))
     {
         match before.strip_suffix(" LIKE ") {
-            // A quote in a constant.
+            // The constant contains a quote.
             _ if after.starts_with('\'') => break,
             Some(before) if pattern(text) => kept.extend([before, " = ?"]),
             _ if plain(text) => kept.extend([before, "?"]),

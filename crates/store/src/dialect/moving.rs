@@ -1,14 +1,14 @@
-//! What moving a database needs said differently: what tables there are, triggers that keep writes off, pages.
+//! What has to be said differently to move a database: listing the tables, triggers that refuse writes, and pages.
 
 use super::Dialect;
 
-/// What a write is told on a database that is being moved, or was. MySQL cuts at 128 characters.
+/// The error for a write to a database that is being moved or was moved. MySQL cuts it at 128 characters.
 pub const REFUSAL: &str = "this database is being moved to another, or was moved: nothing is written to it any more";
 
-/// The SQLSTATE with which PostgreSQL says so.
+/// The SQLSTATE with which PostgreSQL reports [`REFUSAL`].
 pub(crate) const POSTGRES_STATE: &str = "PMOVE";
 
-/// What a write can be, for engines that want a trigger for each.
+/// The kinds of write, for engines that need a trigger for each.
 const EVENTS: [&str; 3] = ["insert", "update", "delete"];
 
 const SQLITE_COLUMNS: &str = "SELECT m.name, c.name, lower(c.type), c.pk FROM sqlite_schema AS m \
@@ -26,7 +26,7 @@ const POSTGRES_COLUMNS: &str = "SELECT CAST(t.relname AS text), CAST(c.attname A
      WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
      ORDER BY t.relname COLLATE \"C\", c.attnum";
 
-// Each part names the database itself: MariaDB opens every table of the server for one that is only joined to it.
+// Each part names the database itself, because MariaDB opens every table of the server for a view that is only joined.
 const MYSQL_COLUMNS: &str = "SELECT f.table_name, f.column_name, \
      CASE WHEN f.data_type IN ('varchar', 'longtext') THEN 'text' \
      WHEN f.data_type IN ('varbinary', 'longblob') THEN 'blob' ELSE f.data_type END, CAST(f.place AS SIGNED) FROM (\
@@ -46,13 +46,13 @@ const MYSQL_COLUMNS: &str = "SELECT f.table_name, f.column_name, \
 const SQLITE_TABLES: &str =
     "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' ORDER BY name";
 
-// But for those of an extension, such as PostGIS; above, too.
+// Without the tables of extensions such as PostGIS; the same above.
 const POSTGRES_TABLES: &str = "SELECT CAST(t.relname AS text) FROM pg_class AS t WHERE t.relkind IN ('r', 'p') \
      AND t.relnamespace = CAST(quote_ident(current_schema()) AS regnamespace) AND NOT EXISTS (SELECT 1 FROM pg_depend AS d \
      WHERE d.classid = CAST('pg_class' AS regclass) AND d.objid = t.oid AND d.deptype = 'e') \
      ORDER BY t.relname COLLATE \"C\"";
 
-// Views, too: whether it is one, only opening it would tell.
+// Includes views: only opening a table would tell whether it is a view.
 const MYSQL_TABLES: &str =
     "SELECT t.table_name FROM information_schema.tables AS t WHERE t.table_schema = DATABASE() ORDER BY t.table_name";
 
@@ -61,12 +61,12 @@ const SQLITE_FENCES: &str = "SELECT name FROM sqlite_schema WHERE type = 'trigge
 const POSTGRES_FENCES: &str = "SELECT CAST(t.relname AS text) FROM pg_trigger AS f JOIN pg_class AS t ON t.oid = f.tgrelid \
      WHERE f.tgname = 'moving' AND t.relnamespace = CAST(quote_ident(current_schema()) AS regnamespace)";
 
-// Whoever may not make triggers sees none, and has made none.
+// A user without the right to make triggers sees none, and has made none.
 const MYSQL_FENCES: &str = "SELECT t.trigger_name FROM information_schema.triggers AS t \
      WHERE t.event_object_schema = DATABASE() AND SUBSTR(t.trigger_name, 1, 7) = 'moving_'";
 
 impl Dialect {
-    /// A name for every fence that stands.
+    /// Lists a name for every fence that exists.
     pub(crate) fn fences(self) -> &'static str {
         match self {
             Dialect::Sqlite => SQLITE_FENCES,
@@ -75,7 +75,7 @@ impl Dialect {
         }
     }
 
-    /// The name of every table. Asked at each start: it opens none.
+    /// Lists the name of every table. It runs at each start and opens no table.
     pub(crate) fn tables(self) -> &'static str {
         match self {
             Dialect::Sqlite => SQLITE_TABLES,
@@ -84,7 +84,7 @@ impl Dialect {
         }
     }
 
-    /// What [`Dialect::tables`] lists, for people.
+    /// What [`Dialect::tables`] lists, in words for people.
     pub(crate) fn listed(self) -> &'static str {
         match self {
             Dialect::Sqlite | Dialect::Postgres => "tables",
@@ -92,8 +92,8 @@ impl Dialect {
         }
     }
 
-    /// Every column of every table: table, column, type (`bigint`, `text`, `blob`, or whatever else it is), and its place
-    /// in the primary key from 1, or 0.
+    /// Lists every column of every table: table, column, type (`bigint`, `text`, `blob`, or the engine's own name), and
+    /// its place in the primary key from 1, or 0.
     pub(crate) fn columns(self) -> &'static str {
         match self {
             Dialect::Sqlite => SQLITE_COLUMNS,
@@ -102,7 +102,7 @@ impl Dialect {
         }
     }
 
-    /// Statements after which no row of `table` can be written, by whatever program. Run twice they are as good as once.
+    /// Statements after which no program can write a row of `table`. Running them twice is the same as once.
     pub(crate) fn fence(self, table: &str) -> Vec<String> {
         match self {
             Dialect::Sqlite => EVENTS
@@ -114,7 +114,7 @@ impl Dialect {
                     )
                 })
                 .collect(),
-            // For each statement: what is sent for many rows is refused at the first.
+            // For each statement: a statement that writes many rows is refused at once.
             Dialect::Postgres => vec![format!(
                 "DO $$ BEGIN CREATE TRIGGER moving BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON {table} \
                  FOR EACH STATEMENT EXECUTE FUNCTION portiere_moving(); \
@@ -132,7 +132,7 @@ impl Dialect {
         }
     }
 
-    /// What has to be there before the first table is fenced.
+    /// Statements that have to run before the first table is fenced.
     pub(crate) fn before_fences(self) -> Vec<String> {
         match self {
             Dialect::Postgres => vec![format!(
@@ -143,7 +143,7 @@ impl Dialect {
         }
     }
 
-    /// Takes the fence of `table` away, where it has one.
+    /// Removes the fence of `table`, if it has one.
     pub(crate) fn unfence(self, table: &str) -> Vec<String> {
         match self {
             Dialect::Postgres => vec![format!("DROP TRIGGER IF EXISTS moving ON {table}")],
@@ -153,7 +153,7 @@ impl Dialect {
         }
     }
 
-    /// What is done once for a table that was filled from empty, so that its plans are good from the first request on.
+    /// Statements to run once for a table that was filled from empty: its plans are good from the first request on.
     pub(crate) fn filled(self, table: &str) -> Vec<String> {
         match self {
             Dialect::Sqlite => Vec::new(),
@@ -162,11 +162,11 @@ impl Dialect {
         }
     }
 
-    /// The reads that together give the rows after a key, in order, up to a limit: each has what it gives first before
-    /// all of what the next one gives. With each, how many columns of the key it takes, from the first on.
+    /// The reads that together return the rows after a key, in order, up to a limit: all rows of one read come before
+    /// all rows of the next. Each is returned with the number of key columns that it takes, from the first on.
     ///
-    /// A comparison of whole keys is one range of an index on SQLite and PostgreSQL. MySQL would look at every row of the
-    /// table: there each read holds all columns of the key but one.
+    /// A comparison of whole keys is one range of an index on SQLite and PostgreSQL. MySQL would look at every row of
+    /// the table, so there each read compares one column of the key by `>` and those before it by `=`.
     pub(crate) fn after(self, select: &str, table: &str, key: &[&str]) -> Vec<(String, usize)> {
         let names = key.join(", ");
         match self {

@@ -1,14 +1,14 @@
-//! What MySQL and MariaDB want said differently.
+//! What has to be said differently for MySQL and MariaDB.
 //!
-//! | written | said |
+//! | written | sent |
 //! |---|---|
 //! | `text` of a key | `VARCHAR(255)`, in a collation that compares bytes and does not pad |
 //! | any other `text` | `LONGTEXT` |
 //! | `blob` | `VARBINARY(255)` in a key, else `LONGBLOB` |
-//! | `REFERENCES` beside a column | a foreign key of the table: MySQL reads the other form and forgets it |
-//! | `WITHOUT ROWID` | `ENGINE=InnoDB`: rows lie in the order of their primary key there. `ROW_FORMAT=DYNAMIC`: an index of another format holds 767 bytes |
-//! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which [says so](TOUCHED_NOTHING) |
-//! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, and the form of DELETE that is optimised as a join |
+//! | `REFERENCES` beside a column | a foreign key of the table: MySQL parses the other form and ignores it |
+//! | `WITHOUT ROWID` | `ENGINE=InnoDB` (rows in primary key order) `ROW_FORMAT=DYNAMIC` (other formats index 767 bytes) |
+//! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which [reports the conflict](TOUCHED_NOTHING) |
+//! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, in the DELETE form that is optimised as a join |
 
 pub(crate) mod block;
 pub(crate) mod lookup;
@@ -18,19 +18,19 @@ use std::collections::BTreeSet;
 use super::NotPortable;
 use lookup::Lookup;
 
-/// The longest text of a key, in characters, and the longest blob of one, in bytes. Three such texts are what an index
-/// of InnoDB holds (3072 bytes); the rules admit at most 255 bytes for a name, 200 for a group's, 128 for a client's id.
+/// The longest text in a key, in characters, and the longest blob in one, in bytes. An InnoDB index holds three such
+/// texts (3072 bytes); the rules allow at most 255 bytes for a name, 200 for a group's name, 128 for a client id.
 pub(crate) const LONGEST_KEY: usize = 255;
 
-/// What an insert of a row that is there already gives for its last insert id.
+/// The last insert id that an insert reports if the row already exists.
 ///
-/// A plain INSERT that fails with a duplicate key would do as well, but for the lock that it leaves on the row: a shared
-/// one, so that of all who count in the same row each waits for the others (a deadlock for nearly every batch, with 16 at
-/// the same time). This form locks the row as an update does. The number of rows cannot tell the two cases apart, since a
-/// row that was found counts (`CLIENT_FOUND_ROWS`).
+/// A plain INSERT that fails with a duplicate key would work too, but it leaves a shared lock on the row, so that all
+/// batches that count in the same row wait for each other (a deadlock for nearly every batch, with 16 at the same
+/// time). This form locks the row as an update does. The number of rows cannot tell the two cases apart, since a row
+/// that was found counts too (`CLIENT_FOUND_ROWS`).
 pub(crate) const TOUCHED_NOTHING: u64 = 1;
 
-/// Which of the two it is.
+/// Whether the server is MariaDB or MySQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavor {
     /// MariaDB.
@@ -40,7 +40,7 @@ pub(crate) enum Flavor {
 }
 
 impl Flavor {
-    /// The collation of UTF-8 that orders by bytes and in which a space at the end counts.
+    /// The UTF-8 collation that orders by bytes and in which trailing spaces count.
     pub(crate) fn collation(self) -> &'static str {
         match self {
             Flavor::MariaDb => "utf8mb4_nopad_bin",
@@ -54,29 +54,29 @@ impl Flavor {
 pub(crate) enum Kind {
     /// It reads.
     Select,
-    /// It adds a row.
+    /// It inserts a row.
     Insert {
-        /// A row that is there already is no failure, and not touched.
+        /// An existing row is not an error and is not touched.
         if_absent: bool,
     },
-    /// It changes or takes out rows.
+    /// It updates or deletes rows.
     Change,
 }
 
-/// A statement as these servers take it.
+/// A statement as it is sent to these servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     /// What it does.
     pub(crate) kind: Kind,
-    /// The table that it writes, or reads first.
+    /// The table that it writes to, or the first one that it reads.
     pub(crate) table: String,
-    /// How many values it takes.
+    /// The number of its values.
     pub(crate) values: usize,
     /// The text.
     pub(crate) text: String,
-    /// Of a read that gives a row for each row that is there: what follows the columns, from FROM on.
+    /// For a read that returns one row for each row that exists: the text after the columns, from FROM on.
     pub(crate) rows: Option<String>,
-    /// Of a read that only asks whether a row is there: what it asks.
+    /// For a read that only asks whether a row exists: what it asks.
     pub(crate) lookup: Option<Lookup>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
         "DELETE" => {
             let table = named("FROM")?;
             let text = bounded(sql, &words);
-            // The form of many tables goes through the optimiser of joins: the other one looks at every row.
+            // The multi-table form goes through the join optimiser; the plain form would look at every row.
             let joined =
                 if text == sql { text } else { text.replacen("DELETE FROM", &format!("DELETE {table} FROM"), 1) };
             said(Kind::Change, table, joined)
@@ -116,31 +116,31 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
     }
 }
 
-/// What follows the columns of a read that gives a row for each row that is there.
+/// Returns the text after the columns if the read returns one row for each row that exists.
 fn row_by_row(sql: &str, words: &[Word<'_>]) -> Option<String> {
     const OTHERS: [&str; 7] = ["DISTINCT", "GROUP", "HAVING", "LIMIT", "ORDER", "UNION", "WINDOW"];
     let from = words.iter().find(|word| word.depth == 0 && word.is("FROM"))?.at;
     let other = words.iter().any(|word| OTHERS.iter().any(|other| word.is(other)));
-    // A function of all rows has a bracket.
+    // An aggregate function has a bracket.
     (!other && !sql[..from].contains('(')).then(|| sql[from..].to_owned())
 }
 
-/// Several reads as one, when each [gives a row for each row](Said::rows) that is there: the row says which read it
-/// belongs to, from 0. `exclusive` are those that keep others from reading for a change, too.
+/// Combines several reads into one, if each [returns a row for each row](Said::rows) that exists. Each row says which
+/// read it belongs to, from 0. Reads marked `exclusive` also keep others from reading for an update.
 pub(crate) fn counted_together<'a>(reads: impl Iterator<Item = (&'a str, bool)>) -> String {
     let one = |(at, (rows, exclusive))| format!("(SELECT {at} {rows}{})", lock(exclusive));
     reads.enumerate().map(one).collect::<Vec<_>>().join(" UNION ALL ")
 }
 
-/// What ends a read that keeps others from changing what it found until the batch ends.
+/// The clause that keeps others from changing the rows that a read found until the batch ends.
 pub(crate) fn lock(exclusive: bool) -> &'static str {
     if exclusive { " FOR UPDATE" } else { " LOCK IN SHARE MODE" }
 }
 
-/// Says `ON CONFLICT DO NOTHING`, where it is said, so that the answer tells whether there was a conflict.
+/// Translates `ON CONFLICT DO NOTHING`, if it is there, so that the answer tells whether there was a conflict.
 fn unless_there(sql: &str, words: &[Word<'_>]) -> Result<(String, bool), NotPortable> {
     let Some(text) = sql.strip_suffix(" ON CONFLICT DO NOTHING") else { return Ok((sql.to_owned(), false)) };
-    // The last, which is in no key as a rule: setting one of a key to itself takes twice as long.
+    // Uses the last column, which is usually in no key: setting a key column to itself takes twice as long.
     let values = words.iter().position(|word| word.depth == 0 && word.is("VALUES"));
     let column = values.and_then(|at| words[..at].last()).filter(|word| word.depth == 1);
     let column = column.ok_or(NotPortable("an INSERT names its columns"))?.text;
@@ -148,14 +148,14 @@ fn unless_there(sql: &str, words: &[Word<'_>]) -> Result<(String, bool), NotPort
     Ok((format!("{text} ON DUPLICATE KEY UPDATE {same}"), true))
 }
 
-/// Puts a derived table around every `IN (SELECT …)`: these servers refuse LIMIT there, and the table that is changed.
+/// Wraps every `IN (SELECT …)` in a derived table: these servers refuse a LIMIT there, and the table that is changed.
 fn bounded(sql: &str, words: &[Word<'_>]) -> String {
     let mut text = sql.to_owned();
     let inner = words.iter().zip(words.iter().skip(1)).zip(words.iter().skip(2));
     let selects: Vec<_> = inner
         .filter(|((before, select), _)| before.is("IN") && select.is("SELECT") && select.depth == before.depth + 1)
         .collect();
-    // From the last to the first, so that what was found stays where it is.
+    // From the last to the first, so that the positions found stay valid.
     for ((_, select), column) in selects.into_iter().rev() {
         let end = closing(&text, select.at);
         text.insert_str(end, ") AS bounded");
@@ -164,7 +164,7 @@ fn bounded(sql: &str, words: &[Word<'_>]) -> String {
     text
 }
 
-/// Where the bracket closes that was open at `from`.
+/// Returns where the bracket closes that is open at `from`.
 fn closing(sql: &str, from: usize) -> usize {
     let mut depth = 0usize;
     for (at, letter) in sql.char_indices().skip_while(|(at, _)| *at < from) {
@@ -178,7 +178,7 @@ fn closing(sql: &str, from: usize) -> usize {
     sql.len()
 }
 
-/// These servers carry out `SET a = …, b = …` from left to right: an assignment must not read what one before it changed.
+/// These servers run `SET a = …, b = …` from left to right: an assignment must not read what an earlier one changed.
 fn in_any_order(sql: &str, words: &[Word<'_>]) -> Result<(), NotPortable> {
     let place = |keyword: &str| words.iter().find(|word| word.depth == 0 && word.is(keyword)).map(|word| word.at);
     let (Some(set), end) = (place("SET"), place("WHERE").unwrap_or(sql.len())) else {
@@ -197,7 +197,7 @@ fn in_any_order(sql: &str, words: &[Word<'_>]) -> Result<(), NotPortable> {
     Ok(())
 }
 
-/// Translates one step of a schema, of which `keyed` are the columns that are in a key.
+/// Translates one step of a schema; `keyed` are the columns that are in a key.
 pub(crate) fn step(sql: &str, keyed: &Keyed, flavor: Flavor) -> Result<String, NotPortable> {
     let words = words(sql);
     let Some(created) = Created::of(sql) else {
@@ -225,7 +225,7 @@ pub(crate) fn step(sql: &str, keyed: &Keyed, flavor: Flavor) -> Result<String, N
     Ok(format!("{head}({lines}) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation} ROW_FORMAT=DYNAMIC"))
 }
 
-/// A new column of a table that is there.
+/// Translates the addition of a column to an existing table.
 fn altered(sql: &str, words: &[Word<'_>], keyed: &Keyed, flavor: Flavor) -> Result<String, NotPortable> {
     let [_, _, table, add, column, name, rest, ..] = words else {
         return Ok(sql.to_owned());
@@ -234,7 +234,7 @@ fn altered(sql: &str, words: &[Word<'_>], keyed: &Keyed, flavor: Flavor) -> Resu
         return Ok(sql.to_owned());
     }
     let (head, rest) = sql.split_at(rest.at);
-    // What is added takes the table's character set, but not where the server's is told to win.
+    // A new column takes the table's character set, except where the server's is configured to win.
     let text = rest.starts_with("text ") || rest == "text";
     let typed = typed(rest, keyed.has(table.text, name.text));
     if !text {
@@ -244,7 +244,7 @@ fn altered(sql: &str, words: &[Word<'_>], keyed: &Keyed, flavor: Flavor) -> Resu
     Ok(format!("{head}{kind} CHARACTER SET utf8mb4 COLLATE {} {tail}", flavor.collation()).trim_end().to_owned())
 }
 
-/// A column's type and what follows it.
+/// Translates a column's type and the text after it.
 fn typed(rest: &str, keyed: bool) -> String {
     let (name, tail) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
     let name = match (name, keyed) {
@@ -261,7 +261,7 @@ fn is_constraint(item: &str) -> bool {
     ["PRIMARY KEY", "UNIQUE", "FOREIGN KEY"].iter().any(|word| item.starts_with(word))
 }
 
-/// The keys and indexes that steps make: each with its table and its columns.
+/// The keys and indexes that steps create: each with its table and its columns.
 pub(crate) fn keys<'a>(steps: impl IntoIterator<Item = &'a &'a str>) -> Vec<(&'a str, Vec<&'a str>)> {
     let named = |columns: &'a str| columns.split(',').map(str::trim).collect();
     let of = |step: &&'a str| match Created::of(step) {
@@ -288,14 +288,14 @@ pub(crate) fn keys<'a>(steps: impl IntoIterator<Item = &'a &'a str>) -> Vec<(&'a
     steps.into_iter().flat_map(of).collect()
 }
 
-/// Which columns of which tables are in a key, as (table, column).
+/// The columns that are in a key, as (table, column).
 ///
-/// Of the steps of one version: a released step says the same for ever, whatever a later version adds.
+/// It is made from the steps of one version: a released step means the same for ever, whatever a later version adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keyed(BTreeSet<(String, String)>);
 
 impl Keyed {
-    /// What the steps of one version say.
+    /// Collects the key columns of the steps of one version.
     pub(crate) fn of(steps: &[&str]) -> Self {
         let pairs = |(table, columns): (&str, Vec<&str>)| {
             columns.into_iter().map(|column| (table.to_owned(), column.to_owned())).collect::<Vec<_>>()
@@ -307,16 +307,16 @@ impl Keyed {
     }
 }
 
-/// A `CREATE TABLE`, taken apart.
+/// A parsed `CREATE TABLE`.
 pub(crate) struct Created<'a> {
-    /// The table.
+    /// The name of the table.
     pub(crate) table: &'a str,
     head: &'a str,
     body: &'a str,
 }
 
 impl<'a> Created<'a> {
-    /// `None` for any other statement.
+    /// Returns `None` for any other statement.
     pub(crate) fn of(sql: &'a str) -> Option<Self> {
         let words = words(sql);
         let open = sql.find('(').filter(|_| sql.starts_with("CREATE TABLE "))?;
@@ -332,7 +332,7 @@ impl<'a> Created<'a> {
     }
 }
 
-/// The parts between commas that are in no bracket.
+/// The parts between commas that are not inside brackets.
 fn items(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut items) = (0usize, 0, Vec::new());
     for (at, letter) in list.char_indices() {

@@ -1,21 +1,21 @@
-//! What PostgreSQL wants said differently.
+//! What has to be said differently for PostgreSQL.
 //!
 //! `?` becomes `$1`, `$2` and so on; text columns compare as bytes (`COLLATE "C"`), `blob` is `bytea`, and there is no
-//! `WITHOUT ROWID`. A statement of a batch is wrapped so that the server itself raises where a count is not what it must
-//! be: only then can a whole batch, its commit included, be sent without waiting for an answer in between.
+//! `WITHOUT ROWID`. Statements of a batch are wrapped so that the server itself raises an error where a row count is
+//! wrong: only then can a whole batch, including its commit, be sent without waiting for an answer in between.
 
 use crate::engine::Must;
 
-/// The SQLSTATE with which a wrapped statement raises: division by zero, which nothing else here can bring about.
+/// The SQLSTATE that a wrapped statement raises: division by zero, which nothing else here can cause.
 pub(crate) const RAISED: &str = "22012";
 
-/// What may happen to the rows that a locking read finds, later in its own batch. Taking the stronger lock at once makes
-/// two rivals queue; both holding the weaker one, neither could ever get the other.
+/// What the same batch may do later to the rows that a locking read finds. Taking the stronger lock at once makes two
+/// rivals queue; if both held the weaker lock, neither could ever get the stronger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lock {
-    /// Nothing, and a lock of their name is held ([`SHARE`]).
+    /// Nothing, and an advisory lock on the row's name is held ([`SHARE`]).
     Held,
-    /// Nothing: others may find them too.
+    /// Nothing: other batches may find them too.
     Share,
     /// They are updated.
     Update,
@@ -34,40 +34,40 @@ impl Lock {
     }
 }
 
-/// Holds a lock until the batch ends, beside all who share it.
+/// Holds an advisory lock until the batch ends, together with all others that share it.
 pub(crate) const SHARE: &str = "SELECT pg_advisory_xact_lock_shared(?)";
 
-/// Holds it and nobody else does.
+/// Holds an advisory lock exclusively.
 pub(crate) const ALONE: &str = "SELECT pg_advisory_xact_lock(?)";
 
 /// How a statement is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For its rows.
+    /// For the rows that it returns.
     Read,
-    /// For its effect; the server says how many rows it touched.
+    /// For its effect; the server reports how many rows it touched.
     Plain,
-    /// Wrapped: it takes one more argument, the count that it must have, and raises [`RAISED`] at any other.
+    /// Wrapped: it takes the required count as one more argument, and raises [`RAISED`] at any other count.
     Guarded(Lock),
 }
 
 impl Form {
-    /// How a statement of a batch is run.
+    /// Returns how a statement of a batch is run.
     pub(crate) fn of(sql: &str, must: Must, lock: Lock) -> Self {
         match must {
             Must::Any => Form::Plain,
-            // It inserts its one row or fails.
+            // It inserts its one row, or fails.
             Must::Touch(1) | Must::Find(1) if inserts_one(sql) => Form::Plain,
             Must::Touch(_) | Must::Find(_) => Form::Guarded(lock),
         }
     }
 }
 
-/// A statement as PostgreSQL takes it, and how many placeholders of ours it has.
+/// Translates a statement for PostgreSQL, and returns it with the number of its `?` placeholders.
 pub(crate) fn translate(sql: &str, form: Form) -> (String, usize) {
     let (text, count) = numbered(sql);
     let next = count + 1;
-    // The division is not a constant, which would be computed while planning.
+    // The division is not a constant expression, because the planner would evaluate a constant one.
     let guard = |rows: String| {
         format!("SELECT CASE WHEN count(*) = ${next} THEN count(*) ELSE 0 / (count(*) * 0) END FROM {rows}")
     };
@@ -79,7 +79,7 @@ pub(crate) fn translate(sql: &str, form: Form) -> (String, usize) {
     (text, count)
 }
 
-/// A step of the schema.
+/// Translates a step of the schema.
 pub(crate) fn schema(step: &str) -> String {
     let mut text = String::with_capacity(step.len() + 64);
     for piece in pieces(step) {
@@ -108,7 +108,7 @@ pub(crate) enum Verb {
     Other,
 }
 
-/// What a statement does.
+/// Returns what a statement does.
 pub(crate) fn verb(sql: &str) -> Verb {
     match sql.split_whitespace().next() {
         Some("SELECT") => Verb::Select,
@@ -119,7 +119,7 @@ pub(crate) fn verb(sql: &str) -> Verb {
     }
 }
 
-/// The table that it does it to: the first, where it reads several.
+/// Returns the table that a statement works on: the first, if it reads several.
 pub(crate) fn table(sql: &str) -> Option<&str> {
     let mut words = sql.split_whitespace();
     match verb(sql) {
@@ -130,7 +130,7 @@ pub(crate) fn table(sql: &str) -> Option<&str> {
     }
 }
 
-/// Where the arguments begin that name the one row a statement is about, by realm and id.
+/// Returns the index of the first of the two arguments, realm and id, that name the one row that a statement is about.
 pub(crate) fn names_row(sql: &str) -> Option<usize> {
     let (before, _) = sql.split_once(" WHERE realm = ? AND id = ?")?;
     Some(before.matches('?').count())
@@ -144,8 +144,8 @@ fn inserts_one(sql: &str) -> bool {
         && !sql.contains("ON CONFLICT")
 }
 
-/// The text with `$1`, `$2` and so on for each `?`, and how many there are. A type is said where the server cannot know
-/// it: an argument that is only compared with NULL, and a position in SUBSTR, which is no bigint.
+/// Replaces each `?` with `$1`, `$2` and so on, and returns how many there are. A cast states the type where the server
+/// cannot infer it: for an argument that is only compared with NULL, and for a position in SUBSTR, which is no bigint.
 fn numbered(sql: &str) -> (String, usize) {
     let mut text = String::with_capacity(sql.len() + 32);
     let mut count = 0;
@@ -177,14 +177,14 @@ fn numbered(sql: &str) -> (String, usize) {
     (text, count)
 }
 
-/// A statement cut into words, quoted strings, and single characters of anything else.
+/// Cuts a statement into words, quoted strings, and single characters of anything else.
 fn pieces(sql: &str) -> impl Iterator<Item = &str> {
     let mut rest = sql;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let length = match first {
-            // A quote in a string is doubled: two strings beside each other do as well here.
+            // A doubled quote in a string reads as two adjacent strings, which does no harm here.
             '\'' | '"' => rest[1..].find(first).map_or(rest.len(), |end| end + 2),
             first if word(first) => rest.find(|letter| !word(letter)).unwrap_or(rest.len()),
             first => first.len_utf8(),

@@ -1,4 +1,4 @@
-//! Which secrets outside the database its password hashes need.
+//! Which secrets outside the database the password hashes need.
 
 use crate::schema::Migration;
 

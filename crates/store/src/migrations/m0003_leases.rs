@@ -1,4 +1,4 @@
-//! Which node does what is done once for all of them.
+//! Which node does the jobs that one node does for all of them.
 
 use crate::schema::Migration;
 

@@ -1,4 +1,4 @@
-//! Each node may offer a set-up link of its own.
+//! Lets each node offer a set-up link of its own.
 
 use crate::schema::Migration;
 

@@ -1,5 +1,5 @@
-//! What a database server that may lose acknowledged commits at a failover needs: who its nodes are, which failovers were
-//! seen and who has said again what was lost, and what tells older from newer where two nodes say it again.
+//! Tables for a database server that may lose acknowledged commits at a failover: its nodes, the failovers that were
+//! seen, which nodes have replayed what was lost, and what orders changes that two nodes replay.
 
 use crate::schema::Migration;
 

@@ -1,4 +1,4 @@
-//! Where a database is being moved to or came from, and how far that is. Belongs to no realm: it is about all of them.
+//! Where a database is being moved to or came from, and how far the move is. Not per realm: a move is of all of them.
 
 use crate::schema::Migration;
 

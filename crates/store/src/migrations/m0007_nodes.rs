@@ -1,4 +1,4 @@
-//! What each node says of itself, and which kinds of password hashes there are.
+//! What each node reports about itself, and which kinds of password hashes exist.
 
 use crate::schema::Migration;
 

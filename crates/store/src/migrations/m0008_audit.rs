@@ -1,5 +1,5 @@
-//! The audit log is sealed in blocks and delivered to streams. A line that an older program writes is not sealed yet, as
-//! any other.
+//! The audit log is sealed in blocks and delivered to streams. A line that an older program writes is not sealed yet,
+//! like any other new line.
 
 use crate::schema::Migration;
 

@@ -1,5 +1,5 @@
-//! Which life of its client something was issued in. Where a program of before registered the client, or issued to it, there
-//! is none, and the time tells.
+//! The life of its client in which something was issued. If an older program registered the client or issued to it,
+//! there is none, and the time decides.
 
 use crate::schema::Migration;
 

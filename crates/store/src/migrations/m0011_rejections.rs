@@ -1,5 +1,5 @@
-//! What was refused to who had not shown who they are, counted: what it was and of which application (`what`, one text since
-//! an index of MariaDB holds three), by minute and address.
+//! Counts of refused requests from unidentified senders, by minute and address. The kind and its application are one
+//! text (`what`), since an index of MariaDB holds only three.
 
 use crate::schema::Migration;
 

@@ -1,5 +1,5 @@
-//! What somebody has that lives is found without what they had: whoever signs in often leaves many thousands of families behind,
-//! and ending what lives must not go through them.
+//! Finds a user's live families without the old ones: a user who signs in often leaves many thousands of families
+//! behind, and ending the live ones must not go through them.
 
 use crate::schema::Migration;
 

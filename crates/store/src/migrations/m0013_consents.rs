@@ -1,4 +1,4 @@
-//! What people let one application have is found without what they let others have: it is removed with the application.
+//! Finds the consents of one application without those of others: they are removed with the application.
 
 use crate::schema::Migration;
 

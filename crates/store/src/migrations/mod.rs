@@ -1,12 +1,12 @@
 //! Every version of the schema, oldest first.
 //!
-//! Columns are `bigint` (milliseconds since 1970, booleans as 0/1), `text` and `blob`. Every row belongs to a realm, and
-//! every key begins with it. Ids of what comes often (sessions, families, events) sort by time, so that new rows land
-//! beside each other and old ones are found without an index.
+//! Columns are `bigint` (milliseconds since 1970, booleans as 0/1), `text` and `blob`. Every row belongs to a realm,
+//! and every key begins with the realm. Ids of frequent rows (sessions, families, events) sort by time, so that new
+//! rows are stored next to each other and old ones are found without an index.
 //!
-//! From version 7 on, the programs of two releases that follow each other run on one database at the same time. So a
-//! version only adds: tables, indexes, and columns that may be left out of an INSERT. What is no longer needed goes in the
-//! release after the one that stopped using it, in a version whose `oldest` says so.
+//! From version 7 on, programs of two successive releases run on one database at the same time. So a version only adds:
+//! tables, indexes, and columns that an INSERT may leave out. What is no longer needed is removed in the release after
+//! the one that stopped using it, in a version whose `oldest` says so.
 
 mod m0001_first;
 mod m0002_secrets;
@@ -24,7 +24,7 @@ mod m0013_consents;
 
 use crate::schema::Migration;
 
-/// What brings an empty database to this program's schema.
+/// The migrations that bring an empty database to this program's schema.
 pub static MIGRATIONS: &[Migration] = &[
     m0001_first::MIGRATION,
     m0002_secrets::MIGRATION,
@@ -46,10 +46,10 @@ mod tests {
     use super::*;
     use crate::dialect;
 
-    /// The first version that programs of before may meet.
+    /// The first version that older programs may meet.
     const NEIGHBOURS: i64 = 7;
 
-    /// Whether a program of before cannot tell that a step was done.
+    /// Whether an older program cannot notice that a step was done.
     fn only_adds(step: &str) -> bool {
         let step = step.to_ascii_uppercase();
         let column = step.starts_with("ALTER TABLE ") && step.contains(" ADD COLUMN ");

@@ -1,4 +1,4 @@
-//! What can be known of both ends before anything is done. Nothing is changed here.
+//! What can be known about both ends before anything is done. Nothing is changed here.
 
 use super::marks::Marks;
 use super::rights::{self, Deed};
@@ -8,8 +8,8 @@ use crate::engine::{Engine, Read, Sql, Value};
 use crate::migrations::MIGRATIONS;
 use crate::schema;
 
-/// Whether a target can be filled from `from`, as the move `id` where that was begun: how far it is, or `None` where it is empty,
-/// whether it has our tables or none.
+/// Whether a target can be filled from `from`, as the move `id` if that was begun. Returns how far the move is, or
+/// `None` if the target is empty, with or without our tables.
 pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     vacant(to).await?;
     let (theirs, ours) = (catalogue::version(to).await?, schema::newest(MIGRATIONS));
@@ -26,7 +26,7 @@ pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> 
     Ok(arrival)
 }
 
-/// Whether a source can be closed to writes, as far as that can be asked.
+/// Checks whether a source can be closed to writes, as far as that can be queried.
 pub async fn of_source(from: &dyn Engine) -> Result<(), Trouble> {
     let marks = Marks::read(from).await?;
     if let (None, Some(why)) = (&marks.out, marks.obstacle()) {
@@ -39,7 +39,7 @@ fn of(end: &'static str) -> impl Fn(Trouble) -> Trouble {
     move |Trouble(why)| Trouble(format!("{end}: {why}"))
 }
 
-/// A target that has an older schema of ours, or a part of one, is brought up where it has no rows.
+/// Checks that a target with an older or partial schema of ours has no rows, so that it can be brought up to date.
 async fn unfinished(to: &dyn Engine) -> Result<Option<Arrival>, Trouble> {
     if let Some(why) = Marks::read(to).await?.obstacle() {
         return Err(Trouble(format!("the target cannot be moved to: {why}")));
@@ -53,7 +53,7 @@ async fn unfinished(to: &dyn Engine) -> Result<Option<Arrival>, Trouble> {
     Ok(None)
 }
 
-/// The longest packet that a server takes, in bytes, where one knows such a thing.
+/// The longest packet that a server accepts, in bytes, if it has such a limit.
 pub async fn packet(to: &dyn Engine) -> Result<Option<u64>, Trouble> {
     let sql = "SELECT @@max_allowed_packet FROM information_schema.schemata AS s WHERE s.schema_name = DATABASE()";
     match to.dialect() {
@@ -62,7 +62,7 @@ pub async fn packet(to: &dyn Engine) -> Result<Option<u64>, Trouble> {
     }
 }
 
-/// How much a database is, in bytes, about: its files.
+/// The approximate size of a database, in bytes: of its files.
 pub async fn size(from: &dyn Engine) -> Result<u64, Trouble> {
     let sql = Sql::fixed(match from.dialect() {
         Dialect::Sqlite => {

@@ -1,4 +1,4 @@
-//! Which tables and columns a database has, as it says itself.
+//! The tables and columns of a database, read from its own catalogue.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,16 +9,16 @@ use crate::engine::{Engine, Read, Row, Sql, Value};
 use crate::migrations::MIGRATIONS;
 use crate::schema;
 
-/// Where it is written down which steps brought the schema there: each database's own.
+/// The table that records which steps brought the schema there; each database has its own.
 pub const STEPS: &str = "schema_steps";
 
-/// Where versions of the schema are announced: each database's own.
+/// The table in which versions of the schema are announced; each database has its own.
 pub const VERSIONS: &str = "schema_versions";
 
-/// What is known of a move: each database's own.
+/// The table that records moves; each database has its own.
 pub const MOVES: &str = "moves";
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A 64-bit integer.
@@ -34,7 +34,7 @@ pub enum Kind {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its type.
     pub kind: Kind,
 }
 
@@ -43,9 +43,9 @@ pub struct Column {
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Its columns, in its own order.
+    /// Its columns, in the table's own order.
     pub columns: Vec<Column>,
-    /// Which of its columns make the primary key, in the key's order.
+    /// The indexes of the columns that make the primary key, in the key's order.
     pub key: Vec<usize>,
 }
 
@@ -60,12 +60,12 @@ impl Table {
         self.key.iter().map(|at| self.columns[*at].name.as_str()).collect()
     }
 
-    /// The key of a row.
+    /// Returns the key of a row.
     pub(super) fn key_of(&self, row: &Row) -> Row {
         self.key.iter().map(|at| row[*at].clone()).collect()
     }
 
-    /// The same columns with the same types and key, in whatever order.
+    /// Whether both have the same columns, types and key, in whatever order.
     fn is_like(&self, other: &Table) -> bool {
         let sorted = |table: &Table| {
             let mut columns = table.columns.clone();
@@ -76,7 +76,7 @@ impl Table {
     }
 }
 
-/// Every table, by name.
+/// Reads every table, by name.
 pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trouble> {
     let read = Read { sql: Sql::fixed(engine.dialect().columns()), args: vec![] };
     let rows = engine.fetch(&[read]).await?.pop().unwrap_or_default();
@@ -108,13 +108,13 @@ pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trou
     Ok(tables.into_iter().map(finish).collect())
 }
 
-/// Names become part of statements.
+/// Whether a name is safe: names become part of statements.
 pub(super) fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// The tables that both databases have, in the source's order of columns: all but each one's own. Refuses two databases
-/// that are not of one schema.
+/// Returns the tables that both databases have, except those that each has for itself, with the source's column order.
+/// Refuses two databases whose schemas differ.
 pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Table>, Trouble> {
     let of = |end: &'static str| move |Trouble(why)| Trouble(format!("{end}: {why}"));
     let (source, target) = (tables(from).await.map_err(of("the source"))?, tables(to).await.map_err(of("the target"))?);
@@ -142,7 +142,7 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
     Ok(shared)
 }
 
-/// The tables of a source that are copied, of which there are none but this program's.
+/// Returns the tables of a source that are copied. Refuses a source with a table that is not this program's.
 pub(super) async fn ours(from: &dyn Engine) -> Result<Vec<Table>, Trouble> {
     let known: BTreeSet<&str> = MIGRATIONS.iter().flat_map(|one| one.steps).filter_map(made).collect();
     let found: Vec<Table> = tables(from).await?.into_values().filter(|table| !is_own(&table.name)).collect();
@@ -152,18 +152,18 @@ pub(super) async fn ours(from: &dyn Engine) -> Result<Vec<Table>, Trouble> {
     }
 }
 
-/// The table that a step of the schema makes.
+/// The table that a step of the schema creates.
 fn made(step: &&'static str) -> Option<&'static str> {
     Created::of(step).map(|created| created.table)
 }
 
-/// Whether a table is each database's own.
+/// Whether each database has its own version of a table, which is not copied.
 pub fn is_own(table: &str) -> bool {
     [STEPS, VERSIONS, MOVES].contains(&table)
 }
 
-/// Whether a source is of this program's schema, as both have to be. Asked before a target is brought to that. A move that is `begun`
-/// goes on with the program that began it.
+/// Checks that a source has this program's schema, as both ends must. Asked before the target is migrated to it. A move
+/// that is `begun` continues with the program that began it.
 pub(super) async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> {
     if !has(from, STEPS).await? {
         return Err(not_ours());
@@ -181,7 +181,7 @@ pub(super) async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> 
     Err(Trouble(format!("the source has schema {theirs} and this program {ours}: {what}")))
 }
 
-/// The version of the schema that a database has; 0 where it has none.
+/// The version of a database's schema; 0 if it has none.
 pub async fn version(engine: &dyn Engine) -> Result<i64, Trouble> {
     match has(engine, STEPS).await? {
         true => Ok(newest(&steps(engine).await?)),
@@ -201,13 +201,13 @@ fn newest(steps: &[Row]) -> i64 {
     }
 }
 
-/// Which steps of the schema were done.
+/// Reads which steps of the schema were done.
 async fn steps(engine: &dyn Engine) -> Result<Vec<Row>, Trouble> {
     let sql = Sql::joined(&[schema::DONE, " ORDER BY version, step"]);
     Ok(engine.fetch(&[Read { sql, args: vec![] }]).await?.pop().unwrap_or_default())
 }
 
-/// The names of all tables, whoever made them.
+/// Lists the names of all tables, whichever program created them.
 pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
     let read = Read { sql: Sql::fixed(engine.dialect().tables()), args: vec![] };
     let rows = engine.fetch(&[read]).await?.concat();
@@ -224,7 +224,7 @@ pub(super) async fn is_unfenced(engine: &dyn Engine) -> Result<bool, Trouble> {
     Ok(engine.fetch(&[read]).await?.concat().is_empty())
 }
 
-/// Whether there is such a table.
+/// Whether a table of this name exists.
 pub async fn has(engine: &dyn Engine, table: &str) -> Result<bool, Trouble> {
     Ok(names(engine).await?.iter().any(|name| name == table))
 }

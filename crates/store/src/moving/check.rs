@@ -1,4 +1,4 @@
-//! Comparing both ends of a move, row by row.
+//! Compares both ends of a move, row by row.
 
 use futures_util::future::try_join;
 use rules::secret::hexadecimal;
@@ -9,18 +9,18 @@ use super::page::{self, Walk};
 use super::{Move, Step, Trouble};
 use crate::engine::{Row, Value};
 
-/// What a table holds, the same for the same rows on whichever engine.
+/// A summary of a table, which is the same for the same rows on every engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     /// The table.
     pub table: String,
-    /// How many rows it has.
+    /// The number of rows in it.
     pub rows: u64,
     /// SHA-256 over all of them in the order of their keys, in hexadecimal.
     pub sha256: String,
 }
 
-/// Reads a table at both ends; fails at the first row that is not the same.
+/// Reads a table at both ends; fails at the first row that differs.
 pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> {
     let (mut source, mut target) = (Walk::new(of.from, table, None), Walk::new(of.to, table, None));
     let (mut sums, mut rows, mut asked) = ([Sha256::new(), Sha256::new()], 0, of.page);
@@ -51,7 +51,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
     }
 }
 
-/// Every value with its type and its length, so that no two rows are fed the same.
+/// Feeds every value with its type and its length, so that no two rows feed the same bytes.
 fn feed(sum: &mut Sha256, row: &Row) {
     for value in row {
         let (kind, bytes): (u8, &[u8]) = match value {

@@ -1,4 +1,4 @@
-//! Copying a table.
+//! Copies a table.
 
 use futures_util::future::try_join;
 
@@ -9,16 +9,16 @@ use super::{Move, Step, Trouble};
 use crate::dialect::Dialect;
 use crate::engine::{CommitError, Must, Row, Sql, Write};
 
-/// The most values that one statement takes.
+/// The maximum number of values in one statement.
 const VALUES: usize = 8192;
 
-/// What the values of one statement should weigh at most, in bytes: a server may refuse packets of more than a MiB.
+/// The maximum size of the values of one statement, in bytes: a server may refuse packets of more than one MiB.
 const WEIGHT: usize = 1 << 19;
 
-/// The first page, before it is known what rows weigh.
+/// The size of the first page, before the size of rows is known.
 const FIRST: usize = 128;
 
-/// Copies what is not copied yet. The next page is read while one is written.
+/// Copies what is not copied yet. Reads the next page while one is being written.
 pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<(), Trouble> {
     let mut was = marks::copied(of.to, of.id, &table.name).await?;
     let after = was.as_ref().map_or(Ok(None), Copied::key)?;
@@ -52,7 +52,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<(), Trouble> {
     }
 }
 
-/// Writes a page and how far the copy is then, in one commit.
+/// Writes a page and the progress of the copy, in one commit.
 async fn write(
     of: &Move<'_>,
     table: &Table,
@@ -75,8 +75,8 @@ async fn write(
     }
 }
 
-/// Statements that insert these rows: many rows each where a statement costs a journey, of few lengths, so that few have to
-/// be prepared.
+/// The statements that insert these rows: many rows each if a statement costs a round trip, and of few lengths, so that
+/// few have to be prepared.
 fn inserts(dialect: Dialect, table: &Table, rows: Vec<Row>) -> Vec<Write> {
     let (columns, names) = (table.columns.len().max(1), table.names().join(", "));
     let longest = match dialect {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_statement_fits_into_a_packet_of_a_mib() {
-        // red with a WEIGHT of a MiB: a move to such a server stops half-way, with the source's writes off.
+        // Red with a WEIGHT of a MiB: a move to such a server stops half-way, while the source refuses writes.
         let rows = |each: usize| vec![vec![Value::Text("a".repeat(each))]; 8];
         assert_eq!([300 << 10, 200 << 10, 60 << 10].map(|each| together(&rows(each), 8)), [1, 2, 8]);
     }

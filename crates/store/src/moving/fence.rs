@@ -1,5 +1,5 @@
-//! Keeping writes off a database that is moved: triggers on every table. They hold for every program that writes to it, of
-//! whatever version, from the moment on at which the last of them is there.
+//! Refuses writes to a database that is being moved, by triggers on every table. They apply to every program that
+//! writes to it, of whatever version, from the moment when the last of them exists.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::marks::{self, Leave, Mark, Marks};
 use crate::dialect::Dialect;
 use crate::engine::{Engine, Unavailable};
 
-/// How often triggers are tried that something keeps off: for others' transactions the engine waits itself.
+/// How often blocked triggers are tried; for other transactions the engine itself waits.
 const TRIES: u32 = 2;
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Lets nothing be written to `engine` any more, because it is being moved to `peer`; what the move is called: `id`, or
-/// what it was called when it was begun before. When it answers, no write is under way.
+/// Refuses all writes to `engine` from now on, because it is being moved to `peer`. Returns the id of the move: `id`,
+/// or the id with which it was begun earlier. When it returns, no write is in flight.
 pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, Trouble> {
     let (id, begun) = match Marks::read(engine).await? {
         marks @ Marks { out: None, .. } if marks.obstacle().is_some() => {
@@ -46,7 +46,7 @@ async fn fence_all(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     marks::leave_turns(engine, id, Leave::Fencing, Leave::Fenced).await
 }
 
-/// Takes the mark of a move away that begins here and has fenced nothing. Any other is left there, and that is said: no
+/// Removes the mark of a move that began here and has fenced nothing. Any other mark is left, and the error says so: no
 /// server starts on such a database.
 async fn given_up(engine: &dyn Engine, id: &str, begun: bool, Trouble(why): Trouble) -> Trouble {
     let nothing_done = begun && catalogue::is_unfenced(engine).await.unwrap_or(false);
@@ -56,7 +56,7 @@ async fn given_up(engine: &dyn Engine, id: &str, begun: bool, Trouble(why): Trou
     Trouble(format!("{why}; the source is marked as being moved: run it again, or portiere move --abort"))
 }
 
-/// Everything is at the other end: this one stays as it is for good.
+/// Marks that everything is at the other end: this database stays fenced for good.
 pub async fn left(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     match Marks::read(engine).await?.out {
         Some(out) if out.id == id && out.state == Leave::Left => Ok(()),
@@ -64,8 +64,8 @@ pub async fn left(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     }
 }
 
-/// Lets be written to `engine` again. Interrupted, it is to be run again: until then nothing can go on from what was
-/// copied, since something may have been written here meanwhile.
+/// Allows writes to `engine` again. If interrupted, it has to be run again: the move cannot go on from what was copied,
+/// since something may have been written here meanwhile.
 pub async fn lift(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     match Marks::read(engine).await?.out {
         None => return Ok(()),
@@ -79,11 +79,11 @@ pub async fn lift(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     marks::stays(engine, id).await
 }
 
-/// Every trigger that a fence makes on the tables of a file: its name, and its text as SQLite keeps it. No table is opened: the file
-/// may be anybody's.
+/// Returns every trigger that a fence creates on the tables of a file: its name, and its text as SQLite stores it.
+/// Opens no table: the file may be anybody's.
 pub async fn triggers(file: &dyn Engine) -> Result<BTreeMap<String, String>, Trouble> {
     let names = catalogue::names(file).await?;
-    // Any other name could make another statement of the text.
+    // Any other name could turn the text into a different statement.
     let ours = names.iter().filter(|name| catalogue::is_plain(name) && *name != MOVES);
     let kept = |made: String| {
         let text = made.replacen("CREATE TRIGGER IF NOT EXISTS ", "CREATE TRIGGER ", 1);
@@ -93,8 +93,8 @@ pub async fn triggers(file: &dyn Engine) -> Result<BTreeMap<String, String>, Tro
     Ok(ours.flat_map(|table| Dialect::Sqlite.fence(table)).map(kept).collect())
 }
 
-/// Lets a copy of a file be written to whose triggers are all [fences](triggers), whatever became of the file; the mark that it
-/// had. Refused where there are fences and no mark: no move leaves that.
+/// Allows writes to a copy of a file whose triggers are all [fences](triggers), whatever became of the file. Returns
+/// the mark that the copy had. Refuses a copy with fences but no mark: no move leaves that.
 pub async fn lift_in_copy(copy: &dyn Engine) -> Result<Option<Mark<Leave>>, Trouble> {
     let Some(out) = Marks::read(copy).await?.out else {
         return match catalogue::is_unfenced(copy).await? {

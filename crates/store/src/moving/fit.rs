@@ -1,5 +1,5 @@
-//! Looking through a database before anything is done to it: what of it the target would not keep. It is only read, and goes on
-//! to be written to meanwhile.
+//! Looks through a database, before anything is done to it, for values that the target would not keep. It only reads,
+//! while the database stays in use.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -11,38 +11,38 @@ use super::{AT_ONCE, Step, Trouble};
 use crate::dialect::Dialect;
 use crate::engine::{Engine, Row, Value};
 
-/// The most values that are told one by one.
+/// The maximum number of values that are reported one by one.
 pub const TOLD: usize = 20;
 
-/// The first page, before it is known what rows weigh.
+/// The size of the first page, before the size of rows is known.
 const FIRST: usize = 128;
 
-/// The most letters that are told of a key.
+/// The maximum number of characters of a key that are reported.
 const LETTERS: usize = 40;
 
-/// A value that the target does not keep.
+/// A value that the target would not keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
     /// The table that it is in.
     pub table: String,
-    /// The key of its row, for people: without bytes, which may be a secret's.
+    /// The key of its row, for display: without bytes, which may be part of a secret.
     pub key: String,
-    /// The column, or those that are too much together.
+    /// The column, or the columns that are too large together.
     pub column: String,
-    /// Why it is not kept, as the rest of a sentence that begins with the column.
+    /// Why it would not be kept, as the rest of a sentence that begins with the column.
     pub why: String,
 }
 
-/// What a look came to.
+/// The result of a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fit {
-    /// How many tables were looked through.
+    /// The number of tables that were looked through.
     pub tables: usize,
-    /// How many rows they had.
+    /// The number of rows that they had.
     pub rows: u64,
-    /// What does not fit, as much of it as is [told](TOLD).
+    /// The values that do not fit, up to [`TOLD`].
     pub misfits: Vec<Misfit>,
-    /// How much more there is of it.
+    /// The number of further values that do not fit.
     pub more: u64,
 }
 
@@ -63,13 +63,13 @@ impl Fit {
 pub struct Look<'a> {
     /// The database.
     pub from: &'a dyn Engine,
-    /// Which engine the target is of.
+    /// The engine of the target.
     pub to: Dialect,
-    /// The longest packet that the target takes, in bytes, where that is one.
+    /// The longest packet that the target accepts, in bytes, if it has such a limit.
     pub packet: Option<u64>,
-    /// The most rows of one page.
+    /// The maximum number of rows in a page.
     pub page: usize,
-    /// Told of every step.
+    /// Called at every step.
     pub tell: &'a (dyn Fn(Step) + Sync),
 }
 
@@ -101,7 +101,7 @@ impl Look<'_> {
             if rows.len() < asked {
                 return Ok(fit);
             }
-            // From there on a server cannot be asked. It is told of, and no copy comes past it.
+            // A server cannot be queried beyond this key. The row is reported, and no copy gets past it.
             if rows.last().is_some_and(|row| !way.goes_past(table, row)) {
                 return Ok(fit);
             }
@@ -110,7 +110,7 @@ impl Look<'_> {
     }
 }
 
-/// How a table is gone through.
+/// The way in which a table is read.
 enum Way<'a> {
     File(Raw<'a>),
     Server(Walk<'a>),
@@ -136,7 +136,7 @@ impl<'a> Way<'a> {
     }
 }
 
-/// The key of a row, for people.
+/// The key of a row, for display.
 fn key(table: &Table, row: &Row) -> String {
     let one = |at: &usize| {
         let column = &table.columns[*at];
@@ -144,7 +144,7 @@ fn key(table: &Table, row: &Row) -> String {
             (_, Value::Null) => "NULL".to_owned(),
             (_, Value::Int(number)) => number.to_string(),
             (Kind::Text, Value::Text(text)) => clipped(text),
-            // What stands where bytes belong is not told, either.
+            // A text in a column of bytes is not shown, either.
             (_, Value::Text(text)) => format!("({} bytes)", text.len()),
             (_, Value::Blob(bytes)) => format!("({} bytes)", bytes.len()),
         };

@@ -1,4 +1,4 @@
-//! What a database of an engine keeps of a row, as this program's tables are there.
+//! What a database of an engine can store of a row, given this program's tables there.
 
 use super::catalogue::{Kind, Table};
 use crate::dialect::Dialect;
@@ -6,25 +6,25 @@ use crate::dialect::mysql::{self, LONGEST_KEY};
 use crate::engine::{Row, Value};
 use crate::migrations::MIGRATIONS;
 
-/// The longest entry of an index of PostgreSQL, in bytes, and what each value in it takes beside itself.
+/// The longest index entry of PostgreSQL, in bytes, and the overhead of each value in it.
 const LONGEST_ENTRY: usize = 2704;
 const BESIDE: usize = 8;
 
-/// What a statement of one row takes in a packet beside the row's values, in bytes: more than it does.
+/// The overhead of a single-row statement in a packet, in bytes: an upper bound.
 const STATEMENT: usize = 4096;
 
-/// What may be in a row of one table.
+/// The limits for a row of one table.
 pub(super) struct Limits<'a> {
     table: &'a Table,
     to: Dialect,
-    /// The table's keys and indexes, each by the places of its columns.
+    /// The table's keys and indexes, each as the indexes of its columns.
     keys: Vec<Vec<usize>>,
-    /// The longest packet that the server takes, in bytes.
+    /// The longest packet that the server accepts, in bytes.
     packet: Option<u64>,
 }
 
 impl<'a> Limits<'a> {
-    /// In a database of this engine.
+    /// The limits in a database of this engine.
     pub(super) fn new(table: &'a Table, to: Dialect, packet: Option<u64>) -> Self {
         let place = |name: &&str| table.columns.iter().position(|column| column.name == *name);
         let made = mysql::keys(MIGRATIONS.iter().flat_map(|migration| migration.steps));
@@ -33,7 +33,7 @@ impl<'a> Limits<'a> {
         Limits { table, to, keys, packet }
     }
 
-    /// What of a row is not kept: which column, and why not. Never the value, which may be a secret.
+    /// What of a row would not be kept: the column, and the reason. Never the value, which may be a secret.
     pub(super) fn against(&self, row: &Row) -> Vec<(String, String)> {
         let columns = self.table.columns.iter().zip(row).enumerate();
         let one = |(at, (column, value)): (usize, (&super::catalogue::Column, &Value))| {
@@ -61,12 +61,12 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// Whether a column has room for what fits into a key alone.
+    /// Whether a column has room only for what fits into a key.
     fn is_short(&self, at: usize) -> bool {
         self.to == Dialect::Mysql && self.keys.iter().any(|key| key.contains(&at))
     }
 
-    /// What is wrong with the row as a whole, whose values are each well.
+    /// What is wrong with the row as a whole, if each of its values is fine.
     fn whole(&self, row: &Row) -> Option<(String, String)> {
         let weight = |at: &usize| BESIDE + super::page::weight_of(&row[*at]);
         match self.to {

@@ -1,7 +1,7 @@
-//! What each end of a move knows of it: rows of the table `moves`, which no fence keeps off.
+//! What each end of a move knows about it: rows of the table `moves`, which is never fenced.
 //!
-//! `out` says where this database is being moved to, `in` where it came from, `from` which server answered there, `table …`
-//! how far the copy of a table is.
+//! The row `out` says where this database is being moved to, `in` where it came from, `from` which server answered
+//! there, and `table …` how far the copy of a table is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -10,13 +10,13 @@ use super::Trouble;
 use super::catalogue::{self, MOVES};
 use crate::engine::{CommitError, Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
 
-/// How far a source is.
+/// The state of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Leave {
     /// Some of its tables may not be fenced yet.
     Fencing,
-    /// Nothing is written to it.
+    /// It is fenced, and nothing is written to it.
     Fenced,
     /// Some of its tables may not be fenced any more.
     Lifting,
@@ -24,15 +24,15 @@ pub enum Leave {
     Left,
 }
 
-/// How far a target is.
+/// The state of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
-    /// It holds a part.
+    /// It holds a part of the data.
     Arriving,
-    /// It holds everything, and nothing was done on it.
+    /// It holds everything, and no server has used it.
     Ready,
-    /// A server has begun on it.
+    /// A server has started on it.
     Serving,
     /// The move was given up.
     Abandoned,
@@ -41,16 +41,16 @@ pub enum Arrival {
 /// One end of a move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark<S> {
-    /// What the move is called.
+    /// The id of the move.
     pub id: String,
-    /// How far it is.
+    /// The state of this end.
     pub state: S,
-    /// The other end, without a password.
+    /// The name of the other end, without a password.
     pub peer: String,
 }
 
 impl Mark<Leave> {
-    /// What it means, for people.
+    /// What the state means, for operators.
     pub fn sentence(&self) -> String {
         let peer = &self.peer;
         match self.state {
@@ -65,7 +65,7 @@ impl Mark<Leave> {
         }
     }
 
-    /// What it means for a copy of this database, after the name of that.
+    /// What the state means for a copy of this database, to follow the copy's name in a sentence.
     pub fn of_copies(&self) -> String {
         let peer = &self.peer;
         let there = "what is written from then on is there, and not in this copy";
@@ -79,17 +79,17 @@ impl Mark<Leave> {
     }
 }
 
-/// What a database knows of moves.
+/// What a database knows about moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// It is being moved, or was.
+    /// Set if it is being moved, or was moved.
     pub out: Option<Mark<Leave>>,
-    /// It came from elsewhere.
+    /// Set if it came from another database.
     pub into: Option<Mark<Arrival>>,
 }
 
 impl Marks {
-    /// Reads them, also from a database that has no such table yet.
+    /// Reads the marks, also from a database that has no such table yet.
     pub async fn read(engine: &dyn Engine) -> Result<Marks, Trouble> {
         match catalogue::has(engine, MOVES).await? {
             true => Ok(Marks::known(engine).await?),
@@ -97,7 +97,7 @@ impl Marks {
         }
     }
 
-    /// Reads them from a database whose schema is up to date.
+    /// Reads the marks of a database whose schema is up to date.
     pub async fn known(engine: &dyn Engine) -> Result<Marks, Unavailable> {
         let sql = Sql::fixed("SELECT part, move, state, detail FROM moves WHERE part IN (?, ?)");
         let read = Read { sql, args: vec![text("in"), text("out")] };
@@ -112,7 +112,7 @@ impl Marks {
         Ok(marks)
     }
 
-    /// Why no server may start on this database, if so.
+    /// Returns why no server may start on this database, if so.
     pub fn obstacle(&self) -> Option<String> {
         if let Some(out) = &self.out {
             return Some(out.sentence());
@@ -141,7 +141,7 @@ fn mark<S: for<'de> Deserialize<'de>>(row: &Row) -> Option<Mark<S>> {
     Some(Mark { id: id.clone(), state, peer: peer.clone() })
 }
 
-/// A state as it is kept.
+/// The stored form of a state.
 fn name<S: Serialize>(state: S) -> Value {
     match json!(state) {
         Json::String(name) => Value::Text(name),
@@ -163,17 +163,17 @@ async fn turn(engine: &dyn Engine, part: &str, id: &str, from: Value, to: Value)
     engine.commit(vec![Write { sql: TURN, args, must: Must::Touch(1) }]).await.map(drop)
 }
 
-/// A source begins to be fenced.
+/// Marks that fencing of a source begins.
 pub(super) async fn leave(engine: &dyn Engine, id: &str, peer: &str) -> Result<(), Trouble> {
     Ok(insert(engine, "out", id, name(Leave::Fencing), peer).await?)
 }
 
-/// A source goes from one state to the next.
+/// Moves a source from one state to the next.
 pub(super) async fn leave_turns(engine: &dyn Engine, id: &str, from: Leave, to: Leave) -> Result<(), Trouble> {
     Ok(turn(engine, "out", id, name(from), name(to)).await?)
 }
 
-/// A source is as it was.
+/// Removes the mark of a source, which is as it was before.
 pub(super) async fn stays(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     let sql = Sql::fixed("DELETE FROM moves WHERE part = ? AND move = ?");
     let args = vec![text("out"), text(id)];
@@ -181,12 +181,12 @@ pub(super) async fn stays(engine: &dyn Engine, id: &str) -> Result<(), Trouble> 
     Ok(())
 }
 
-/// A target begins to be filled.
+/// Marks that filling of a target begins.
 pub(super) async fn arrive(engine: &dyn Engine, id: &str, peer: &str) -> Result<(), Trouble> {
     Ok(insert(engine, "in", id, name(Arrival::Arriving), peer).await?)
 }
 
-/// A target holds everything, of a server with this identity, as long as its own server is the one of this generation.
+/// Marks that a target holds everything from the source server `source`, while its own server has this generation.
 pub(super) async fn ready(
     (engine, generation): (&dyn Engine, u64),
     id: &str,
@@ -209,7 +209,7 @@ pub(super) async fn ready(
     Ok(())
 }
 
-/// The identity of the server that this database was moved from, if it was a server: what that acknowledged is here.
+/// The identity of the server from which this database was moved, if it was a server: what it acknowledged is here.
 pub async fn moved_from(engine: &dyn Engine) -> Result<Option<String>, Unavailable> {
     let sql = Sql::fixed("SELECT detail FROM moves WHERE part = ?");
     let rows = engine.fetch(&[Read { sql, args: vec![text("from")] }]).await?;
@@ -219,36 +219,36 @@ pub async fn moved_from(engine: &dyn Engine) -> Result<Option<String>, Unavailab
     }))
 }
 
-/// Whether two identities are of one server that was copied as a whole. Those of MySQL and MariaDB begin with the host as a URL spells
-/// it, and the command that moves may spell it otherwise than the nodes do.
+/// Whether two identities are of one server that was copied as a whole. Identities of MySQL and MariaDB begin with the
+/// host as spelled in the URL, and the move command may spell it differently than the nodes do.
 pub fn is_same_server(one: &str, other: &str) -> bool {
     let behind_host = |identity: &str| identity.split_once(' ').map(|(_, itself)| itself.trim().to_owned());
     one == other || behind_host(one).is_some_and(|itself| !itself.is_empty() && behind_host(other) == Some(itself))
 }
 
-/// A server begins on a target that holds everything: from now on the move cannot be given up.
+/// Marks that a server starts on a target that holds everything: from now on the move cannot be given up.
 pub async fn serve(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
     turn(engine, "in", &into.id, name(Arrival::Ready), name(Arrival::Serving)).await
 }
 
-/// No server will begin on this target, as long as none has.
+/// Marks a target as abandoned, so that no server starts on it, unless one already has.
 pub async fn abandon(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
     turn(engine, "in", &into.id, name(into.state), name(Arrival::Abandoned)).await
 }
 
-/// How far the copy of a table is.
+/// The progress of the copy of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Copied {
     /// Rows in the target.
     pub(super) rows: u64,
-    /// The key of the last of them.
+    /// The key of the last of these rows.
     pub(super) after: Option<Vec<Json>>,
-    /// Whether there are no more.
+    /// Whether no rows are left.
     pub(super) done: bool,
 }
 
 impl Copied {
-    /// The last key, as values.
+    /// Returns the last key, as values.
     pub(super) fn key(&self) -> Result<Option<Row>, Trouble> {
         let strange = || Trouble("the table moves does not hold what this program writes".to_owned());
         let value = |json: &Json| match json {
@@ -264,7 +264,7 @@ impl Copied {
         self.after.as_ref().map(row).transpose()
     }
 
-    /// A key as it is kept.
+    /// The stored form of a key.
     pub(super) fn kept(key: &Row) -> Vec<Json> {
         let json = |value: &Value| match value {
             Value::Null => Json::Null,
@@ -284,7 +284,7 @@ fn part(table: &str) -> Value {
     Value::Text(format!("table {table}"))
 }
 
-/// How far the copy of a table is; `None` where it was not begun.
+/// Reads the progress of the copy of a table; `None` if it was not begun.
 pub(super) async fn copied(engine: &dyn Engine, id: &str, table: &str) -> Result<Option<Copied>, Trouble> {
     let sql = Sql::fixed("SELECT detail FROM moves WHERE part = ? AND move = ?");
     let found = engine.fetch(&[Read { sql, args: vec![part(table), text(id)] }]).await?.concat().pop();
@@ -298,7 +298,7 @@ pub(super) async fn copied(engine: &dyn Engine, id: &str, table: &str) -> Result
     }
 }
 
-/// Says how far the copy of a table is, unless another process has said something since.
+/// Records the progress of the copy of a table, unless another process has recorded some since.
 pub(super) fn advance(id: &str, table: &str, was: Option<&Copied>, is: &Copied) -> Write {
     let must = Must::Touch(1);
     match was {
@@ -307,7 +307,7 @@ pub(super) fn advance(id: &str, table: &str, was: Option<&Copied>, is: &Copied) 
     }
 }
 
-/// Rows that were copied so far, of every table of an unfinished copy.
+/// Returns the number of rows copied so far, over all tables of an unfinished copy.
 pub async fn progress(engine: &dyn Engine) -> Result<u64, Trouble> {
     let sql = Sql::fixed("SELECT detail FROM moves WHERE part <> ? AND part <> ?");
     let rows = engine.fetch(&[Read { sql, args: vec![text("in"), text("out")] }]).await?.concat();
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_server_is_the_same_however_its_host_is_spelled() {
-        // Red where the whole is compared: nodes that say localhost where the command said 127.0.0.1 took the move for a loss.
+        // Red where the whole is compared: nodes with localhost, for the command's 127.0.0.1, took the move for a loss.
         assert!(is_same_server("db.test 7a-uuid since 5", "10.0.0.5 7a-uuid since 5"));
         assert!(is_same_server("system 1 timeline 2", "system 1 timeline 2"));
         for other in ["db.test 7a-uuid since 6", "db.test 8b-uuid since 5", "db.test", "db.test  ", ""] {

@@ -1,15 +1,12 @@
-//! Moving everything from one database to another, whichever engines they have.
+//! Moves everything from one database to another, whichever engines they use.
 //!
-//! What can be known before anything is done is looked at first: the target ([`before`]), and every value of the source, which goes on
-//! meanwhile ([`fit`]).
+//! What can be known beforehand is checked first: the target ([`before`]), and every value of the source, which stays
+//! in use meanwhile ([`fit`]).
 //!
-//! Both ends keep what is known of the move in their table `moves` ([`marks`]). Then the source is fenced ([`fence`]):
-//! from then on every write to it is refused, by triggers, whoever sends it. Then each table is copied page by page in the
-//! order of its key ([`copy`]); a page and how far the copy is are one commit, so that an interrupted move goes on where it
-//! was. At the end both ends are read again and compared row by row ([`check`]); only then is the target marked as ready.
-//!
-//! Which tables and columns there are is asked of the databases ([`catalogue`]) and written nowhere, so that none can be
-//! forgotten.
+//! Both ends record the state of the move in their table `moves` ([`marks`]). Then the source is fenced ([`fence`]):
+//! from then on triggers refuse every write to it, whichever program sends it. Then each table is copied page by page
+//! in key order ([`copy`]); a page and the progress are one commit, so an interrupted move continues where it was. At
+//! the end both ends are read again and compared row by row ([`check`]); only then is the target marked as ready.
 
 pub mod before;
 pub mod catalogue;
@@ -35,10 +32,10 @@ pub use check::Sum;
 use marks::{Arrival, Leave, Marks};
 pub use named::Named;
 
-/// Tables that are copied, or compared, at the same time.
+/// The number of tables that are copied, or compared, at the same time.
 const AT_ONCE: usize = 3;
 
-/// Why a move does not go on, in a sentence for whoever runs it. What was copied stays, and it can be run again.
+/// Why a move does not go on, in a sentence for the operator. What was copied stays, and the move can be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble(pub String);
 
@@ -66,47 +63,47 @@ impl From<CommitError> for Trouble {
     }
 }
 
-/// How far a move is.
+/// The progress of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The source has so many rows, each of which is looked at before anything is done.
+    /// The source has this many rows, each of which is checked before anything is done.
     Checking(u64),
-    /// So many more were looked at.
+    /// This many more rows were checked.
     Checked(u64),
-    /// The source has so many rows in all.
+    /// The source has this many rows in all.
     Counted(u64),
-    /// So many rows were copied before.
+    /// This many rows were copied by an earlier run.
     Found(u64),
-    /// So many more rows are in the target.
+    /// This many more rows are in the target.
     Copied(u64),
     /// Every row was copied; the comparison begins.
     Comparing,
-    /// So many more rows were compared.
+    /// This many more rows were compared.
     Compared(u64),
 }
 
 /// A move whose source is fenced.
 pub struct Move<'a> {
-    /// Where everything is.
+    /// The source.
     pub from: &'a dyn Engine,
-    /// Where everything is to be. Its schema is up to date.
+    /// The target. Its schema is up to date.
     pub to: &'a dyn Engine,
-    /// What the source calls this move.
+    /// The id of this move in the source.
     pub id: &'a str,
     /// The source's name, without a password.
     pub from_name: &'a str,
-    /// The most rows of one page.
+    /// The maximum number of rows in a page.
     pub page: usize,
-    /// Told of every step.
+    /// Called at every step.
     pub tell: &'a (dyn Fn(Step) + Sync),
 }
 
-/// The usual number of rows of one page at most. One with large rows has fewer.
+/// The usual maximum number of rows in a page. A page with large rows has fewer.
 pub const PAGE: usize = 2048;
 
 impl Move<'_> {
-    /// Copies what is not copied yet, compares everything, and marks the target as ready; what was compared. At a target
-    /// that is ready nothing is left to do.
+    /// Copies what is not copied yet, compares everything, and marks the target as ready. Returns what was compared, or
+    /// `None` if the target was already ready and nothing was left to do.
     pub async fn run(&self) -> Result<Option<Vec<Sum>>, Trouble> {
         let tables = catalogue::common(self.from, self.to).await?;
         if self.claim(&tables).await? != Arrival::Arriving {
@@ -124,16 +121,16 @@ impl Move<'_> {
         let checks = stream::iter(&tables).map(|(table, _)| check::table(self, table));
         let mut sums: Vec<Sum> = checks.buffer_unordered(AT_ONCE).try_collect().await?;
         sums.sort_by(|one, other| one.table.cmp(&other.table));
-        // Of the server that was compared, whichever answered when this began.
+        // The server that was compared, whichever one answered when this began.
         let source = self.from.answering().map(|answering| answering.identity);
         self.still_fenced().await?;
-        // And the target: another server that took over may lack rows that were found before.
+        // Also for the target: another server that took over may lack rows that were compared.
         marks::ready((self.to, compared), self.id, source.as_deref()).await?;
         Ok(Some(sums))
     }
 
-    /// What was compared is all there is only where nothing could be written meanwhile: somebody may have given the move up,
-    /// or a server taken over that had never been told of the fence.
+    /// Checks that the source is still fenced. Only then was everything compared: the move may have been given up
+    /// meanwhile, or a server may have taken over that never got the fence.
     async fn still_fenced(&self) -> Result<(), Trouble> {
         match Marks::read(self.from).await?.out {
             Some(out) if out.id == self.id && out.state == Leave::Fenced => Ok(()),
@@ -145,7 +142,7 @@ impl Move<'_> {
         }
     }
 
-    /// Makes the target this move's own: it has to be empty, or to be so already.
+    /// Claims the target for this move: it has to be empty, or to belong to the move already.
     async fn claim(&self, tables: &[Table]) -> Result<Arrival, Trouble> {
         if let Some(arrival) = standing(self.to, tables, Some(self.id)).await? {
             return Ok(arrival);
@@ -155,16 +152,16 @@ impl Move<'_> {
     }
 }
 
-/// Whether a database may get a schema: it has no table, or it has one of ours already. Asked before anything is made in it, so that
-/// nothing is made in a database that is somebody else's.
+/// Checks that a database may get a schema: it has no tables, or already has a table of ours. Asked before anything is
+/// created in it, so that nothing is created in another program's database.
 pub async fn vacant(to: &dyn Engine) -> Result<(), Trouble> {
     judge(&catalogue::names(to).await?, to.dialect())
 }
 
-/// As many names as are told of what is in somebody else's database.
+/// The number of table names that an error lists for another program's database.
 const TOLD: usize = 3;
 
-/// The same of a database that has these tables.
+/// The same check, for a database with these tables.
 pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
     if names.is_empty() || names.iter().any(|name| name == catalogue::STEPS) {
         return Ok(());
@@ -177,18 +174,18 @@ pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
     Err(Trouble(format!("the database is not empty: it has {what} that are not Portiere's: {told}{more}")))
 }
 
-/// Whether this program can move a source, or go on with a move that was `begun`: asked before anything is made at a target.
+/// Whether this program can move a source, or go on with a move that was `begun`. Asked before a target is changed.
 pub async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> {
     catalogue::fits(from, begun).await
 }
 
-/// Whether a move can begin, or go on as `id`: asked before anything is fenced.
+/// Whether a move can begin, or go on as `id`. Asked before anything is fenced.
 pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let tables = catalogue::common(from, to).await?;
     standing(to, &tables, id).await
 }
 
-/// How far the move `id` is at a target; `None` where that is empty.
+/// How far the move `id` is at a target; `None` if the target is empty.
 async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let Marks { out, into } = Marks::read(to).await?;
     if let Some(out) = out {

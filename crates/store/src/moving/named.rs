@@ -1,17 +1,17 @@
-//! Of two databases it has to be said which one failed.
+//! Names the database in errors: with two databases, the operator has to know which one failed.
 
 use std::sync::Arc;
 
 use crate::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 
-/// One end of a move, whose name stands before whatever keeps it from answering.
+/// One end of a move, whose name is put before every error.
 pub struct Named {
     engine: Arc<dyn Engine>,
     name: String,
 }
 
 impl Named {
-    /// The name has no password in it.
+    /// Wraps an engine. The name must not contain a password.
     pub fn new(engine: Arc<dyn Engine>, name: impl Into<String>) -> Self {
         Named { engine, name: name.into() }
     }

@@ -1,16 +1,16 @@
-//! Going through a table in the order of its key.
+//! Walks through a table in the order of its key.
 
 use super::Trouble;
 use super::catalogue::{Kind, Table};
 use crate::engine::{Engine, Read, Row, Sql, Value};
 
-/// What a page should weigh about, in bytes.
+/// The approximate target size of a page, in bytes.
 const WEIGHT: usize = 1 << 19;
 
-/// The fewest rows of a page.
+/// The smallest number of rows in a page.
 const FEWEST: usize = 16;
 
-/// How many rows a table has.
+/// Returns the number of rows in a table.
 pub(super) async fn count(engine: &dyn Engine, table: &Table) -> Result<u64, Trouble> {
     let sql = Sql::of_catalogue(format!("SELECT COUNT(*) FROM {}", table.name));
     match engine.fetch(&[Read { sql, args: vec![] }]).await?.concat().concat().as_slice() {
@@ -19,7 +19,7 @@ pub(super) async fn count(engine: &dyn Engine, table: &Table) -> Result<u64, Tro
     }
 }
 
-/// Each table with its rows, the largest first: what takes longest is not begun last.
+/// Counts the rows of each table, and sorts the largest first, so that the longest copy does not begin last.
 pub(super) async fn counted(engine: &dyn Engine, tables: Vec<Table>) -> Result<Vec<(Table, u64)>, Trouble> {
     let mut counted = Vec::with_capacity(tables.len());
     for table in tables {
@@ -40,7 +40,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From the beginning, or from the row after a key on.
+    /// Begins at the first row, or after the row with the key `after`.
     pub(super) fn new(engine: &'a dyn Engine, table: &'a Table, after: Option<Row>) -> Self {
         let select = format!("SELECT {}", table.names().join(", "));
         let (name, key) = (&table.name, table.key_names());
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
         Walk { engine, table, first: Sql::of_catalogue(first), next, after }
     }
 
-    /// The next rows: `limit` of them, or what is left.
+    /// Returns the next rows: `limit` of them, or what is left.
     pub(super) async fn page(&mut self, limit: usize) -> Result<Vec<Row>, Trouble> {
         let bound = |taken: usize| Value::Int(i64::try_from(limit - taken).unwrap_or(i64::MAX));
         let mut page = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first column that holds what it should not. SQLite keeps whatever it is given.
+    /// Returns the first column with a value of a wrong type. SQLite stores whatever it is given.
     fn strange(&self, row: &Row) -> Option<&'a str> {
         let fits = |kind: Kind, value: &Value| match value {
             Value::Null => true,
@@ -96,19 +96,19 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How many rows the next page should have, after these.
+/// The number of rows that the next page should have, judging by these rows.
 pub(super) fn next(rows: &[Row], most: usize) -> usize {
     let weight: usize = rows.iter().map(weight).sum();
     let Some(each) = weight.checked_div(rows.len()) else { return most };
     (WEIGHT / each.max(1)).clamp(FEWEST.min(most), most)
 }
 
-/// What a row weighs, in bytes, about.
+/// The approximate size of a row, in bytes.
 pub(super) fn weight(row: &Row) -> usize {
     row.iter().map(weight_of).sum()
 }
 
-/// The same of one value.
+/// The approximate size of one value.
 pub(super) fn weight_of(value: &Value) -> usize {
     match value {
         Value::Null => 1,

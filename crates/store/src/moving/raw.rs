@@ -1,4 +1,4 @@
-//! Going through a table of a file in the order of its key. SQLite keeps whatever it is given: nothing of that stops this walk.
+//! Walks through a table of a file in key order. SQLite stores whatever it is given, and none of it stops this walk.
 
 use super::Trouble;
 use super::catalogue::{Kind, Table};
@@ -8,24 +8,24 @@ use crate::engine::{Engine, Read, Row, Sql, Unavailable, Value};
 pub(super) struct Raw<'a> {
     engine: &'a dyn Engine,
     table: &'a Table,
-    /// The last key that was met and that a statement takes.
+    /// The last key seen that can be bound to a statement.
     after: Option<Row>,
-    /// The rows behind it that were met.
+    /// The number of rows seen after it.
     past: usize,
 }
 
 impl<'a> Raw<'a> {
-    /// From the beginning.
+    /// Begins at the first row.
     pub(super) fn new(engine: &'a dyn Engine, table: &'a Table) -> Self {
         Raw { engine, table, after: None, past: 0 }
     }
 
-    /// The next rows: `limit` of them, or what is left. A text that is none is bytes.
+    /// Returns the next rows: `limit` of them, or what is left. A text that is not UTF-8 is returned as bytes.
     pub(super) async fn page(&mut self, limit: usize) -> Result<Vec<Row>, Trouble> {
         let plain = self.table.names().join(", ");
         let rows = match self.ask(&plain, limit).await {
             Ok(rows) => rows,
-            // An answer has no place for a text that is not UTF-8.
+            // An answer cannot hold a text that is not UTF-8.
             Err(_) => self.ask(&self.apart(), limit).await?.iter().map(together).collect(),
         };
         match rows.iter().rposition(|row| binds(self.table, row)) {
@@ -46,7 +46,7 @@ impl<'a> Raw<'a> {
         Ok(self.engine.fetch(&[read]).await?.pop().unwrap_or_default())
     }
 
-    /// Each column as what it is called and what it is, texts as their bytes.
+    /// Selects each column as its type and its value, with texts as bytes.
     fn apart(&self) -> String {
         let one = |name: &str| {
             format!("typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS blob) ELSE {name} END")
@@ -55,7 +55,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// A row whose columns were read [apart](Raw::apart).
+/// Puts a row together whose columns were read [apart](Raw::apart).
 fn together(row: &Row) -> Row {
     let one = |pair: &[Value]| match pair {
         [Value::Text(kind), Value::Blob(bytes)] if kind == "text" => match str::from_utf8(bytes) {
@@ -68,7 +68,7 @@ fn together(row: &Row) -> Row {
     row.chunks(2).map(one).collect()
 }
 
-/// Whether a statement takes the key of a row.
+/// Whether the key of a row can be bound to a statement.
 pub(super) fn binds(table: &Table, row: &Row) -> bool {
     table.key.iter().all(|at| match (table.columns[*at].kind, &row[*at]) {
         (Kind::Int, Value::Int(_)) | (Kind::Blob, Value::Blob(_)) => true,

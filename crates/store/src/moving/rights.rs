@@ -1,25 +1,25 @@
-//! What whoever moves may not do at a server, as far as that can be asked. What cannot be asked is not taken to be missing.
+//! The rights that a move's account lacks at a server, as far as they can be queried. The others are assumed to exist.
 
 use super::Trouble;
 use crate::dialect::Dialect;
 use crate::engine::{Engine, Read, Row, Sql, Value};
 
-/// What is done.
+/// What the move does at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// A source is closed to writes.
+    /// It closes a source to writes.
     Fence,
-    /// A target is filled.
+    /// It fills a target.
     Fill {
-        /// Tables are made there first.
+        /// Whether tables are created there first.
         makes: bool,
     },
 }
 
-/// As many missing rights as are told.
+/// The number of missing rights that an error lists.
 const TOLD: usize = 3;
 
-/// Says what is missing.
+/// Fails with a list of the missing rights, if any.
 pub(super) async fn suffice(engine: &dyn Engine, deed: Deed) -> Result<(), Trouble> {
     let missing = match engine.dialect() {
         Dialect::Sqlite => Vec::new(),
@@ -53,7 +53,7 @@ async fn of_postgres(engine: &dyn Engine, deed: Deed) -> Result<Vec<String>, Tro
         "(has_table_privilege(t.oid, 'SELECT') AND has_table_privilege(t.oid, 'INSERT'))",
     ];
     let (tables, makes) = match deed {
-        // A function goes with the triggers.
+        // The triggers need a function.
         Deed::Fence => (fence, true),
         Deed::Fill { makes } => (fill, makes),
     };
@@ -70,14 +70,14 @@ fn first(row: Row) -> Option<String> {
     }
 }
 
-/// The rights of an account: for the whole server, and for this database, whose name a grant may give as a pattern.
+/// The account's rights on the whole server, and on this database, whose name a grant may give as a pattern.
 const ANYWHERE: Sql =
     Sql::fixed("SELECT CURRENT_USER(), p.grantee, p.privilege_type FROM information_schema.user_privileges AS p");
 const HERE: Sql = Sql::fixed(
     "SELECT CURRENT_USER(), p.grantee, p.privilege_type FROM information_schema.schema_privileges AS p \
      WHERE DATABASE() LIKE p.table_schema",
 );
-/// What gives rights that are not in these lists.
+/// Other sources of rights, which are not in these lists.
 const TABLES: Sql = Sql::fixed(
     "SELECT CURRENT_USER(), p.grantee, p.table_name FROM information_schema.table_privileges AS p \
      WHERE p.table_schema = DATABASE()",
@@ -88,14 +88,14 @@ const TRIGGERS: Sql = Sql::fixed(
     "SELECT @@log_bin, @@log_bin_trust_function_creators FROM information_schema.schemata AS s \
      WHERE s.schema_name = DATABASE()",
 );
-/// MariaDB alone knows this table, and belongs to such a cluster.
+/// Only MariaDB has this table, and it may belong to a Galera cluster.
 const CLUSTER: Sql = Sql::fixed(
     "SELECT v.variable_value FROM information_schema.global_variables AS v WHERE v.variable_name = 'WSREP_ON'",
 );
 
 async fn of_mysql(engine: &dyn Engine, deed: Deed) -> Result<Vec<String>, Trouble> {
     let read = |sql| Read { sql, args: vec![] };
-    // Who may not ask for that is let through: the database says it itself then.
+    // An account that may not query this is let through: the database itself will report the missing right.
     let Ok(answers) = engine.fetch(&[ANYWHERE, HERE, TABLES, ROLES].map(read)).await else { return Ok(Vec::new()) };
     let [anywhere, here, tables, roles] = &answers[..] else { return Ok(Vec::new()) };
     let mine = |rows: &[Row]| rows.iter().filter_map(granted).collect::<Vec<_>>();
@@ -121,14 +121,14 @@ async fn of_mysql(engine: &dyn Engine, deed: Deed) -> Result<Vec<String>, Troubl
     Ok(missing)
 }
 
-/// The right that a row gives to whoever asks.
+/// Returns the right that a row grants to the current account.
 fn granted(row: &Row) -> Option<String> {
     let [Value::Text(asker), Value::Text(grantee), Value::Text(right)] = row.as_slice() else { return None };
     let (user, host) = asker.rsplit_once('@')?;
     (*grantee == format!("'{user}'@'{host}'")).then(|| right.clone())
 }
 
-/// Whether a server lets nobody make triggers but whoever may do everything: there is a log that others replay.
+/// Whether a server lets only all-powerful accounts create triggers, because it writes a log that other servers replay.
 async fn is_distrustful(engine: &dyn Engine) -> bool {
     let read = |sql| Read { sql, args: vec![] };
     let set = engine.fetch(&[read(TRIGGERS)]).await.unwrap_or_default().concat().concat();

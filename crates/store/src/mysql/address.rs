@@ -1,19 +1,19 @@
-//! `mysql://user:password@a:3306,b:3306/database?ssl-mode=required`, taken apart.
+//! Parses `mysql://user:password@a:3306,b:3306/database?ssl-mode=required`.
 
 use crate::remote::OpenError;
 
-/// Where the servers are, and as whom we come.
+/// The servers, the account and the database that a URL names.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
-    /// In the order in which they are preferred; one at least.
+    /// In order of preference; at least one.
     pub(super) hosts: Vec<Host>,
     /// The account.
     pub(super) user: String,
     /// Its password.
     pub(super) password: Option<String>,
-    /// The database, which has to be there.
+    /// The database, which has to exist.
     pub(super) database: String,
-    /// Whether connections have TLS.
+    /// Whether connections use TLS.
     pub(super) encryption: Encryption,
 }
 
@@ -27,7 +27,7 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// Whether it is this machine.
+    /// Whether the server is on this machine.
     pub(super) fn is_here(&self) -> bool {
         match self {
             Host::Socket(_) => true,
@@ -51,18 +51,18 @@ impl std::fmt::Display for Host {
 /// `ssl-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encryption {
-    /// To other machines always, on this one where a certificate or authorities are given.
+    /// Always to other machines; on this machine if a certificate or authorities are given.
     Elsewhere,
-    /// Everywhere.
+    /// To every server.
     Required,
-    /// Nowhere, because the operator says so.
+    /// To no server, because the operator says so.
     Disabled,
 }
 
 const PORT: u16 = 3306;
 
 impl Address {
-    /// Takes a URL apart. What is wrong is said without repeating the URL, which has a password in it.
+    /// Parses a URL. Errors do not repeat the URL, because it contains a password.
     pub(super) fn parse(url: &str) -> Result<Self, OpenError> {
         let rest = ["mysql://", "mariadb://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let rest = rest.ok_or_else(|| wrong("it does not begin with mysql://"))?;
@@ -112,7 +112,7 @@ fn host(text: &str) -> Result<Host, OpenError> {
     if name.is_empty() { Err(bad()) } else { Ok(Host::Tcp(decoded(name)?, port)) }
 }
 
-/// RFC 3986 §2.1: `%40` is an `@`.
+/// Percent-decoding (RFC 3986 §2.1): `%40` is an `@`.
 fn decoded(text: &str) -> Result<String, OpenError> {
     let bad = || wrong("a % stands for itself only as %25");
     let mut bytes = Vec::with_capacity(text.len());

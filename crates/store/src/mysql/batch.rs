@@ -1,4 +1,4 @@
-//! One batch: a transaction of its own, begun again where a rival won.
+//! One batch: a transaction of its own, retried if a rival won.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,44 +21,44 @@ use crate::held::{self, Wait};
 use crate::remote::REPLACED;
 use crate::turn;
 
-/// How often a batch is begun that loses against others.
+/// How many attempts a batch gets that loses against others.
 const ATTEMPTS: u32 = 12;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The most statements that are sent at once.
+/// The largest number of statements that are sent at once.
 const LONGEST: usize = 40;
 
-/// The most that is sent at once, in bytes: a server may take no more than a MiB.
+/// The largest amount that is sent at once, in bytes: a server may accept no more than one MiB.
 const HEAVIEST: usize = 1 << 19;
 
-/// The most reads that are sent together.
+/// The largest number of reads that are sent together.
 const TOGETHER: usize = 8;
 
-/// Warnings that another value was kept: out of range, cut off, not of its character set, too long.
+/// Warnings that a different value was stored: out of range, cut off, not of the character set, or too long.
 const ALTERED: [u16; 5] = [1264, 1265, 1300, 1366, 1406];
 
-/// A batch that can be sent: every statement is known, and takes the values that it is given.
+/// A batch that can be sent: every statement is known, and its values fit.
 pub(super) struct Batch {
     lines: Vec<Line>,
-    /// All of it at once, where that can be.
+    /// The whole batch as one statement, if that is possible.
     whole: Option<Arc<Phrase>>,
     flights: Vec<Flight>,
 }
 
 struct Line {
     saying: Arc<Saying>,
-    /// A read of a table that the batch changes further down.
+    /// Whether it reads a table that the batch changes later.
     exclusive: bool,
     write: Write,
 }
 
-/// What is sent at once.
+/// What is sent in one go.
 enum Flight {
     /// One statement.
     One(usize),
-    /// Reads that follow each other.
+    /// Consecutive reads.
     Reads(Range<usize>, Arc<Phrase>),
 }
 
@@ -68,22 +68,22 @@ impl Line {
     }
 }
 
-/// How an attempt ended that did not stand.
+/// How an attempt ended that did not commit.
 enum Ended {
-    /// Something went wrong in the whole of it, before COMMIT was sent: one by one the statements will tell.
+    /// The combined statement failed before COMMIT was sent; sending the statements one by one will tell which one.
     Unclear(String),
-    /// The statement at this place did not hold. The transaction is still there.
+    /// The guard of the statement at this index did not hold. The transaction is still open.
     Conflict(usize, Broken),
-    /// It went wrong at this place, before COMMIT was sent.
+    /// The statement at this index failed, before COMMIT was sent.
     Failed(usize, Fault),
     /// COMMIT was sent, and nothing was committed.
     Undone(String),
-    /// COMMIT was sent, and nobody knows.
+    /// COMMIT was sent, and the outcome is unknown.
     Unknown(String),
 }
 
 impl Batch {
-    /// Otherwise why it cannot be sent.
+    /// Prepares a batch, or returns why it cannot be sent.
     pub(super) fn new(book: &Phrasebook, flavor: Flavor, writes: Vec<Write>) -> Result<Self, String> {
         let mut lines = Vec::with_capacity(writes.len());
         for write in writes {
@@ -109,7 +109,7 @@ impl Batch {
         self.lines.iter().any(|line| line.saying.kind != Kind::Select)
     }
 
-    /// Runs it until it stands, does not hold, or cannot; on a server of the generation that it is for, if it is.
+    /// Runs it until it commits, conflicts or fails; if `within` is given, only on a server of that generation.
     pub(super) async fn run(self, shared: &Shared, within: Option<u64>) -> Result<Vec<u64>, CommitError> {
         let deadline = Instant::now() + shared.timeout;
         let (mut lost, mut whole) = (Lost::default(), self.whole.as_deref());
@@ -117,14 +117,14 @@ impl Batch {
             let asked = Instant::now();
             let lease = shared.pool.lease_to_write(deadline).await.map_err(CommitError::Unavailable)?;
             turn::waited(asked.elapsed());
-            // Whoever connected to another server has said so by now.
+            // A connection to another server would have changed the generation by now.
             if within.is_some_and(|generation| generation != shared.pool.generation()) {
                 lease.keep();
                 return Err(CommitError::Unavailable(REPLACED.to_owned()));
             }
             let (era, used) = (lease.link.era, lease.link.used);
             let way = shared.held.way(lost.held > 0, Instant::now());
-            // An answer that does not come in time would be taken for a server that hangs.
+            // An answer that does not come in time would be taken for a hanging server.
             let left = deadline.saturating_duration_since(Instant::now());
             let is_late = lost.row.is_some() || left < shared.timeout / 2;
             if is_late && left < lease.link.waits_at_most(way.wait) {
@@ -153,7 +153,7 @@ impl Batch {
         }
     }
 
-    /// Runs it once. The connection is kept only where it is known to have no transaction.
+    /// Runs one attempt. The connection is kept only if it is known to have no open transaction.
     async fn attempt(
         &self,
         mut lease: Lease<'_>,
@@ -172,7 +172,7 @@ impl Batch {
             Some(Ok(counts)) => commit(lease, shared).await.map(|()| counts),
             Some(Err(Ended::Failed(at, fault @ (Fault::Lost(_) | Fault::Unfit(_))))) => Err(Ended::Failed(at, fault)),
             Some(Err(ended)) => {
-                // Error 1205 leaves a transaction standing, and so does a key.
+                // Error 1205 leaves the transaction open, and so does a key error.
                 let rollback = lease.link.conn.query_drop("ROLLBACK");
                 if let Some(Ok(())) = shared.pool.hear(era, shared.deadline(), rollback).await {
                     lease.keep();
@@ -187,7 +187,7 @@ impl Batch {
         }
     }
 
-    /// Runs all of it but the COMMIT.
+    /// Runs the whole batch except the COMMIT.
     async fn at_once(&self, link: &mut Link, phrase: &Phrase) -> Result<Vec<u64>, Ended> {
         let values = self.lines.iter().flat_map(|line| value::sent(&line.write.args)).collect();
         let run = async {
@@ -207,7 +207,7 @@ impl Batch {
         counts.ok_or_else(|| Ended::Unclear("a batch did not tell its counts".to_owned()))
     }
 
-    /// What an error means that may be of any statement.
+    /// Interprets an error that may come from any of the statements.
     fn in_the_whole(&self, error: &Error) -> Ended {
         if let Error::Server(server) = error
             && let Some(at) = block::broken(&server.message)
@@ -245,7 +245,7 @@ impl Batch {
         Ok(counts)
     }
 
-    /// Runs one statement; answers how many rows it touched or found.
+    /// Runs one statement, and returns how many rows it touched or found.
     async fn one(&self, link: &mut Link, at: usize) -> Result<u64, Fault> {
         let line = &self.lines[at];
         let run = async {
@@ -266,7 +266,7 @@ impl Batch {
         Ok(count)
     }
 
-    /// Runs several reads; answers how many rows each found.
+    /// Runs several reads, and returns how many rows each found.
     async fn reads(&self, link: &mut Link, range: Range<usize>, phrase: &Phrase) -> Result<Vec<u64>, Fault> {
         let mut counts = vec![0; range.len()];
         let values = self.lines[range].iter().flat_map(|line| value::sent(&line.write.args)).collect();
@@ -281,27 +281,27 @@ impl Batch {
     }
 }
 
-/// How often a batch was begun in vain.
+/// How often a batch was attempted in vain.
 #[derive(Default)]
 struct Lost {
-    /// To others, or with its connection.
+    /// Because of rivals, or because the connection was lost.
     again: u32,
-    /// For a row that was held.
+    /// Because a row was held.
     held: u32,
-    /// What was said of that last.
+    /// The last error about a held row.
     row: Option<String>,
 }
 
 impl Lost {
-    /// Another holds a row: how long it pauses. As long as there is time, it comes again.
+    /// Another transaction holds a row: returns the pause. The batch is retried for as long as there is time.
     fn for_a_row(&mut self, why: String) -> Duration {
         self.held += 1;
         self.row = Some(why);
         held::pause(self.held)
     }
 
-    /// Why it did not stand for another reason, over a connection of this era that was used before or not, and how long it pauses;
-    /// otherwise what it comes to.
+    /// Handles an attempt that failed for another reason, over a connection of this era that was `used` before or not.
+    /// Returns the reason and the pause before the next attempt, or else the outcome of the batch.
     fn otherwise(
         &mut self,
         ended: Ended,
@@ -320,7 +320,7 @@ impl Lost {
                 if matches!(fault, Fault::Lost(_) | Fault::Unfit(_)) {
                     shared.pool.suspect(era);
                 }
-                // One that waited may have been forgotten by the server long ago, and one that only reads says so.
+                // A server may have closed a connection that was idle for long, and one that became read-only says so.
                 match fault {
                     Fault::Lost(why) if first && used => why,
                     Fault::Unfit(why) if self.again == 0 => why,
@@ -336,8 +336,8 @@ impl Lost {
     }
 }
 
-/// Whether a batch may be sent at once: to MariaDB, which is asked for warnings only after each statement. A space at the
-/// end may be one too many for a column, and only a warning says so.
+/// Whether a batch may be sent as one statement: only to MariaDB. Warnings are checked only after single statements,
+/// and only a warning tells that spaces at the end of a text were too many for its column.
 fn may_be_one(flavor: Flavor, lines: &[Line]) -> bool {
     let spaced = |value: &Value| matches!(value, Value::Text(text) if text.ends_with(' '));
     let weight = |value: &Value| match value {
@@ -356,8 +356,8 @@ fn whole(book: &Phrasebook, lines: &[Line]) -> Option<Arc<Phrase>> {
     book.batch(&lines)
 }
 
-/// Whether a statement that had warnings kept what it was given. Strict mode makes errors of them, but for spaces at the
-/// end that are too many for a column: those are cut off.
+/// Checks that a statement with warnings stored what it was given. Strict mode turns such warnings into errors, except
+/// for spaces at the end that are too many for a column: the server cuts them off.
 async fn kept_as_sent(link: &mut Link) -> Result<(), Fault> {
     let warnings: Vec<(String, u16, String)> =
         link.conn.query("SHOW WARNINGS").await.map_err(|error| Fault::of(&error))?;
@@ -367,7 +367,7 @@ async fn kept_as_sent(link: &mut Link) -> Result<(), Fault> {
     }
 }
 
-/// Which statements are sent at once: reads that follow each other.
+/// Groups the statements that are sent in one go: consecutive reads.
 fn flights(book: &Phrasebook, lines: &[Line]) -> Vec<Flight> {
     let mut flights = Vec::with_capacity(lines.len());
     let mut at = 0;
@@ -385,7 +385,7 @@ fn flights(book: &Phrasebook, lines: &[Line]) -> Vec<Flight> {
     flights
 }
 
-/// Sends COMMIT. From here on only the server knows what is true.
+/// Sends COMMIT. From here on only the server knows the outcome.
 async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
     let (began, era) = (Instant::now(), lease.link.era);
     match shared.pool.hear(era, shared.deadline(), lease.link.conn.query_drop("COMMIT")).await {
@@ -403,7 +403,7 @@ async fn commit(mut lease: Lease<'_>, shared: &Shared) -> Result<(), Ended> {
     }
 }
 
-/// Longer after each attempt, and never the same for two that met.
+/// The pause before the next attempt: longer each time, and randomised.
 fn pause(again: u32) -> Duration {
     let longest = Duration::from_millis(1 << again.min(16)).min(LONGEST_PAUSE);
     longest.mul_f64(held::chance())
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn what_is_too_heavy_for_one_packet_is_sent_in_several() {
-        // red without HEAVIEST: three statements of 300 KiB each are lost on a server that takes a MiB.
+        // Red without HEAVIEST: three statements of 300 KiB each are lost on a server that accepts one MiB.
         let book = Phrasebook::default();
         let of = |length: usize| {
             let write = Write {

@@ -1,4 +1,4 @@
-//! One connection: how it is made, what is asked before it is used, and the statements that it keeps.
+//! One connection: how it is made, what is checked before it is used, and the statements that it keeps.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::held::Wait;
 use crate::remote::{DATABASE, Loss, OpenError, Settings, Tls};
 use crate::sealing::{self, Renewed};
 
-/// Statements that a connection keeps prepared at most: more than there are.
+/// The maximum number of statements that a connection keeps prepared: more than there are.
 const STATEMENTS: usize = 4096;
 
-/// Answers have as many rows as there are.
+/// Answers contain all their rows.
 const UNLIMITED: &str = "SET SESSION sql_select_limit = 18446744073709551615";
 
-/// Probes of the network begin when a connection has been silent for so long.
+/// TCP keepalive probes begin when a connection has been silent for this long.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// On one machine a round trip takes 0.05 ms, in one building 0.2 ms.
@@ -31,7 +31,7 @@ const FAR: Duration = Duration::from_millis(1);
 
 /// A server, and how to connect to it.
 pub(super) struct Node {
-    /// Where it is.
+    /// The host of the server.
     pub(super) host: Host,
     opts: Renewed<Opts>,
     timeout: Duration,
@@ -41,13 +41,13 @@ pub(super) struct Node {
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The server is well, and has no room: another one would not help.
+    /// The server is well but has no room for a connection: another server would not help.
     Crowded(String),
-    /// It cannot be reached, or turned us away.
+    /// The server cannot be reached, or refused the connection.
     Unreachable(String),
-    /// It was reached, and hung up before the connection was ready.
+    /// The server was reached, but hung up before the connection was ready.
     HungUp(String),
-    /// It is not what we need.
+    /// The server does not meet the requirements.
     Unfit(String),
 }
 
@@ -72,21 +72,21 @@ impl From<Refused> for OpenError {
 pub(super) struct Link {
     /// The connection.
     pub(super) conn: Conn,
-    /// In which era of the pool it was made.
+    /// The era of the pool in which it was made.
     pub(super) era: u64,
-    /// Whether it has been used before: then nobody knows whether the server still knows it.
+    /// Whether it was used before: if so, the server may have closed it meanwhile.
     pub(super) used: bool,
-    /// How long the network takes to the server and back, about.
+    /// The approximate round-trip time to the server.
     round_trip: Duration,
-    /// How long its session waits for a row, and how long it may.
+    /// How long its session waits for a row, and the possible times.
     wait: Wait,
     waits: Waits,
-    /// By the number of the phrase.
+    /// Indexed by the number of the phrase.
     statements: Vec<Option<Statement>>,
 }
 
 impl Link {
-    /// The statement of a phrase, prepared at its first use.
+    /// Returns the prepared statement of a phrase, which is prepared at its first use.
     pub(super) async fn statement(&mut self, phrase: &Phrase) -> Result<Statement, Error> {
         if let Some(Some(statement)) = self.statements.get(phrase.number) {
             return Ok(statement.clone());
@@ -99,7 +99,7 @@ impl Link {
         Ok(statement)
     }
 
-    /// Says how long a row is waited for from now on, unless that was said before.
+    /// Sets how long the session waits for a row from now on, unless it is set already.
     pub(super) async fn wait(&mut self, wait: Wait) -> Result<(), Error> {
         if self.wait != wait {
             let seconds = self.waits.seconds(wait);
@@ -109,7 +109,7 @@ impl Link {
         Ok(())
     }
 
-    /// The longest that waiting so for a row may take: the server looks once a second who has waited for long enough.
+    /// The longest that such a wait may take: the server checks only once a second who has waited long enough.
     pub(super) fn waits_at_most(&self, wait: Wait) -> Duration {
         match self.waits.seconds(wait) {
             0 => Duration::ZERO,
@@ -117,7 +117,7 @@ impl Link {
         }
     }
 
-    /// Whether a round trip costs more than what two tasks cost that share a fetch.
+    /// Whether a round trip costs more than splitting a fetch between two tasks.
     pub(super) fn is_far(&self) -> bool {
         self.round_trip > FAR
     }
@@ -127,12 +127,12 @@ impl Link {
 #[derive(Clone, Copy)]
 struct Waits {
     flavor: Flavor,
-    /// The longest that a batch may take.
+    /// The longest time that a batch may take.
     limit: Duration,
 }
 
 impl Waits {
-    /// In whole seconds, since these servers know no parts of one: a tenth of what a batch may take. MySQL waits for one at least.
+    /// Returns a tenth of a batch's time in whole seconds, the servers' unit. MySQL waits for at least one.
     fn seconds(self, wait: Wait) -> u64 {
         match (wait, self.flavor) {
             (Wait::Awhile, _) => self.limit.as_millis().div_ceil(10_000).max(1) as u64,
@@ -143,7 +143,7 @@ impl Waits {
 }
 
 impl Node {
-    /// How to connect to each of the servers that a URL names.
+    /// Returns how to connect to each of the servers that a URL names.
     pub(super) fn all(settings: &Settings, address: &Address) -> Result<Vec<Node>, OpenError> {
         address.hosts.iter().map(|host| Node::new(settings, address, host)).collect()
     }
@@ -183,12 +183,12 @@ impl Node {
         Ok(Node { host: host.clone(), opts, timeout, accepted })
     }
 
-    /// The longest that connecting may take: a part of what a request may, so that there is time left to ask another server.
+    /// The longest time that connecting may take: part of a request's time, to leave time for another server.
     pub(super) fn patience(&self) -> Duration {
         self.timeout / 4
     }
 
-    /// A connection that is set up, to a server that is fit.
+    /// Makes a connection that is set up, to a server that is fit.
     pub(super) async fn connect(&self, era: u64) -> Result<(Link, Fitness), Refused> {
         let limit = self.patience();
         match timeout(limit, caught(self.ready())).await {
@@ -204,8 +204,8 @@ impl Node {
         }
     }
 
-    /// Tries once more where the server hung up: whoever ends all connections ends the one that is being made with them, which
-    /// says nothing of the next.
+    /// Tries once more if the server hung up: a command that ends all connections also ends one that is being made,
+    /// which says nothing about the next one.
     async fn ready(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         match self.connected().await {
             Err(Refused::HungUp(_)) => self.connected().await,
@@ -216,7 +216,7 @@ impl Node {
     async fn connected(&self) -> Result<(Conn, Fitness, Duration), Refused> {
         let refused = |error: Error| self.refused(&error);
         let mut conn = Conn::new(self.opts.get().await).await.map_err(refused)?;
-        // Before anything is asked, or what is asked is cut to what the server's default lets through.
+        // First of all, so that no answer is cut to the server's default limit.
         conn.query_drop(UNLIMITED).await.map_err(refused)?;
         let fitness = self.examine(&mut conn).await?;
         let session = session(&fitness, self.timeout);
@@ -224,7 +224,7 @@ impl Node {
         conn.query_drop(session).await.map_err(refused)?;
         let once = began.elapsed();
         conn.ping().await.map_err(refused)?;
-        // Of two, since one may have waited for a processor.
+        // The shorter of two, since one may have waited for a processor.
         Ok((conn, fitness, once.min(began.elapsed() - once)))
     }
 
@@ -261,19 +261,19 @@ impl Node {
     }
 }
 
-/// What every connection begins with: nothing of it is left to how the server is configured.
+/// The settings with which every connection begins: none of them is left to the server's configuration.
 ///
-/// A row is waited for a part of the time that a batch may take, again and again ([`crate::held`]); a table half of it, so that
-/// there is time left to say so. The server gives up a statement when we have, so that one that nobody waits for does not hold
-/// locks.
+/// A batch waits for a row only a part of its time, again and again ([`crate::held`]), and for a table half of it, so
+/// that there is time left to report it. The server aborts a statement when we give up on it, so that a statement that
+/// nobody waits for does not hold locks.
 fn session(fitness: &Fitness, limit: Duration) -> String {
     let seconds = limit.as_secs_f64().max(1.0);
     let (row, table) = (Waits { flavor: fitness.flavor, limit }.seconds(Wait::Awhile), (limit / 2).as_secs().max(1));
-    // A node that vanishes between a batch and its COMMIT leaves locks: the server lets go of them. MySQL knows no time for
-    // that but the one for whoever says nothing at all, and who comes back later than that finds it closed, and dials again.
+    // A node that vanishes between a batch and its COMMIT leaves locks, which the server must release. MySQL's only
+    // timeout for that is the one for any idle connection; a node that returns later finds it closed, and reconnects.
     let idle = (2 * limit.as_secs()).max(10);
     let silent = (4 * limit.as_secs()).max(60);
-    // MariaDB has one for that; there a node that vanishes leaves its connections for so long.
+    // MariaDB has such a timeout; there, the connections of a node that vanishes stay for the 600 s of `wait_timeout`.
     let (isolation, limits) = match fitness.flavor {
         Flavor::MariaDb => (
             "tx_isolation",
@@ -284,7 +284,7 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
         }
     };
     let collation = fitness.flavor.collation();
-    // Another process may be at another node: what was acknowledged there is seen here.
+    // Another process may use another node of the cluster: what was acknowledged there is visible here.
     let sync = if fitness.galera.is_some() { ", wsrep_sync_wait = 7" } else { "" };
     format!(
         "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', character_set_client = utf8mb4, \
@@ -295,10 +295,10 @@ fn session(fitness: &Fitness, limit: Duration) -> String {
     )
 }
 
-/// Who is believed to be the server, and as whom we appear.
+/// The trusted authorities, and our client certificate.
 fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
     let mut believed = tls.believed()?;
-    // One of the system's that nobody can use is no reason to use none of them, as elsewhere; the driver would refuse them all.
+    // One unusable certificate of the system is no reason to use none; the driver would refuse them all.
     if tls.authorities.is_none() {
         believed.retain(|one| rustls::RootCertStore::empty().add(one.clone()).is_ok());
     }
@@ -306,10 +306,10 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
         return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
     }
     let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
-    // What is wrong with the files is said here, by name.
+    // Reports errors in the files, by file name.
     drop(tls.config()?);
     let identity = tls.written()?.map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
-    // One program, one provider; it is no matter who came first.
+    // One program has one provider; it does not matter which call installs it first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(believed).with_client_identity(identity))
 }
@@ -336,7 +336,7 @@ mod tests {
             assert!(mariadb.contains(wanted), "{mariadb}");
         }
         assert!(mariadb.contains("max_statement_time = 10.000") && !mariadb.contains("wsrep"), "{mariadb}");
-        // What a node that vanished before its COMMIT holds is let go of.
+        // The server releases what a node holds that vanished before its COMMIT.
         assert!(mariadb.contains("idle_transaction_timeout = 20"), "{mariadb}");
         let mysql = session(&fitness(Flavor::MySql, None), limit);
         for wanted in ["transaction_isolation", "utf8mb4_0900_bin", "max_execution_time = 10000", "wait_timeout = 60,"]
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_row_is_waited_for_a_tenth_of_the_time_and_hardly_where_one_is_held() {
-        // red with half of it: whoever waits for a row keeps a connection for so long.
+        // Red with half of it: a batch that waits for a row occupies a connection for that long.
         let of = |flavor, seconds| Waits { flavor, limit: Duration::from_secs(seconds) };
         for (limit, wait) in [(1, 1), (10, 1), (11, 2), (60, 6), (300, 30)] {
             assert_eq!(of(Flavor::MariaDb, limit).seconds(Wait::Awhile), wait, "{limit}");
@@ -364,7 +364,7 @@ mod tests {
         let file = folder.path().join("authorities.pem");
         std::fs::write(&file, "no certificate").unwrap();
         let tls = Tls { authorities: Some(file.clone()), identity: None };
-        // Whether a connection has TLS shows in whether the authorities are read.
+        // Whether the authorities are read shows whether a connection has TLS.
         for (url, encrypted) in [
             ("mysql://u@db.example/d", true),
             ("mysql://u@127.0.0.1,db.example/d", true),

@@ -7,51 +7,51 @@ use mysql_async::{DriverError, Error, IoError};
 use crate::dialect::moving::REFUSAL;
 use crate::engine::Broken;
 
-/// What went wrong before COMMIT was sent: nothing of the batch happened.
+/// What went wrong before COMMIT was sent: nothing of the batch took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A key was there, or was not.
+    /// A unique key existed already, or a foreign key did not exist.
     Key(Broken),
-    /// It lost against another transaction: it may be begun again.
+    /// It lost against another transaction and may be retried.
     Rival(String),
-    /// Another transaction held a row for longer than it may wait.
+    /// Another transaction held a row for longer than the batch may wait.
     Held(String),
-    /// The connection is no use any more.
+    /// The connection is unusable.
     Lost(String),
-    /// The server cannot be written, but for how long nobody knows: another one may be fit.
+    /// The server cannot be written to, for an unknown time: another server may be fit.
     Unfit(String),
     /// Anything else: the statement, its values, a full disk.
     Other(String),
 }
 
-/// A duplicate key, also of one that has no name and one that a foreign key's action would make.
+/// A duplicate key, including a key without a name and a duplicate that a foreign key's action would create.
 const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
-/// A parent that is not there, or still has children; the older numbers are for accounts that may not know names.
+/// A parent row that does not exist or still has children; the older numbers are for accounts that may not see names.
 const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
-/// A deadlock, or a certification that failed (Galera); a row that changed since it was read (MariaDB 11.6.2 and later); a
-/// statement that has to be prepared again because its table has changed; a certification that failed (Group Replication).
+/// A deadlock, or a certification failure (Galera); a row that changed since it was read (MariaDB 11.6.2 and later); a
+/// statement that has to be prepared again because its table changed; a certification failure (Group Replication).
 const RIVAL: [u16; 4] = [1213, 1020, 1615, 3101];
-/// A lock that was waited for too long, or is not to be waited for (MySQL 8).
+/// A lock wait that timed out, or a lock that was not to be waited for (MySQL 8).
 const HELD: [u16; 2] = [1205, 3572];
-/// The server is stopping, or has ended this connection; a statement that was prepared over it is not known, so that it
-/// leads elsewhere by now; a proxy lost its server (the numbers are those of clients). Or more statements are prepared, by all,
-/// than it allows (1461): those of a connection go with it.
+/// The server is stopping or has ended this connection; it does not know a prepared statement, so the connection leads
+/// elsewhere by now; a proxy lost its server (these are client error numbers). Or all connections together have
+/// prepared more statements than the server allows (1461): closing the connection drops its statements.
 const LOST: [u16; 14] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1243, 1461, 1927, 2006, 2013, 4031];
-/// It only reads, it is not part of its cluster; it is offline, as a member of MySQL's Group Replication that left its group: MySQL 9 says
-/// why (6400), or who wanted it so (6401, in some of them).
+/// The server is read-only or not part of its cluster; or it is offline, as a member that left its Group Replication
+/// group is: MySQL 9 says why (6400) or who requested it (6401, in some versions).
 const UNFIT: [u16; 7] = [1047, 1290, 1792, 1836, 3032, 6400, 6401];
-/// No connection is free over there.
+/// The server has no free connection.
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
 
-/// It has ended this connection because somebody asked it to.
+/// The server ended this connection because somebody asked it to.
 const KILLED: u16 = 1927;
 
-/// Error numbers of a deadlock, which is what Galera calls a certification that failed, and of one that failed in Group Replication:
-/// of all errors at COMMIT those that say that nothing was committed.
+/// Error numbers of a deadlock, as which Galera reports a certification failure, and of a certification failure in
+/// Group Replication: the only errors at COMMIT that say that nothing was committed.
 const UNDONE: [u16; 2] = [1213, 3101];
 
 impl Fault {
-    /// What an error before COMMIT means.
+    /// Interprets an error before COMMIT.
     pub(super) fn of(error: &Error) -> Self {
         let Error::Server(server) = error else { return Fault::Lost(sentence(error)) };
         let why = sentence(error);
@@ -66,7 +66,7 @@ impl Fault {
         }
     }
 
-    /// The sentence, for an answer.
+    /// The sentence for the caller.
     pub(super) fn why(self) -> String {
         match self {
             Fault::Key(_) => "a key is there, or is not".to_owned(),
@@ -75,22 +75,22 @@ impl Fault {
     }
 }
 
-/// Whether an error at COMMIT says that nothing was committed. After any other nobody knows.
+/// Whether an error at COMMIT says that nothing was committed. After any other error the outcome is unknown.
 pub(super) fn not_committed(error: &Error) -> bool {
     matches!(error, Error::Server(server) if UNDONE.contains(&server.code))
 }
 
-/// Whether a server that turned us away is well, but has no room.
+/// Whether a server that refused a connection is well but has no room.
 pub(super) fn is_crowded(error: &Error) -> bool {
     matches!(error, Error::Server(server) if CROWDED.contains(&server.code))
 }
 
-/// Whether a server that turned us away takes nobody's writes.
+/// Whether a server that refused a connection accepts no writes from anyone.
 pub(super) fn is_unfit(error: &Error) -> bool {
     matches!(error, Error::Server(server) if UNFIT.contains(&server.code))
 }
 
-/// Whether a server that was there hung up.
+/// Whether a server that was reached hung up.
 pub(super) fn hung_up(error: &Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     match error {
@@ -103,14 +103,14 @@ pub(super) fn hung_up(error: &Error) -> bool {
     }
 }
 
-/// The error for people, without the values that some servers repeat in theirs.
+/// The error in words for people, without the values that some servers repeat in their messages.
 pub(super) fn sentence(error: &Error) -> String {
     match error {
         Error::Server(server) if DUPLICATE.contains(&server.code) => format!("error {}: duplicate key", server.code),
-        // Our own words already.
+        // The message is our own already.
         Error::Server(server) if server.message == REFUSAL => server.message.clone(),
         Error::Server(server) => format!("error {}: {}", server.code, server.message),
-        // MySQL asks for one or the other by chance where there is no such account, so as not to say that.
+        // MySQL picks one or the other at random for an account that does not exist, so as not to reveal that.
         Error::Driver(DriverError::UnknownAuthPlugin { name }) => {
             format!(
                 "the server asks for a password by {name}, which is not known here; MySQL may also do so for an account that it does not have"
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_offline_is_left() {
-        // red without 3032 in UNFIT: it would be asked once more before another one is.
+        // Red without 3032 in UNFIT: the server would be asked once more before another one is.
         assert!([3032, 6400, 6401].iter().all(|&code| is_unfit(&error(code))));
         assert!(!is_unfit(&error(1045)) && !is_unfit(&error(1040)));
     }

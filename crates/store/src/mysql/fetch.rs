@@ -1,4 +1,4 @@
-//! Reads: in turn on one connection, or beside each other on several where the server is far.
+//! Reads: one after the other on one connection, or in parallel on several if the server is far away.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use super::value;
 use crate::dialect::mysql::Flavor;
 use crate::engine::{Read, Row};
 
-/// How often a fetch is begun: reading twice changes nothing.
+/// How many attempts a fetch gets: reading twice changes nothing.
 const ATTEMPTS: u32 = 3;
 
-/// The most reads that are one statement.
+/// The largest number of reads that are combined into one statement.
 const TOGETHER: usize = 16;
 
-/// Questions, each with what is said.
+/// Reads, each with its translation.
 type Asked<'a> = [(&'a Read, Arc<Saying>)];
 
 /// Answers every read.
@@ -73,7 +73,7 @@ async fn attempt(shared: &Shared, asked: &Asked<'_>, deadline: Instant) -> Resul
     Ok(rows)
 }
 
-/// Several reads as one statement: MariaDB takes that.
+/// Combines several reads into one statement, which MariaDB accepts.
 fn at_once(shared: &Shared, asked: &Asked<'_>) -> Option<Arc<Phrase>> {
     if shared.flavor != Flavor::MariaDb || !(2..=TOGETHER).contains(&asked.len()) {
         return None;
@@ -81,12 +81,12 @@ fn at_once(shared: &Shared, asked: &Asked<'_>) -> Option<Arc<Phrase>> {
     shared.book.reads(&asked.iter().map(|(_, saying)| &**saying).collect::<Vec<_>>())
 }
 
-/// Asks in turn.
+/// Asks one read after the other.
 async fn part(shared: &Shared, lease: Lease<'_>, asked: &Asked<'_>, at: Instant) -> Result<Vec<Vec<Row>>, Fault> {
     kept(shared, lease, at, async |link| answers(link, asked).await).await
 }
 
-/// Asks on a connection, which is kept unless it is lost or nobody knows where it stands.
+/// Asks over a connection, which is kept unless it is lost or its state is unknown.
 async fn kept(
     shared: &Shared,
     mut lease: Lease<'_>,
@@ -95,7 +95,7 @@ async fn kept(
 ) -> Result<Vec<Vec<Row>>, Fault> {
     let era = lease.link.era;
     let Some(answered) = shared.pool.hear(era, at, ask(&mut lease.link)).await else {
-        // Whoever comes next is not to wait as long on another connection to a server that is silent.
+        // The next caller should not wait as long on another connection to a server that is silent.
         shared.pool.suspect(era);
         return Err(Fault::Other("the database did not answer a read in time".to_owned()));
     };

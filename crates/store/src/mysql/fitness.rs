@@ -1,4 +1,4 @@
-//! Whether a server is fit to keep facts: its version, that it can be written, and what it would lose without a word.
+//! Checks whether a server is fit: its version, that it can be written to, and what it would silently lose.
 
 mod losses;
 
@@ -9,22 +9,22 @@ use crate::dialect::mysql::Flavor;
 use crate::engine::Durability;
 use crate::remote::Loss;
 
-/// Settings that are looked at, by name. Asked for by SHOW, which leaves out what a server does not know.
+/// The settings that are checked, by name. Read with SHOW, which leaves out settings that a server does not have.
 pub(super) const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', \
      'super_read_only', 'innodb_read_only', 'tx_read_only', 'transaction_read_only', 'innodb_flush_log_at_trx_commit', \
      'innodb_flush_method', 'debug_no_sync', 'innodb_doublewrite', 'log_bin', 'sync_binlog', 'binlog_format', 'wsrep_on', \
      'server_uuid', 'server_id', 'hostname', 'port', 'group_replication_group_name', \
      'group_replication_single_primary_mode', 'group_replication_consistency')";
 
-/// What a server says of itself at this moment, to everybody. Who follows it MySQL tells only where they confirm its commits, and
-/// whom it follows only administrators.
+/// What a server reports to every account about its current state. MySQL reports its replicas only if they confirm its
+/// commits, and the server that it replicates from only to administrators.
 pub(super) const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_conf_id', 'wsrep_cluster_state_uuid', \
      'wsrep_ready', 'wsrep_incoming_addresses', 'Slaves_connected', 'Rpl_semi_sync_master_clients', \
      'Rpl_semi_sync_source_clients', 'Slave_running', 'Slaves_running')";
 
-/// When a server was started, in seconds since 1970: both times are those of this statement, so that their difference is
-/// the same however late it is asked, and wherever the clock was set meanwhile.
+/// When a server was started, in seconds since 1970. Both times are taken in the same statement, so their difference is
+/// the same however late it is asked and however the clock was set meanwhile.
 pub(super) fn started(flavor: Flavor) -> &'static str {
     match flavor {
         Flavor::MariaDb => {
@@ -38,19 +38,19 @@ pub(super) fn started(flavor: Flavor) -> &'static str {
     }
 }
 
-/// The oldest that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
+/// The oldest versions that have what we use: row locks in a defined order, atomic DDL, a collation that does not pad.
 const OLDEST_MARIADB: Version = (10, 6, 0);
 const OLDEST_MYSQL: Version = (8, 0, 28);
-/// One that was withdrawn: rows of tables that had columns added may be read wrongly after it recovered from a crash.
+/// A withdrawn version: rows of tables that had columns added may be misread after a crash recovery.
 const WITHDRAWN_MYSQL: Version = (8, 0, 29);
 
 type Version = (u32, u32, u32);
 
-/// A server that may be written, and should not be.
+/// The advice about a server that accepts writes but should not.
 const REPLICA: &str = "the database server that is written to follows another one, and nobody follows it: what is written here reaches \
      no other server. Give a replica read_only = ON until it is promoted";
 
-/// Names and values that a server answered.
+/// Names and values from a server's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answers(BTreeMap<String, String>);
 
@@ -75,46 +75,46 @@ impl Answers {
 /// A server that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fitness {
-    /// Which of the two it is.
+    /// Whether the server is MariaDB or MySQL.
     pub(super) flavor: Flavor,
-    /// The number of the cluster's configuration, where it belongs to a Galera cluster: it changes when nodes come or go.
+    /// The configuration number of its Galera cluster, if it is in one: it changes when nodes join or leave.
     pub(super) galera: Option<String>,
-    /// Which cluster that is, in which configuration, and with whom: the same at all of its members, and at nobody else's.
+    /// The cluster, its configuration and its members: the same on all of its members, and on no other server.
     pub(super) component: String,
     /// Losses that it would have, all of them accepted.
     pub(super) losses: Vec<Loss>,
-    /// Whether one of them is such that nothing tells of it.
+    /// Whether one of the losses would go unnoticed.
     pub(super) silent: bool,
-    /// Whether others follow it, so that one of them may take its place.
+    /// Whether it has replicas, so that one of them may take its place.
     pub(super) is_followed: bool,
-    /// Whether it follows another, and nobody follows it.
+    /// Whether it is a replica of another server and has no replicas itself.
     pub(super) is_replica: bool,
-    /// Its id in the group that it is set to belong to (MySQL's Group Replication).
+    /// Its id in the group that it is configured to belong to (MySQL's Group Replication).
     pub(super) member: Option<String>,
-    /// Whether who else belongs to that is hidden.
+    /// Whether the members of that group are hidden from us.
     pub(super) is_blind: bool,
-    /// Whether a member that takes over there may answer before it has what the one before had acknowledged.
+    /// Whether a member that takes over may answer before it has everything that the previous primary acknowledged.
     pub(super) is_hasty: bool,
-    /// What tells it from other servers, and one state of its cluster from the others.
+    /// Tells it from other servers, and one state of its cluster from the others.
     pub(super) identity: String,
 }
 
 impl Fitness {
-    /// Whether both are members of one Galera cluster at this moment: what one of them acknowledged, the other has or will have
-    /// before it answers. Where members do not say their addresses (`AUTO`, which Galera makes of what it is not told), nobody can
-    /// know: two halves that were each begun anew look alike.
+    /// Whether both are members of one Galera cluster now: what one of them acknowledged, the other has, or will have
+    /// before it answers. If members do not report their addresses (`AUTO`, Galera's default), this cannot be known:
+    /// two halves that were each bootstrapped anew look alike.
     pub(super) fn is_with(&self, other: &Fitness) -> bool {
         let told = |fitness: &Fitness| fitness.galera.is_some() && !fitness.component.contains("AUTO");
         told(self) && told(other) && self.component == other.component
     }
 
-    /// Whether it may have forgotten commits that it acknowledged when it comes back: it was set to, or its cluster went
-    /// on without it.
+    /// Whether it may have forgotten acknowledged commits when it comes back: it is configured that way, or its cluster
+    /// went on without it.
     pub(super) fn forgets(&self) -> bool {
         self.galera.is_some() || self.silent
     }
 
-    /// What an acknowledgement is worth. `alone`: no other server may take its place, as far as the URL says.
+    /// How safe an acknowledged commit is. `alone`: no other server may take its place, as far as the URL says.
     pub(super) fn durability(&self, alone: bool) -> Durability {
         let has_others = self.galera.is_some() || self.member.is_some() || self.is_followed;
         match alone && !has_others && self.losses.is_empty() {
@@ -123,19 +123,19 @@ impl Fitness {
         }
     }
 
-    /// What an operator should know of it, and may want so.
+    /// What an operator should know about the server, which may be intended.
     pub(super) fn advice(&self) -> impl Iterator<Item = &'static str> {
         [(self.is_replica, REPLICA), (self.is_blind, group::HIDDEN), (self.is_hasty, group::HASTY)]
             .into_iter()
             .filter_map(|(so, advice)| so.then_some(advice))
     }
 
-    /// Tells it from itself before it was started again.
+    /// Makes the identity differ from the server's identity before it was restarted.
     pub(super) fn since(&mut self, started: i64) {
         self.identity.push_str(&format!(" since {started}"));
     }
 
-    /// One with nothing to say of it.
+    /// A server with nothing special about it.
     pub(super) fn plain(flavor: Flavor, identity: &str) -> Self {
         let (component, identity) = (String::new(), identity.to_owned());
         let [silent, is_followed, is_replica, is_blind, is_hasty] = [false; 5];
@@ -156,13 +156,13 @@ impl Fitness {
     }
 }
 
-/// Which of the two it is.
+/// Whether the server is MariaDB or MySQL.
 fn flavor(variables: &Answers) -> Flavor {
     let mariadb = variables.text("version").to_ascii_lowercase().contains("mariadb");
     if mariadb { Flavor::MariaDb } else { Flavor::MySql }
 }
 
-/// Judges a server by itself, and not the group that it may belong to; otherwise says in a sentence what is wrong with it.
+/// Judges a server by itself, without the group it may belong to, or returns a sentence that says what is wrong.
 pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) -> Result<Fitness, String> {
     let flavor = flavor(variables);
     recent(flavor, variables.text("version"))?;
@@ -185,7 +185,7 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     let component = ["wsrep_cluster_state_uuid", "wsrep_cluster_conf_id", "wsrep_incoming_addresses"];
     let component = component.map(|name| status.text(name)).join(" ");
     let (is_followed, follows) = replication(status);
-    // A member of a cluster has what is written there, whomever it follows besides.
+    // A member of a cluster has what is written to the cluster, whatever else it replicates from.
     let is_replica = follows && !is_followed && galera.is_none();
     let has_group = !variables.text("group_replication_group_name").is_empty();
     let is_told_to = |name: &str, value: &str| has_group && variables.text(name).eq_ignore_ascii_case(value);
@@ -198,15 +198,15 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     Ok(Fitness { galera, component, losses, silent, is_followed, is_replica, member, is_hasty, ..plain })
 }
 
-/// Whether others follow it, and whether it follows another.
+/// Returns whether the server has replicas, and whether it is one.
 fn replication(status: &Answers) -> (bool, bool) {
     let followers = ["slaves_connected", "rpl_semi_sync_master_clients", "rpl_semi_sync_source_clients"];
     let is_followed = followers.iter().any(|name| status.count(name) > 0);
-    // The first is of the connection without a name, the second counts all of them.
+    // The first is about the connection without a name; the second counts all connections.
     (is_followed, status.is_on("slave_running") || status.count("slaves_running") > 0)
 }
 
-/// MySQL has an id for each server. Of MariaDB it is known where it runs and what its operator called it.
+/// MySQL has an id for each server. A MariaDB server is identified by its host, its port and its configured id.
 fn identity(variables: &Answers, status: &Answers, galera: Option<&str>) -> String {
     let itself = match variables.text("server_uuid") {
         "" => ["hostname", "port", "server_id"].map(|name| variables.text(name)).join(" "),
@@ -252,7 +252,7 @@ fn recent(flavor: Flavor, text: &str) -> Result<(), String> {
     Err(format!("its version is {text:?}: {name} {a}.{b}.{c} or newer is needed"))
 }
 
-/// `10.11.19-MariaDB-0+deb12u1`
+/// Parses a version such as `10.11.19-MariaDB-0+deb12u1`.
 fn version(text: &str) -> Option<Version> {
     let numbers = text.split(|letter: char| letter != '.' && !letter.is_ascii_digit()).next()?;
     let mut numbers = numbers.split('.').map(|number| number.parse().ok());
@@ -291,7 +291,7 @@ mod tests {
     ];
     pub(super) const REDO: &[(&str, &str)] = &[("Innodb_redo_log_enabled", "ON")];
 
-    /// A sound server, but for one setting.
+    /// A sound server, except for one setting.
     pub(super) fn but(server: &[(&str, &str)], name: &str, value: &str, accepted: &[Loss]) -> Result<Fitness, String> {
         let mut variables = answers(server);
         variables.0.insert(name.to_owned(), value.to_owned());
@@ -314,7 +314,7 @@ mod tests {
             let why = but(server, "version", version, &[]).unwrap_err();
             assert!(why.contains("or newer is needed"), "{why}");
         }
-        // Cut off by `sql_select_limit`, for one.
+        // Cut off by `sql_select_limit`, for example.
         let why = but(MYSQL, "version", "", &[]).unwrap_err();
         assert!(why.contains("did not say its version"), "{why}");
         for version in ["8.0.29", "8.0.29-0ubuntu0.22.04.2", "8.0.29-21"] {
@@ -364,7 +364,7 @@ mod tests {
         ];
         let fit = |with: &[(&str, &str)]| judge(&variables, &answers(&[&synced[..], with].concat()), &[]).unwrap();
         assert_eq!(fit(&[]).galera.as_deref(), Some("7"));
-        // Red where the number alone is compared, or nothing: one that was begun anew by itself has fewer beside it.
+        // Red where only the number is compared, or nothing: a node that was bootstrapped alone has fewer members.
         let of = |uuid, members| fit(&[("wsrep_cluster_state_uuid", uuid), ("wsrep_incoming_addresses", members)]);
         let member = of("u", "db1:3306,db2:3306");
         assert!(member.is_with(&of("u", "db1:3306,db2:3306")));
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn a_server_that_forgets_is_told_from_itself_before_its_start() {
-        // red without the conditions of forgets and of durability.
+        // Red without the conditions of forgets and of durability.
         let sound = but(MARIADB, "sync_binlog", "0", &[]).unwrap();
         let seldom = but(MARIADB, "innodb_flush_log_at_trx_commit", "0", &[Loss::Commits]).unwrap();
         let clustered = Fitness { galera: Some("7".to_owned()), ..sound.clone() };
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_server_that_others_follow_may_lose_what_they_did_not_get() {
-        // red without is_followed in durability, or one of the names in `replication`.
+        // Red without is_followed in durability, or without one of the names in `replication`.
         let of = |status: &[(&str, &str)]| judge(&answers(MARIADB), &answers(status), &[]).unwrap();
         let alone = [("Slaves_connected", "0"), ("Rpl_semi_sync_master_clients", "0"), ("Slave_running", "OFF")];
         assert_eq!(of(&alone).durability(true), Durability::DurableNode);
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_group_has_one_member_that_is_written_to_and_another_may_take_its_place() {
-        // red without `SEVERAL` or `is_hasty` in `judge`, or `member` in durability.
+        // Red without `SEVERAL` or `is_hasty` in `judge`, or without `member` in durability.
         let of = |mode: &str, consistency: &str| {
             let mut variables = answers(MYSQL);
             for (name, value) in [
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!((one.durability(true), one.advice().next()), (Durability::Bounded, None));
         assert!(of("ON", "EVENTUAL").unwrap().advice().any(|advice| advice.contains("BEFORE_ON_PRIMARY_FAILOVER")));
         assert!(of("OFF", "BEFORE_ON_PRIMARY_FAILOVER").unwrap_err().contains("single_primary_mode"));
-        // What a server that has the plugin says without a group.
+        // What a server reports that has the plugin but no group.
         let plugin = but(MYSQL, "group_replication_single_primary_mode", "OFF", &[]).unwrap();
         assert_eq!(plugin.durability(true), Durability::DurableNode);
     }
@@ -449,7 +449,7 @@ mod tests {
             let replica = of(&[("Slaves_connected", "0"), follows]);
             assert!(replica.is_replica && replica.advice().any(|advice| advice.contains("read_only = ON")));
             assert_eq!(replica.durability(true), Durability::DurableNode, "its disk is its own");
-            // Two that follow each other: what is written at one comes to the other.
+            // Two servers that replicate from each other: what is written to one reaches the other.
             assert!(!of(&[("Slaves_connected", "1"), follows]).is_replica);
         }
         let sound = of(&[("Slave_running", "OFF"), ("Slaves_running", "0")]);

@@ -1,45 +1,45 @@
-//! Whether a member of MySQL's Group Replication may be written to: it and most of its group have to see each other.
+//! Whether a member of MySQL's Group Replication may be written to: it has to see most of its group.
 //!
-//! One that is cut off from the others stays in its group, unless it was told otherwise
-//! (`group_replication_unreachable_majority_timeout`). It takes connections and transactions, and keeps every COMMIT waiting, for
-//! ever; meanwhile the others have another primary. Nothing of that shows in `read_only`.
+//! A member that is cut off from the others stays in its group, unless it is configured otherwise
+//! (`group_replication_unreachable_majority_timeout`). It accepts connections and transactions, and keeps every COMMIT
+//! waiting for ever; meanwhile the others elect another primary. None of that shows in `read_only`.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
 
-/// Who is in the group, as the server that is asked sees it. One that has left its group shows itself alone.
+/// Lists the members of the group, as the server sees it. A server that has left its group shows only itself.
 const MEMBERS: &str = "SELECT member_id, member_state FROM performance_schema.replication_group_members";
 
-/// Error numbers: an account that may not read a table, or a column of it.
+/// Error numbers for an account that may not read a table or one of its columns.
 const DENIED: [u16; 3] = [1142, 1143, 1044];
 
-/// A group that cannot be looked at.
+/// The advice about a group whose members are hidden from us.
 pub(super) const HIDDEN: &str = "who is in the server's group (Group Replication) is hidden: a server that is cut off from its group is not \
      known for one, and not left. GRANT SELECT ON performance_schema.replication_group_members TO the account of store.url";
 
-/// A group in which every member may be written to: what one of them has locked, another changes all the same, as on Galera, and nothing
-/// leads all nodes of Portiere to the same one.
+/// The error for a group in which every member may be written to: as on Galera, one member can change what another has
+/// locked, and nothing leads all Portiere nodes to the same member.
 pub(super) const SEVERAL: &str = "its group (Group Replication) has several members that may be written to: \
      group_replication_single_primary_mode has to be ON, or facts that others change meanwhile would not be seen";
 
-/// A group whose next primary may answer too early.
+/// The advice about a group whose next primary may answer too early.
 pub(super) const HASTY: &str = "a member of the server's group (Group Replication) that takes over may answer before it has all that was \
      acknowledged (group_replication_consistency = EVENTUAL): set BEFORE_ON_PRIMARY_FAILOVER";
 
-/// Members: their ids, and their states.
+/// The ids of the members, and their states.
 pub(super) type Members = Vec<(String, String)>;
 
-/// Asks a server for its group; nothing where that is not told.
+/// Asks a server for its group; `None` if the account may not see it.
 pub(super) async fn members(conn: &mut Conn) -> Result<Option<Members>, Error> {
     match conn.query::<(String, String), _>(MEMBERS).await {
-        // The table has one line at least, also without a performance schema.
+        // The table has at least one row, even without a performance schema.
         Ok(members) => Ok(Some(members).filter(|members| !members.is_empty())),
         Err(Error::Server(server)) if DENIED.contains(&server.code) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Why a member of this id may not be written to, by the members of its group.
+/// Returns why the member with this id may not be written to, judging by the members of its group.
 pub(super) fn judge(id: &str, members: &Members) -> Result<(), String> {
     let state = members.iter().find(|(of, _)| of == id).map_or("OFFLINE", |(_, state)| state.as_str());
     if state != "ONLINE" {
@@ -48,7 +48,7 @@ pub(super) fn judge(id: &str, members: &Members) -> Result<(), String> {
         ));
     }
     let (all, gone) = (members.len(), members.iter().filter(|(_, state)| state == "UNREACHABLE").count());
-    // As many as are there cannot decide anything, either.
+    // Exactly half of the group cannot decide anything, either.
     match 2 * gone >= all {
         true => {
             Err(format!("it is cut off from its group (Group Replication): {gone} of {all} members are unreachable"))
@@ -72,7 +72,7 @@ mod tests {
             &["ONLINE"][..],
             &["ONLINE", "ONLINE", "ONLINE"],
             &["ONLINE", "ONLINE", "UNREACHABLE"],
-            // What comes back sees the others, and so does what is broken.
+            // A recovering member sees the others, and so does a broken one.
             &["ONLINE", "RECOVERING", "UNREACHABLE"],
             &["ONLINE", "ERROR", "ONLINE"],
             &["ONLINE", "ONLINE", "ONLINE", "UNREACHABLE", "UNREACHABLE"],
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_member_that_is_cut_off_from_most_of_its_group_is_not_fit() {
-        // red without the comparison in `judge`, or with one that lets half of a group through.
+        // Red without the comparison in `judge`, or with one that accepts half of a group.
         for states in [
             &["ONLINE", "UNREACHABLE"][..],
             &["ONLINE", "UNREACHABLE", "UNREACHABLE"],
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn a_member_that_does_not_work_is_not_fit_however_the_others_are() {
-        // red without the comparison with ONLINE.
+        // Red without the comparison with ONLINE.
         for state in ["OFFLINE", "RECOVERING", "ERROR", "UNREACHABLE"] {
             for states in [&[state][..], &[state, "ONLINE", "ONLINE"]] {
                 assert!(judged(states).is_err_and(|why| why.contains(state)), "{states:?}");
             }
         }
-        // One that has left its group may not even say its own name.
+        // A member that has left its group may not even report its own id.
         let alone = vec![(String::new(), "OFFLINE".to_owned())];
         assert!(judge("id-0", &alone).is_err_and(|why| why.contains("OFFLINE")));
     }

@@ -1,7 +1,7 @@
 //! Brings a database to this program's schema.
 //!
-//! These servers commit at every change of a table, so that a step and its marker are two commits. A step that finds its
-//! work done was interrupted between them, and only its marker is written.
+//! These servers commit at every DDL statement, so a step and its marker are two commits. If a step finds its work
+//! already done, it was interrupted between the two, and only its marker is written.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error};
@@ -11,17 +11,17 @@ use crate::dialect::mysql::{self, Created, Flavor, Keyed};
 use crate::remote::{BRIEF, Patience};
 use crate::schema::{self, Migration, State, Step};
 
-/// One program at a time, of those that use this server: whoever comes second waits for as long as the first takes, looking up
-/// each minute. The name is of the database, cut to what a name may be.
+/// Lets one program at a time migrate, of those that use this server. A second program waits for as long as the first
+/// takes, and logs that each minute. The lock's name contains the database's name, cut to the permitted length.
 const LOCK: &str = "SELECT GET_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)), 60)";
 const UNLOCK: &str = "SELECT RELEASE_LOCK(CONCAT('portiere:', LEFT(DATABASE(), 50)))";
 
-/// Error numbers: members of clusters that give no such lock, since it would be theirs alone. MariaDB 10.6.13 and 10.11.3 of Galera;
-/// Percona XtraDB Cluster in its strict mode.
+/// Error numbers of cluster members that refuse such a lock, since it would hold on that member only: Galera in MariaDB
+/// 10.6.13 and 10.11.3, and Percona XtraDB Cluster in its strict mode.
 const NO_LOCKS: [u16; 2] = [1235, 1105];
 
-/// A large table may be rebuilt for long. Others that use it are not waited for so long that all wait behind: it is tried
-/// again.
+/// Session limits: rebuilding a large table may take long, but waiting for other users of a table is kept short, so
+/// that not all of them queue behind the change. It is retried instead.
 fn limits(flavor: Flavor) -> String {
     let longest = match flavor {
         Flavor::MariaDb => "max_statement_time",
@@ -30,25 +30,25 @@ fn limits(flavor: Flavor) -> String {
     format!("SET SESSION {longest} = 0, lock_wait_timeout = {}", BRIEF.as_secs())
 }
 
-/// Error numbers: a table, a column, an index that is there; a column or an index that is not; a table that is not.
+/// Error numbers: a table, column or index that exists; a column or index that does not; a table that does not.
 const TABLE_EXISTS: u16 = 1050;
 const DONE: [u16; 4] = [1060, 1061, 1091, 1051];
 const DUPLICATE: u16 = 1062;
-/// Error numbers: a trigger that is there; one that may not be made while there is a binary log, or not by this user.
+/// Error numbers: a trigger that exists; one that may not be created with a binary log, or not by this user.
 const TRIGGER_EXISTS: u16 = 1359;
 const NO_TRIGGERS: [u16; 2] = [1419, 1142];
 
-/// Runs what remains.
+/// Runs the remaining steps.
 pub(super) async fn run(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]) -> Result<(), String> {
     conn.query_drop(limits(flavor)).await.map_err(|error| sentence(&error))?;
     lock(conn).await?;
     let ran = steps(conn, flavor, migrations).await;
-    // The end of the connection lets go as well.
+    // Closing the connection releases the lock as well.
     drop(conn.query_drop(UNLOCK).await);
     ran
 }
 
-/// Waits until no other program brings this database to its schema, where that can be waited for: otherwise whoever comes second
+/// Waits until no other program migrates this database, if the server has such a lock: otherwise the second program
 /// finds at each step that its work is done, as it does on another member of a cluster.
 async fn lock(conn: &mut Conn) -> Result<(), String> {
     loop {
@@ -68,7 +68,7 @@ async fn lock(conn: &mut Conn) -> Result<(), String> {
     }
 }
 
-/// Changes the schema. Each statement is a commit of its own here.
+/// Changes the schema. Each statement is a commit of its own on these servers.
 pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]) -> Result<(), String> {
     conn.query_drop(limits(flavor)).await.map_err(|error| sentence(&error))?;
     for statement in statements {
@@ -87,7 +87,7 @@ pub(super) async fn alter(conn: &mut Conn, flavor: Flavor, statements: &[String]
     Ok(())
 }
 
-/// One statement, again where others are in its way.
+/// Runs one statement, and retries it while others are in its way.
 async fn change(conn: &mut Conn, sql: &str) -> Result<(), Error> {
     let mut patience = Patience::default();
     loop {
@@ -103,7 +103,7 @@ fn is_rival(error: &Error) -> bool {
     matches!(Fault::of(error), Fault::Rival(_) | Fault::Held(_))
 }
 
-/// Whether there is a table of this name.
+/// Whether a table with this name exists.
 async fn is_there(conn: &mut Conn, table: &str) -> Result<bool, Error> {
     let sql = "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?";
     let found: Option<i64> = conn.exec_first(sql, (table,)).await?;
@@ -138,8 +138,8 @@ async fn steps(conn: &mut Conn, flavor: Flavor, migrations: &'static [Migration]
     Ok(())
 }
 
-/// Says who can work on a version before anything of it is done. Our lock is of one member of a cluster: a program that uses
-/// another may be first.
+/// Announces which programs can work on a version, before any of its steps. The lock holds on one cluster member only:
+/// a program that uses another member may have announced it first.
 async fn announce(conn: &mut Conn, version: (i64, i64)) -> Result<(), Error> {
     let mut patience = Patience::default();
     loop {
@@ -151,14 +151,14 @@ async fn announce(conn: &mut Conn, version: (i64, i64)) -> Result<(), Error> {
     }
 }
 
-/// One step, again where others are in its way.
+/// Runs one step, and retries it while others are in its way.
 async fn take(conn: &mut Conn, step: &Step, (keyed, flavor): (&Keyed, Flavor)) -> Result<(), String> {
     let sql = mysql::step(step.sql, keyed, flavor).map_err(|why| why.0.to_owned())?;
     let mut patience = Patience::default();
     loop {
         match attempt(conn, step, &sql).await {
             Err(error) if is_rival(&error) && patience.lasts().await => {
-                // What it changed of rows must not stand without its marker.
+                // Rows that the step changed must not be committed without its marker.
                 conn.query_drop("ROLLBACK").await.map_err(|error| sentence(&error))?;
             }
             done => return done.map_err(|error| sentence(&error)),
@@ -166,7 +166,7 @@ async fn take(conn: &mut Conn, step: &Step, (keyed, flavor): (&Keyed, Flavor)) -
     }
 }
 
-/// One step and its marker: together where the step is a change of rows, and after each other where it is one of a table.
+/// Runs a step and its marker: in one transaction if the step changes rows, one after the other if it changes a table.
 async fn attempt(conn: &mut Conn, step: &Step, sql: &str) -> Result<(), Error> {
     conn.query_drop("START TRANSACTION").await?;
     if let Err(error) = conn.query_drop(sql).await
@@ -175,7 +175,7 @@ async fn attempt(conn: &mut Conn, step: &Step, sql: &str) -> Result<(), Error> {
         return Err(error);
     }
     match conn.exec_drop(schema::MARK, (step.version, step.step)).await {
-        // Another was first: rows are not changed once more.
+        // Another program was first: the rows are not changed a second time.
         Err(Error::Server(server)) if server.code == DUPLICATE => conn.query_drop("ROLLBACK").await,
         marked => {
             marked?;
@@ -184,16 +184,16 @@ async fn attempt(conn: &mut Conn, step: &Step, sql: &str) -> Result<(), Error> {
     }
 }
 
-/// Whether a step failed because its work was done before, its marker apart.
+/// Whether a step failed because its work was done before, only without its marker.
 async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, Error> {
     let Error::Server(server) = error else { return Ok(false) };
     match Created::of(step.sql) {
         Some(created) if server.code == TABLE_EXISTS => {
-            // A table of somebody else's may have the name.
+            // The table may belong to somebody else.
             let sql = "SELECT column_name FROM information_schema.columns \
                        WHERE table_schema = DATABASE() AND table_name = ? ORDER BY ordinal_position";
             let found: Vec<String> = conn.exec(sql, (created.table,)).await?;
-            // Another program may have made it, and have changed it by now: not before it said that it was made.
+            // Another program may have created the table and already changed it, but only after it wrote the marker.
             Ok(created.columns().eq(found.iter().map(String::as_str)) || is_marked(conn, step).await?)
         }
         Some(_) => Ok(false),
@@ -201,7 +201,7 @@ async fn was_done(conn: &mut Conn, step: &Step, error: &Error) -> Result<bool, E
     }
 }
 
-/// Whether a step was done.
+/// Whether a step is marked as done.
 async fn is_marked(conn: &mut Conn, step: &Step) -> Result<bool, Error> {
     let sql = "SELECT 1 FROM schema_steps WHERE version = ? AND step = ?";
     let found: Option<i64> = conn.exec_first(sql, (step.version, step.step)).await?;
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn who_is_in_the_way_is_told_from_what_is_wrong() {
-        // red without `is_rival`: two programs on two members of a cluster, one of which does not start.
+        // Red without `is_rival`: of two programs on two members of a cluster, one does not start.
         let error = |code| Error::Server(ServerError { code, message: String::new(), state: String::new() });
         for (code, rival) in [(1205, true), (1213, true), (DUPLICATE, false), (TABLE_EXISTS, false), (1142, false)] {
             assert_eq!(is_rival(&error(code)), rival, "{code}");

@@ -1,8 +1,8 @@
-//! The engine for MySQL and MariaDB: a bounded number of connections to one server at a time, prepared statements, a
-//! transaction for each batch.
+//! The engine for MySQL and MariaDB: a bounded number of connections to one server at a time, prepared statements, and
+//! a transaction for each batch.
 //!
-//! READ COMMITTED, so that a guarded UPDATE looks at its row again once it has waited for it; strict mode, so that
-//! nothing is cut or guessed; `CLIENT_FOUND_ROWS`, so that an update of a row to what it was touches it.
+//! It uses READ COMMITTED, so that a guarded UPDATE looks at its row again after waiting for it; strict mode, so that
+//! nothing is cut or guessed; and `CLIENT_FOUND_ROWS`, so that an update that changes nothing still touches its row.
 
 mod address;
 mod batch;
@@ -40,7 +40,7 @@ use pool::{Active, Pool, identity};
 use say::Phrasebook;
 use standstill::Standstill;
 
-/// The longest that a change of the schema may take.
+/// The longest time that a change of the schema may take.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A database on a server.
@@ -50,7 +50,7 @@ pub struct Mysql {
     migrations: &'static [Migration],
 }
 
-/// What batches need that run on their own.
+/// The state that batches need, which run in tasks of their own.
 struct Shared {
     pool: Arc<Pool>,
     book: Phrasebook,
@@ -61,18 +61,18 @@ struct Shared {
     commits: AtomicU64,
     commit_ms: AtomicU64,
     commit_times: Histogram,
-    /// Attempts of batches after the first.
+    /// Attempts at batches after the first attempt.
     retried: AtomicU64,
 }
 
-/// The server that is used, of those that the URL names.
+/// The server in use, among those that the URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
-    /// Where it is.
+    /// Its host.
     pub host: String,
-    /// How often another one was used before.
+    /// How often the engine has moved to another server.
     pub moves: u64,
-    /// The number of the configuration of its Galera cluster (`wsrep_cluster_conf_id`), if it belongs to one.
+    /// The configuration number of its Galera cluster (`wsrep_cluster_conf_id`), if it belongs to one.
     pub galera: Option<String>,
 }
 
@@ -81,23 +81,23 @@ pub struct Server {
 pub struct Stats {
     /// Batches that were committed.
     pub committed: u64,
-    /// Times that a batch was begun again, because a rival had won or the connection was lost before anything stood.
+    /// How often a batch was retried, because a rival won or the connection was lost before anything was committed.
     pub retried: u64,
     /// How long each COMMIT took.
     pub commit_times: Spread,
 }
 
 impl Mysql {
-    /// Whether the settings make sense, as far as that can be told without calling a server.
+    /// Checks whether the settings make sense, as far as that can be told without connecting to a server.
     pub fn judge(settings: &Settings) -> Result<(), OpenError> {
         Node::all(settings, &Address::parse(&settings.url)?).map(drop)
     }
 
-    /// Connects to the first of the URL's servers that is fit. The schema is left as it is: see [`Engine::migrate`].
+    /// Connects to the first of the URL's servers that is fit. Leaves the schema as it is: see [`Engine::migrate`].
     ///
-    /// The URL is `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE`; the database has to be there. After it may come
+    /// The URL is `mysql://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE`, and the database has to exist. It may end with
     /// `?ssl-mode=disabled` or `required`, and `?socket=PATH`. Statements are kept prepared whatever
-    /// [`Settings::statements`] says, at most some hundreds for each connection.
+    /// [`Settings::statements`] says, at most some hundreds per connection.
     pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
         let address = Address::parse(&settings.url)?;
         let nodes = Node::all(&settings, &address)?;
@@ -119,13 +119,13 @@ impl Mysql {
         Ok(Mysql { shared: Arc::new(shared), room: Room::default(), migrations })
     }
 
-    /// Waits for the batches that run, at most as long as one may take, and closes every connection. New calls are
-    /// answered with unavailable.
+    /// Waits for running batches, at most as long as one may take, and closes every connection. New calls fail as
+    /// unavailable.
     pub async fn close(&self) {
         self.shared.pool.close(self.shared.deadline()).await;
     }
 
-    /// What was done since it was opened.
+    /// What was done since the engine was opened.
     pub fn stats(&self) -> Stats {
         Stats {
             committed: self.shared.commits.load(Relaxed),
@@ -134,12 +134,12 @@ impl Mysql {
         }
     }
 
-    /// How its connections are used at this moment.
+    /// How the connections are used at this moment.
     pub fn usage(&self) -> Usage {
         self.shared.pool.usage()
     }
 
-    /// The server that is used at present.
+    /// The server in use.
     pub fn server(&self) -> Server {
         let active = self.shared.pool.active();
         Server { host: active.host, moves: active.moves, galera: active.fitness.galera }
@@ -150,7 +150,7 @@ impl Mysql {
         let era = lease.link.era;
         let run = migrate::run(&mut lease.link.conn, self.shared.flavor, self.migrations);
         let done = self.shared.patiently(era, run).await;
-        // It has other limits now.
+        // The session has other limits now.
         lease.end(self.shared.deadline()).await;
         done
     }
@@ -185,8 +185,8 @@ impl Mysql {
     }
 }
 
-/// Whether a batch was refused since the disk, or what a table may take of it, is full. An error of the storage engine (1030) says
-/// so by the number that the system gave: no room, or no more than was allotted.
+/// Whether a batch was refused because the disk or a table's space is full. An error of the storage engine (1030) tells
+/// by its system error number: no space left, or over quota.
 fn lacks_room(why: &str) -> bool {
     let of = |code: u16| why.starts_with(&format!("error {code}:"));
     of(1021) || of(1114) || (of(1030) && ["28", "122"].iter().any(|errno| why.contains(&format!("error {errno} "))))
@@ -197,17 +197,17 @@ impl Shared {
         Instant::now() + self.timeout
     }
 
-    /// What comes of changing the schema, which takes as long as it takes while the server is there.
+    /// Runs a change of the schema, which may take as long as it needs while the server responds.
     async fn patiently(&self, era: u64, change: impl Future<Output = Result<(), String>>) -> Result<(), String> {
         let done = self.pool.hear(era, Instant::now() + DAY, change).await;
         done.unwrap_or_else(|| Err("the database does not answer".to_owned()))
     }
 
-    /// The last twenty or so commits make the average.
+    /// Updates the average commit time, which covers about the last twenty commits.
     fn committed(&self, took: Duration) {
         let (before, now) = (self.commit_ms(), took.as_secs_f64() * 1e3);
         let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
-        // Of two at the same time one may be left out.
+        // Of two commits at the same time, one may be missed.
         self.commit_ms.store(average.to_bits(), Relaxed);
         self.commit_times.took(took);
     }
@@ -234,7 +234,7 @@ impl Engine for Mysql {
         Box::pin(async move { self.run_migrations().await.map_err(Unavailable) })
     }
 
-    /// Asks the server anew: what it is set to may have changed since.
+    /// Asks the server again, since its settings may have changed.
     fn health(&self) -> Answer<'_, Health, Unavailable> {
         Box::pin(async move {
             let writable = self.shared.pool.examine(self.shared.deadline()).await;
@@ -250,7 +250,7 @@ impl Engine for Mysql {
     }
 
     fn answering(&self) -> Option<Answering> {
-        // In this order: a server that comes between the two is looked at again.
+        // In this order: if the server changes between the two reads, the caller sees a new generation and looks again.
         let generation = self.shared.pool.generation();
         let Active { host, fitness, came_from, .. } = self.shared.pool.active();
         let durability = self.shared.pool.durability();

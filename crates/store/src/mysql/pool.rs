@@ -1,8 +1,8 @@
 //! A bounded number of connections, all of them to one server at a time.
 //!
-//! A cluster such as Galera keeps its word only to who stays with one node. So when the active server fails, every
-//! connection to it is waited for or closed before the first one to the next is used; and it is left only for that, or for one
-//! before it in the URL that is a member of the same cluster again.
+//! A cluster such as Galera keeps its guarantees only for clients that stay with one node. So when the active server
+//! fails, every connection to it ends or is closed before the first connection to the next server is used. The pool
+//! leaves a server only then, or to return to an earlier one in the URL that is a member of the same cluster again.
 
 mod choice;
 mod crowd;
@@ -27,42 +27,42 @@ use home::Home;
 use search::Search;
 use writers::Turn;
 
-/// When no server was fit, whoever needs a new connection within this time gets the same answer.
+/// For this long after no server was fit, every request for a new connection gets the same answer.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// When so many wait for each connection it is too many: every one of them would wait for seconds.
+/// With this many waiting for each connection there are too many: each of them would wait for seconds.
 const MANY: usize = 256;
 
 const LATE: &str = "the database did not answer in time";
 const CLOSED: &str = "the database was closed";
 
-/// The right to use one connection.
+/// The permit to use one connection.
 pub(super) type Place = OwnedSemaphorePermit;
 
-/// Connections.
+/// The connection pool.
 pub(super) struct Pool {
     nodes: Vec<Node>,
-    /// Whether no other server may take the place of the one that is used, as far as we were told.
+    /// Whether no other server may take over from the one in use, as far as we were told.
     pub(super) alone: bool,
     size: u32,
-    /// How long a server may be silent before somebody makes sure that it is there, and how long that may take.
+    /// How long a server may be silent before the pool checks that it is there, and how long that check may take.
     patience: Duration,
-    /// One for each connection that may be in use.
+    /// One permit for each connection that may be in use.
     places: Arc<Semaphore>,
-    /// Those of them that batches may take.
+    /// The places that batches may take.
     writers: Arc<Semaphore>,
     /// Batches that were given up here a while ago, and whose connection the server has not ended yet.
     hanging: AtomicUsize,
-    /// Who waits for one.
+    /// How many callers wait for a place.
     waiting: AtomicUsize,
-    /// Connections in use: a place is taken as well by who only tries to connect.
+    /// Connections in use. A place is also taken by a caller that is still trying to connect.
     used: AtomicUsize,
-    /// Connections that are being made, at a request.
+    /// Connections that are being made on request.
     making: AtomicUsize,
-    /// Rung when one was given back.
+    /// Notified when a connection was given back.
     freed: Notify,
     state: Mutex<State>,
-    /// Nobody waits any more for an answer over a connection of an era before this one.
+    /// Answers over connections of eras before this one are no longer waited for.
     given_up: watch::Sender<u64>,
 }
 
@@ -70,23 +70,23 @@ struct State {
     active: usize,
     idle: Idle<Link>,
     fitness: Fitness,
-    /// How often the server was changed.
+    /// How often the server changed.
     moves: u64,
-    /// Grows when another server answers than before, or another state of its cluster.
+    /// Grows when a different server answers, or another state of its cluster.
     generation: u64,
     refused: Option<(Instant, String)>,
     crowd: Crowd,
-    /// When the server last had answered all that a connection asked.
+    /// When the server last had answered everything that a connection asked.
     heard: Instant,
-    /// Whether somebody makes sure that it is there.
+    /// Whether a check that the server is there is running.
     doubted: bool,
-    /// While another server is looked for.
+    /// Set while another server is looked for.
     search: Option<Search>,
-    /// The way back to one that stands before the active one in the URL.
+    /// The state of the return to an earlier server of the URL.
     home: Home,
-    /// The server before this one, where it was left for a member of the same cluster, with nothing under way.
+    /// The previous server, if the pool left it for a member of the same cluster with nothing in flight.
     came_from: Option<String>,
-    /// What was said of a server.
+    /// The advice that was logged about servers.
     advised: Vec<&'static str>,
 }
 
@@ -113,7 +113,7 @@ impl State {
         state
     }
 
-    /// What everybody is told for a moment after no server was fit.
+    /// The error that every caller gets for a moment after no server was fit.
     fn lately_refused(&self) -> Result<(), String> {
         match &self.refused {
             Some((when, why)) if when.elapsed() < PAUSE => Err(why.clone()),
@@ -122,27 +122,27 @@ impl State {
     }
 }
 
-/// How somebody comes to a connection.
+/// How a caller gets a connection.
 enum Next<'a> {
-    /// By taking one that waits, which is in use from here on.
+    /// It takes an idle connection, which is in use from now on.
     Take(Link, One<'a>),
-    /// By making one, to the server of this number, in this era; others know that it is being made.
+    /// It connects to this server, in this era; the counter tells others that a connection is being made.
     Make(usize, u64, One<'a>),
-    /// By waiting for one of another's: the server has no room, as it said.
+    /// It waits for a connection of another caller: the server has no room for more, for this reason.
     Share(String),
-    /// By waiting until it is known to which server.
+    /// It waits until the search for a server has ended.
     Wait(Search),
 }
 
-/// Connections that wait, all of one era.
+/// Idle connections, all of one era.
 struct Idle<L> {
-    /// Counts what ended all connections before: an outage, a change of server.
+    /// Counts the events that ended all earlier connections: an outage, or a change of server.
     era: u64,
     links: Vec<L>,
 }
 
 impl<L> Idle<L> {
-    /// Takes one that was made in this era, or gives it back: one of an earlier era does not lead where the others do.
+    /// Keeps a connection made in this era, and returns one of an earlier era, which may lead to another server.
     fn keep(&mut self, era: u64, link: L) -> Option<L> {
         if era != self.era {
             return Some(link);
@@ -151,29 +151,29 @@ impl<L> Idle<L> {
         None
     }
 
-    /// The next era, and the connections of this one.
+    /// Starts the next era, and returns the connections of this one.
     fn end(&mut self) -> Vec<L> {
         self.era += 1;
         std::mem::take(&mut self.links)
     }
 }
 
-/// A connection for one purpose. Closed when dropped, which rolls back what was not committed; [`Lease::keep`] gives it
-/// back.
+/// A connection for one purpose. Dropping it closes the connection, which rolls back what was not committed;
+/// [`Lease::keep`] gives it back.
 pub(super) struct Lease<'a> {
     pub(super) link: Link,
     pool: &'a Arc<Pool>,
     _used: One<'a>,
     _place: Place,
-    /// Of a batch. Given back last.
+    /// The turn of a batch. Given back last.
     turn: Option<Turn>,
 }
 
 impl Lease<'_> {
-    /// Gives the connection back. Only one that has no transaction open and no answer outstanding.
+    /// Gives the connection back. Only for a connection without an open transaction or an outstanding answer.
     pub(super) fn keep(mut self) {
         self.link.used = true;
-        // Closed, where it is not kept, before its place is given up.
+        // If the connection is not kept, it is closed before its place is given up.
         let Lease { _place, pool, link, _used, turn } = self;
         let ended = {
             let mut state = pool.state();
@@ -185,22 +185,22 @@ impl Lease<'_> {
         Turn::is_over(turn);
     }
 
-    /// The server has answered all that it was asked: nothing of a batch hangs there, whatever becomes of the connection.
+    /// The server has answered everything: nothing of the batch hangs there, whatever becomes of the connection.
     pub(super) fn answered(&mut self) {
         Turn::is_over(self.turn.take());
     }
 
-    /// Closes the connection, and gives its place up once the server has let it go: there are never more than was asked
-    /// for.
+    /// Closes the connection, and gives its place up once the server has closed it too, so that there are never more
+    /// connections than configured.
     pub(super) async fn end(self, deadline: Instant) {
         let Lease { link, _place, _used, turn, .. } = self;
         Turn::is_over(turn);
-        // It is going either way.
+        // The connection is discarded either way.
         drop(timeout_at(deadline, caught(link.conn.disconnect())).await);
     }
 }
 
-/// One of many, until dropped.
+/// Counts one, until dropped.
 struct One<'a>(&'a AtomicUsize);
 
 impl<'a> One<'a> {
@@ -216,23 +216,23 @@ impl Drop for One<'_> {
     }
 }
 
-/// The server that is used.
+/// The server in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Active {
     pub(super) host: String,
     pub(super) moves: u64,
     pub(super) fitness: Fitness,
-    /// The identity of the server before it, where nothing can have been lost on the way from there.
+    /// The identity of the previous server, if nothing can have been lost in the change from it.
     pub(super) came_from: Option<String>,
 }
 
-/// Which server that is, as it is remembered over restarts.
+/// The identity of a server, as it is remembered over restarts.
 pub(super) fn identity(host: &str, fitness: &Fitness) -> String {
     format!("{host} {}", fitness.identity)
 }
 
 impl Pool {
-    /// Connects to one of the servers.
+    /// Connects to the first of the servers that is fit.
     pub(super) async fn open(nodes: Vec<Node>, size: u32) -> Result<Pool, Refused> {
         let (active, (link, fitness)) = choice::first_fit(&nodes, 0..nodes.len(), 0).await?;
         let patience = nodes[active].patience();
@@ -248,14 +248,14 @@ impl Pool {
         Pool { nodes, alone, size, patience, places, writers, hanging, waiting, used, making, freed, state, given_up }
     }
 
-    /// The server that is used.
+    /// The server in use.
     pub(super) fn active(&self) -> Active {
         let state = self.state();
         let host = self.nodes[state.active].host.to_string();
         Active { host, moves: state.moves, fitness: state.fitness.clone(), came_from: state.came_from.clone() }
     }
 
-    /// What an acknowledgement of it is worth.
+    /// How safe a commit is that the server acknowledged.
     pub(super) fn durability(&self) -> Durability {
         self.state().fitness.durability(self.alone)
     }
@@ -264,7 +264,7 @@ impl Pool {
         self.state().generation
     }
 
-    /// A connection, by `deadline`; otherwise why there is none.
+    /// Returns a connection by `deadline`, or the reason why there is none.
     pub(super) async fn lease(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
         let waiter = One::of(&self.waiting);
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
@@ -273,7 +273,7 @@ impl Pool {
         self.lease_at(place.map_err(|_| CLOSED.to_owned())?, deadline).await
     }
 
-    /// Connections that are in use or idle, places for one, and who waits for a place.
+    /// Counts connections in use or idle, the places, and the callers that wait for a place or have one.
     pub(super) fn usage(&self) -> Usage {
         let places = self.size as usize;
         let taken = places.saturating_sub(self.places.available_permits());
@@ -282,12 +282,12 @@ impl Pool {
         Usage { connected: (used + idle).min(places), places, waiting: taken + waiting, most_waiting: places * MANY }
     }
 
-    /// A place that nobody waits for.
+    /// Returns a place if one is free.
     pub(super) fn spare(&self) -> Option<Place> {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    /// A connection in a place.
+    /// Returns a connection for a place.
     pub(super) async fn lease_at(self: &Arc<Self>, mut place: Place, deadline: Instant) -> Result<Lease<'_>, String> {
         loop {
             let (node, era, making) = match self.next() {
@@ -298,7 +298,7 @@ impl Pool {
                     continue;
                 }
                 Next::Wait(search) => {
-                    // Whoever searches waits for all places.
+                    // The search waits until it has all places.
                     drop(place);
                     place = self.found(search, deadline).await?;
                     continue;
@@ -309,7 +309,7 @@ impl Pool {
             let connecting = self.unless_given_up(era, self.nodes[node].connect(era));
             match timeout_at(deadline, connecting).await {
                 Ok(Some(Ok((mut link, fitness)))) => {
-                    // Where the server failed meanwhile, nobody knows to which one this leads.
+                    // If the server failed meanwhile, it is not known where this connection leads.
                     let Some(era) = self.note(era, fitness) else { continue };
                     link.era = era;
                     return Ok(self.let_in(link, One::of(&self.used), place));
@@ -318,7 +318,7 @@ impl Pool {
                 Ok(Some(Err(refused))) => self.search(era, refused, asked)?,
                 Ok(None) => {}
                 Err(_) => {
-                    // There may not have been time enough.
+                    // There may not have been enough time.
                     self.doubt(era);
                     return Err(LATE.to_owned());
                 }
@@ -330,7 +330,7 @@ impl Pool {
         Lease { link, pool: self, _used: used, _place: place, turn: None }
     }
 
-    /// Takes it that the server may have failed: the next to ask connects anew, which tells.
+    /// Assumes that the server may have failed: the next caller makes a new connection, which will tell.
     pub(super) fn suspect(&self, era: u64) {
         let ended = {
             let mut state = self.state();
@@ -339,7 +339,7 @@ impl Pool {
         drop(ended);
     }
 
-    /// Takes it that the server is not fit any more: connections that are in use are not used again, either.
+    /// Treats the server as no longer fit: connections in use are not reused, either.
     fn dismiss(&self, era: u64) {
         let ended = {
             let mut state = self.state();
@@ -348,7 +348,7 @@ impl Pool {
         drop(ended);
     }
 
-    /// Asks the active server whether it is fit, and notes what it says.
+    /// Asks the active server whether it is fit, and notes the answer.
     pub(super) async fn examine(self: &Arc<Self>, deadline: Instant) -> Result<(), String> {
         let mut lease = self.lease(deadline).await?;
         let (node, era) = { (self.state().active, lease.link.era) };
@@ -376,14 +376,14 @@ impl Pool {
         }
     }
 
-    /// Lets nobody in any more, waits until those inside have gone, and closes every connection.
+    /// Lets no new caller in, waits until those inside have finished, and closes every connection.
     pub(super) async fn close(&self, deadline: Instant) {
         let inside = timeout_at(deadline, self.places.acquire_many(self.size)).await;
         self.places.close();
         drop(inside);
         let ended = self.state().idle.end();
         for link in ended {
-            // It is going either way.
+            // The connection is discarded either way.
             drop(timeout_at(deadline, caught(link.conn.disconnect())).await);
         }
     }
@@ -402,8 +402,8 @@ impl Pool {
         }
     }
 
-    /// Notes what a server said over a connection of this era, unless another one has begun; the era of the connection
-    /// from now on.
+    /// Notes what a server said over a connection of this era, unless another era has begun. Returns the era of that
+    /// connection from now on.
     fn note(&self, era: u64, fitness: Fitness) -> Option<u64> {
         let mut state = self.state();
         if state.idle.era != era {
@@ -411,7 +411,7 @@ impl Pool {
         }
         if state.fitness.identity != fitness.identity {
             tracing::warn!(was = state.fitness.identity, now = fitness.identity, "another database server answers");
-            // Whatever was connected before does not lead there.
+            // Earlier connections do not lead to this server.
             state.generation += 1;
             state.crowd = Crowd::default();
             state.idle.end();
@@ -427,7 +427,7 @@ impl Pool {
     }
 }
 
-/// Several refusals as one.
+/// Combines several refusals into one.
 fn together(refusals: Vec<Refused>) -> Refused {
     let unfit = refusals.iter().any(|refused| matches!(refused, Refused::Unfit(_)));
     let why = refusals.into_iter().map(Refused::why).collect::<Vec<_>>().join("; ");
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn a_connection_to_the_server_of_before_is_not_used_again() {
-        // red without the comparison in Idle::keep.
+        // Red without the comparison in Idle::keep.
         let mut idle = Idle { era: 7, links: vec!["waits"] };
         assert_eq!(idle.keep(7, "was in use"), None);
         assert_eq!(idle.end(), ["waits", "was in use"]);
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn who_tries_to_connect_is_no_connection() {
-        // red with places that are taken in place of `used`: where a server drops packets, somebody always tries.
+        // Red with taken places instead of `used`: if a server drops packets, some caller is always trying to connect.
         let pool = Arc::new(pool());
         let _tries = pool.spare().unwrap();
         assert_eq!((pool.usage().connected, pool.usage().waiting), (0, 1));
@@ -472,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_tells_of_another_server_is_of_its_era() {
-        // red without the new era as the answer of note.
+        // Red without the new era in the answer of note.
         let pool = pool();
         assert_eq!((pool.note(0, server("a")), pool.generation()), (Some(0), 0));
         assert_eq!((pool.note(0, server("b")), pool.generation()), (Some(1), 1), "it leads there");
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn connections_in_use_are_not_used_again_once_their_server_is_not_fit() {
-        // red without the next era in dismiss.
+        // Red without the next era in dismiss.
         let pool = pool();
         pool.suspect(0);
         assert_eq!(pool.state().idle.era, 0, "one that was lost says nothing of the others");

@@ -1,4 +1,4 @@
-//! Statements as the server takes them, each translated once.
+//! Statements as they are sent to the server, each translated once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -8,10 +8,10 @@ use crate::dialect::mysql::lookup::Lookup;
 use crate::dialect::mysql::{self, Kind};
 use crate::engine::{Must, Sql};
 
-/// The most blocks: batches have few forms, and each connection keeps each of them prepared.
+/// The maximum number of blocks: batches have few forms, and each connection keeps every form prepared.
 const BLOCKS: usize = 300;
 
-/// Text that is sent to a server. Connections keep it prepared under its number.
+/// A text that is sent to a server. Connections keep it prepared under its number.
 #[derive(Debug)]
 pub(super) struct Phrase {
     pub(super) number: usize,
@@ -23,24 +23,24 @@ pub(super) struct Phrase {
 pub(super) struct Saying {
     /// What it does.
     pub(super) kind: Kind,
-    /// The table that it writes, or reads first.
+    /// The table that it writes to, or the first one that it reads.
     pub(super) table: String,
-    /// How many values it takes.
+    /// The number of its values.
     pub(super) values: usize,
-    /// As it is.
+    /// The statement without a lock clause.
     pub(super) plain: Phrase,
-    /// A read that keeps others from changing what it found until the batch ends.
+    /// A read that keeps others from changing the rows that it found until the batch ends.
     pub(super) shared: Phrase,
-    /// A read of what the batch itself will change: whoever wants the same waits here, and not for each other.
+    /// A read of rows that the batch itself will change: rivals queue here instead of deadlocking later.
     pub(super) exclusive: Phrase,
-    /// What is left of a read that may be sent [together](Phrasebook::together) with others.
+    /// The part of a read that may be sent [together](Phrasebook::together) with others.
     rows: Option<String>,
-    /// What a read asks that only asks whether a row is there.
+    /// What a read asks that only asks whether a row exists.
     lookup: Option<Lookup>,
 }
 
 impl Saying {
-    /// As it is in a batch.
+    /// The phrase to send within a batch.
     pub(super) fn phrase(&self, exclusive: bool) -> &Phrase {
         match self.kind {
             Kind::Select if exclusive => &self.exclusive,
@@ -60,10 +60,10 @@ impl Saying {
     }
 }
 
-/// What a block is made of: the numbers of its phrases, and how many rows each has to touch or find.
+/// The key of a block: the numbers of its phrases, and how many rows each has to touch or find.
 type Form = Vec<(usize, Option<u64>)>;
 
-/// Every statement that was said so far.
+/// Every statement that was translated so far.
 #[derive(Default)]
 pub(super) struct Phrasebook(RwLock<Pages>);
 
@@ -72,7 +72,7 @@ struct Pages {
     sayings: HashMap<Sql, Arc<Saying>>,
     /// By the numbers of the phrases in them.
     unions: HashMap<Vec<usize>, Arc<Phrase>>,
-    /// `None` for what cannot be one.
+    /// `None` for a form that cannot be one statement.
     blocks: HashMap<Form, Option<Arc<Phrase>>>,
     phrases: usize,
 }
@@ -85,14 +85,14 @@ impl Pages {
 }
 
 impl Phrasebook {
-    /// The translation of `sql`; otherwise why there is none.
+    /// Returns the translation of `sql`, or the reason why there is none.
     pub(super) fn find(&self, sql: &Sql) -> Result<Arc<Saying>, String> {
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).sayings.get(sql) {
             return Ok(Arc::clone(known));
         }
         let said = mysql::say(sql.text()).map_err(|why| format!("{}: {}", why.0, sql.text()))?;
         let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Two may have come at once: the first stays, since connections know its numbers.
+        // Two threads may have come at once: the first translation stays, since connections use its numbers.
         if let Some(known) = pages.sayings.get(sql) {
             return Ok(Arc::clone(known));
         }
@@ -110,7 +110,7 @@ impl Phrasebook {
         Ok(saying)
     }
 
-    /// Sociable reads as one: each with whether it locks as a change does.
+    /// Combines sociable reads into one; the flag of each says whether it locks as a change does.
     pub(super) fn together(&self, reads: &[(&Saying, bool)]) -> Arc<Phrase> {
         let numbers: Vec<usize> = reads.iter().map(|(saying, exclusive)| saying.phrase(*exclusive).number).collect();
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).unions.get(&numbers) {
@@ -123,7 +123,7 @@ impl Phrasebook {
         Arc::clone(pages.unions.entry(numbers).or_insert(phrase))
     }
 
-    /// A batch as one statement, where it can be one. The flag of each is whether it locks as a change does.
+    /// Combines a batch into one statement, if possible. The flag of each line says whether it locks as a change does.
     pub(super) fn batch<'a>(&self, lines: &[(&'a Saying, bool, Must)]) -> Option<Arc<Phrase>> {
         let key = |&(saying, exclusive, must): &(&Saying, bool, Must)| match must {
             Must::Touch(count) | Must::Find(count) => (saying.phrase(exclusive).number, Some(count)),
@@ -136,7 +136,7 @@ impl Phrasebook {
         })
     }
 
-    /// Several reads as one statement with as many answers.
+    /// Combines several reads into one statement with as many answers.
     pub(super) fn reads(&self, sayings: &[&Saying]) -> Option<Arc<Phrase>> {
         let key = sayings.iter().map(|saying| (saying.plain.number, None)).collect();
         self.block(key, || Some(block::reads(sayings.iter().map(|saying| saying.plain.text.as_str()))))

@@ -1,9 +1,9 @@
-//! Whether the server writes anything at all. It answers every question while a backup tool holds `FLUSH TABLES WITH READ LOCK`,
-//! and keeps each batch waiting.
+//! Detects whether the server writes anything at all. While a backup tool holds `FLUSH TABLES WITH READ LOCK`, it
+//! answers every query and keeps each batch waiting.
 //!
-//! The rule: once a batch ran out of its time, and nothing else was committed since it began, nothing can be written until
-//! something is. Where others were committed meanwhile it only waited for a row that somebody held. Each node writes a
-//! heartbeat every five seconds, so that one where nobody asks for anything finds out as well, and finds the end of it.
+//! The rule: once a batch has run out of time and nothing else was committed since it began, nothing can be written
+//! until something is committed. If others committed meanwhile, the batch only waited for a row that was held. Each
+//! node writes a heartbeat every five seconds, so an otherwise idle node also notices the standstill, and its end.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio::time::Instant;
 
 use crate::engine::CommitError;
 
-/// A heartbeat and a bit: in this time something is committed where anything can be. A batch may have less than that.
+/// A heartbeat and a bit: in this time something is committed if anything can be. A batch may have less time than that.
 const QUIET: Duration = Duration::from_secs(6);
 
-/// What became of the last batches that write.
+/// The outcomes of the last batches that write.
 #[derive(Debug, Default)]
 pub(super) struct Standstill(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
     committed: Option<Instant>,
-    /// When the first one began that ran out of time, of those since then, and why it did.
+    /// When the first batch since then began that ran out of time, and its error.
     held: Option<(Instant, String)>,
 }
 
 impl Standstill {
-    /// What came, at `now`, of a batch that began at `began` and had `limit`.
+    /// Notes the outcome, at `now`, of a batch that began at `began` and had `limit`.
     pub(super) fn note<T>(&self, outcome: &Result<T, CommitError>, (began, now): (Instant, Instant), limit: Duration) {
         let mut seen = self.seen();
         match outcome {
@@ -42,7 +42,7 @@ impl Standstill {
         }
     }
 
-    /// Why nothing can be written, as far as that shows at `now`.
+    /// Returns why nothing can be written, as far as that is known at `now`.
     pub(super) fn is_over(&self, now: Instant) -> Result<(), String> {
         match &self.seen().held {
             Some((began, why)) if now.duration_since(*began) >= QUIET => {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn nothing_can_be_written_once_a_batch_ran_out_of_time_and_no_other_was_committed() {
-        // red without `held`: ready, under FLUSH TABLES WITH READ LOCK. And without `alone`: not ready, for one row that is held.
+        // Red without `held`: ready under FLUSH TABLES WITH READ LOCK; without `alone`: not ready for one held row.
         let (standstill, start) = (Standstill::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let given_up = || Err::<(), _>(CommitError::Unavailable("given up".to_owned()));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_has_less_time_than_a_heartbeat_takes_says_nothing_at_once() {
-        // red without QUIET: where nobody else writes, each row that is held for long would take a node out.
+        // Red without QUIET: where nothing else writes, each row that is held for long would take the node out.
         let (standstill, start) = (Standstill::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let outcome = Err::<(), _>(CommitError::Unknown("no answer".to_owned()));

@@ -1,14 +1,14 @@
-//! Values as these servers take and return them.
+//! Converts values to and from the form that these servers use.
 
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Row as Found, Value as Sent};
 
 use crate::engine::{Row, Value};
 
-/// Character set number of bytes that are no text.
+/// The character set number of bytes that are not text.
 const BINARY: u16 = 63;
 
-/// Why these values cannot be sent with a statement that takes `wanted` of them.
+/// Returns why these values cannot be sent with a statement that takes `wanted` of them.
 pub(super) fn refused(args: &[Value], wanted: usize) -> Option<String> {
     if args.len() != wanted {
         return Some(format!("a statement takes {wanted} values and was given {}", args.len()));
@@ -17,7 +17,7 @@ pub(super) fn refused(args: &[Value], wanted: usize) -> Option<String> {
     args.iter().any(nul).then(|| "a text with NUL".to_owned())
 }
 
-/// What is sent for `args`.
+/// Converts `args` to the form that is sent.
 pub(super) fn sent(args: &[Value]) -> Vec<Sent> {
     let one = |value: &Value| match value {
         Value::Null => Sent::NULL,
@@ -28,7 +28,7 @@ pub(super) fn sent(args: &[Value]) -> Vec<Sent> {
     args.iter().map(one).collect()
 }
 
-/// A row that was found.
+/// Converts a row that was found.
 pub(super) fn taken(row: Found) -> Result<Row, String> {
     let columns = row.columns();
     columns.iter().zip(row.unwrap()).map(|(column, value)| one(column, value)).collect()

@@ -1,4 +1,4 @@
-//! What is sent: statements with their arguments, as bytes, made by whoever asks and on that thread.
+//! What is sent: statements with their arguments, encoded as bytes on the caller's thread.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,14 +9,14 @@ use crate::dialect::postgres::{self as dialect, Form, Lock, Verb};
 use crate::engine::{Must, Read, Value, Write};
 use crate::remote::Statements;
 
-/// A statement as this server takes it, the same on every connection.
+/// A statement in the server's dialect, the same on every connection.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// Its number among all; a connection remembers by it whether it prepared the statement.
+    /// Its number among all statements; a connection uses it to remember whether it prepared the statement.
     pub(super) id: usize,
-    /// Its name on the server; empty when it is prepared anew each time.
+    /// Its name on the server; empty if it is prepared anew each time.
     pub(super) name: String,
-    /// Whether it raises when its count is not what it must be.
+    /// Whether it raises an error if its row count is wrong.
     pub(super) guarded: bool,
     text: String,
     args: usize,
@@ -24,22 +24,22 @@ pub(super) struct Statement {
     prepared: OnceLock<Prepared>,
 }
 
-/// How a statement is prepared: by the first arguments that it got.
+/// How a statement is prepared, according to the first arguments that it got.
 #[derive(Debug)]
 struct Prepared {
-    /// The types of the arguments; 0 where the first was NULL, which leaves it to the server.
+    /// The types of the arguments; 0 if the first argument was NULL, which leaves the type to the server.
     kinds: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 impl Statement {
-    /// The messages that prepare it, and for a read ask for its columns.
+    /// The messages that prepare it and, for a read, ask for its columns.
     pub(super) fn prepare(&self) -> &[u8] {
         self.prepared.get().map_or(&[], |prepared| &prepared.bytes)
     }
 
-    /// Appends the messages that run it. Everything that could be wrong with the arguments is found here, before anything
-    /// is sent: a batch whose middle cannot be sent must not begin.
+    /// Appends the messages that run it. Anything wrong with the arguments is found here, before anything is sent: a
+    /// batch must not begin if its middle cannot be sent.
     fn run(&self, out: &mut Vec<u8>, args: &[Value], more: Option<i64>) -> Result<(), String> {
         if args.len() != self.args {
             return Err(format!("{} arguments for {} placeholders", args.len(), self.args));
@@ -68,7 +68,7 @@ impl Statement {
     }
 }
 
-/// Every statement that was asked for so far. There are as many as the program has, in few forms.
+/// Every statement that was used so far. There are as many as the program has, in few forms.
 pub(super) struct Book {
     mode: Statements,
     next: AtomicUsize,
@@ -81,7 +81,7 @@ impl Book {
         Book { mode, next: AtomicUsize::new(0), known: Default::default() }
     }
 
-    /// The statement of this text, translated once.
+    /// Returns the statement for this text, which is translated once.
     fn statement(&self, sql: &str, form: Form) -> Arc<Statement> {
         let map = match form {
             Form::Read => &self.known[0],
@@ -106,30 +106,30 @@ impl Book {
         Arc::clone(map.entry(sql.to_owned()).or_insert(statement))
     }
 
-    /// A statement that is run once: prepared without a name, not remembered.
+    /// A statement that is run once: prepared without a name, and not remembered.
     fn once(&self, text: String) -> Arc<Statement> {
         let (id, name) = (self.next.fetch_add(1, Relaxed), String::new());
         Arc::new(Statement { id, name, guarded: false, text, args: 0, read: false, prepared: OnceLock::new() })
     }
 }
 
-/// Whether rows are wanted, or a commit.
+/// Whether a flight is to return rows or to commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Rows; can be asked again.
+    /// Rows; can be asked for again.
     Read,
     /// A commit, which happens at most once.
     Batch,
 }
 
-/// One flight's worth of statements.
+/// The statements of one flight.
 #[derive(Debug)]
 pub(super) struct Cargo {
     pub(super) role: Role,
     pub(super) steps: Vec<Step>,
-    /// Steps at the beginning that are ours and not the caller's.
+    /// The number of steps at the beginning that are ours and not the caller's.
     pub(super) ours: usize,
-    /// The generation of servers that it is for, if it is for one.
+    /// The generation of the server that it is for, if it is for one.
     pub(super) within: Option<u64>,
     bytes: Vec<u8>,
 }
@@ -157,7 +157,7 @@ impl Cargo {
         Ok(cargo)
     }
 
-    /// A batch, after a `prelude`, which sets what holds for this transaction alone.
+    /// A batch after a `prelude`, which contains settings for this transaction only.
     pub(super) fn batch(book: &Book, prelude: &[&Read], writes: &[Write]) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Batch);
         for read in prelude {
@@ -176,7 +176,7 @@ impl Cargo {
         Ok(cargo)
     }
 
-    /// A step of the schema after others, as a batch.
+    /// A step of the schema after other statements, as a batch.
     pub(super) fn schema(book: &Book, before: &[Read], step: Option<&str>) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Batch);
         for read in before {
@@ -188,7 +188,7 @@ impl Cargo {
         Ok(cargo)
     }
 
-    /// A change of the schema in this server's own words, after `before`.
+    /// A change of the schema in PostgreSQL's own dialect, after `before`.
     pub(super) fn alteration(book: &Book, before: &Read, statement: String) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Batch);
         cargo.add(book.statement(before.sql.text(), Form::Plain), &before.args, Must::Any)?;
@@ -206,18 +206,18 @@ impl Cargo {
         Ok(())
     }
 
-    /// Each statement with the bytes that run it.
+    /// Returns each statement with the bytes that run it.
     pub(super) fn parts(&self) -> impl Iterator<Item = (&Statement, &[u8])> {
         let begins = std::iter::once(0).chain(self.steps.iter().map(|step| step.end));
         begins.zip(&self.steps).map(|(begin, step)| (&*step.statement, &self.bytes[begin..step.end]))
     }
 }
 
-/// How strongly the first of these statements has to lock what it finds, for the sake of those that follow.
+/// How strongly the first of these statements has to lock the rows that it finds, because of the statements after it.
 fn lock(writes: &[Write], mode: Statements) -> Lock {
     let Some((first, later)) = writes.split_first() else { return Lock::Share };
     let sql = first.sql.text();
-    // Where nothing is said to the session, it may look at what was there before it waited for the lock; a lock on the row is refused then.
+    // Without session settings, a statement may see data from before its wait for the lock; a row lock then fails.
     if mode == Statements::Kept && holds::covers(first) {
         return Lock::Held;
     }

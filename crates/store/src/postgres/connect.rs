@@ -1,4 +1,4 @@
-//! From a URL to a server that has let us in.
+//! From a URL to a connection that the server has accepted.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -28,16 +28,16 @@ use crate::sealing::{self, Renewed};
 type Raw = Box<dyn Stream>;
 type Sealed = <MakeRustlsConnect as MakeTlsConnect<Raw>>::Stream;
 
-/// Where servers are, and how we introduce ourselves.
+/// Where the servers are, and our credentials.
 pub(super) struct Door {
     config: Config,
     places: Vec<Place>,
     tls: Renewed<MakeRustlsConnect>,
-    /// The one that a file has.
+    /// The password from a file, if there is one.
     password: Option<Renewed<String>>,
-    /// Files were given for it: it is meant, wherever the server is.
+    /// Whether TLS files were given: TLS is then wanted, wherever the server is.
     tls_is_meant: bool,
-    /// The place that let us in last, which is tried first.
+    /// The place that accepted us last; it is tried first.
     last: AtomicUsize,
     patience: Duration,
 }
@@ -53,15 +53,15 @@ struct Place {
 enum At {
     /// A folder with the server's socket.
     Folder(PathBuf),
-    /// A name that a certificate has to be for, and the address where it is known.
+    /// The name that the certificate has to match, and the address if it is known.
     Name(String, Option<IpAddr>),
 }
 
-/// The longest that one place is waited for, so that there is time for the next.
+/// The longest wait for one place, so that there is time for the next.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Door {
-    /// Reads the URL and the files for TLS.
+    /// Reads the URL and the TLS files.
     pub(super) fn new(settings: &Settings) -> Result<Self, OpenError> {
         let mut config = parse(&settings.url)?;
         if config.get_application_name().is_none() {
@@ -77,23 +77,23 @@ impl Door {
         Ok(Door { config, places, tls, password, tls_is_meant, last: AtomicUsize::new(0), patience })
     }
 
-    /// Whether the URL names one server, whose place no other takes.
+    /// Whether the URL names only one server, which no other replaces.
     pub(super) fn is_alone(&self) -> bool {
         self.places.len() == 1
     }
 
-    /// The places in the order in which they are tried, by number.
+    /// The numbers of the places, in the order in which they are tried.
     pub(super) fn order(&self) -> impl Iterator<Item = usize> {
         let (first, count) = (self.last.load(Relaxed), self.places.len());
         (first..first + count).map(move |number| number % count)
     }
 
-    /// This place let us in, and is what we need.
+    /// Notes that this place accepted us and meets the requirements.
     pub(super) fn liked(&self, place: usize) {
         self.last.store(place, Relaxed);
     }
 
-    /// A connection to this place that has signed in, and what the server said after it let us in.
+    /// Opens a connection to this place and signs in. Also returns what the server sent after it accepted us.
     pub(super) async fn enter(&self, place: usize) -> Result<(Box<dyn Stream>, Vec<u8>), OpenError> {
         let place = self.places.get(place).ok_or_else(|| OpenError::Settings("no such place".to_owned()))?;
         let unreachable = |why: String| OpenError::Unreachable(format!("{}: {why}", place.name()));
@@ -118,7 +118,7 @@ impl Door {
         if let Some(password) = &self.password {
             config.password(password.get().await);
         }
-        // TLS stands already, where there is any: nothing more is to be agreed on.
+        // TLS, if any, is already established: nothing more has to be negotiated.
         config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
         let signed_in = config.connect_raw(Lent(Arc::clone(&wire)), AsIs).await;
         drop(signed_in.map_err(|error| sentence(&error))?);
@@ -127,8 +127,8 @@ impl Door {
         Ok((stream.into_stream(), inbox[read..].to_vec()))
     }
 
-    /// Whether a connection is sealed, unless the URL says `sslmode=disable`: always to another machine, and to this one where files
-    /// for it were given. What listens here may pass on what it hears to a server elsewhere.
+    /// Whether a connection uses TLS, unless the URL has `sslmode=disable`: always to another machine; here, if TLS
+    /// files were given or the URL requires it. A local listener may relay what it gets to a server elsewhere.
     fn wants_tls(&self, host: &At, near: bool) -> bool {
         match (self.config.get_ssl_mode(), host) {
             (SslMode::Disable, _) | (_, At::Folder(_)) => false,
@@ -138,13 +138,13 @@ impl Door {
     }
 }
 
-/// Reads a URL. The sentence of a failure never has a piece of the URL in it, which might be one of the password.
+/// Parses a URL. Error messages never contain a part of the URL, which could be a part of the password.
 fn parse(url: &str) -> Result<Config, OpenError> {
     let refused = |why: &str| OpenError::Settings(format!("the URL of the database cannot be read: {why}"));
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         return Err(refused("it does not begin with postgres://"));
     }
-    // Whoever is to be believed is always checked, by name: the modes that ask for it are the one that has TLS at all.
+    // The server's certificate and name are always checked, so verify-full and verify-ca are the same as require.
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let options: Vec<&str> = query
         .split('&')
@@ -199,7 +199,7 @@ impl Place {
         }
     }
 
-    /// Connects, and says whether it is this very machine.
+    /// Connects, and returns whether the server is on this machine.
     async fn dial(&self) -> Result<(Raw, bool), String> {
         match &self.host {
             At::Folder(folder) => {
@@ -233,7 +233,7 @@ fn sentence(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What carries the bytes.
+/// The stream that carries the bytes.
 enum Carrier {
     Plain(Raw),
     Sealed(Box<Sealed>),
@@ -271,8 +271,8 @@ impl Lent {
 }
 
 impl AsyncRead for Lent {
-    /// One byte at a time: whoever reads a message this way has not begun the next when he stops, and nothing of it is
-    /// lost with his buffer.
+    /// Gives one byte at a time: a reader that stops after a message has then not begun the next one, and loses nothing
+    /// with its buffer.
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut lent = self.hold();
         let lent = &mut *lent;
@@ -311,7 +311,7 @@ impl TlsStream for Lent {
     }
 }
 
-/// Takes a stream as it is.
+/// Uses a stream as it is.
 struct AsIs;
 
 impl TlsConnect<Lent> for AsIs {
@@ -360,7 +360,7 @@ mod tests {
             let door = door(&format!("postgres://u@db/db?{query}")).unwrap();
             assert_eq!(door.wants_tls(&named, near), wanted, "{query} {near}");
             assert!(!door.wants_tls(&At::Folder("/run".into()), true), "{query}");
-            // Red where a relay on this machine (HAProxy) is taken for the server: files say that it is to be checked.
+            // Red where a local relay (HAProxy) is taken for the server: TLS files mean that it has to be checked.
             let meant = Door { tls_is_meant: true, ..door };
             assert_eq!(meant.wants_tls(&named, true), !query.contains("disable"), "{query}");
         }

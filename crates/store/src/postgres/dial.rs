@@ -1,4 +1,4 @@
-//! A connection to whichever address of a name answers first.
+//! Connects to the address of a name that answers first.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,12 +9,12 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// How long one address is waited for before the next is tried beside it (RFC 8305 §5).
+/// How long one address may take before the next is tried in parallel (RFC 8305 §5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// How long a server may leave unconfirmed what was sent to it.
+/// How long a server may leave sent data unacknowledged.
 const UNCONFIRMED: Duration = Duration::from_secs(30);
 
-/// Connects to `name`, at `address` where that is known.
+/// Connects to `name`, at `address` if that is known.
 pub(super) async fn dial(name: &str, address: Option<IpAddr>, port: u16) -> io::Result<TcpStream> {
     let addresses = match address {
         Some(address) => vec![SocketAddr::new(address, port)],
@@ -26,7 +26,7 @@ pub(super) async fn dial(name: &str, address: Option<IpAddr>, port: u16) -> io::
     Ok(socket)
 }
 
-/// The first that connects: a machine that is gone says nothing, and the next may be there.
+/// Returns the first connection that succeeds: a dead machine does not answer, and the next may be there.
 async fn first(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     let mut why = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let (mut addresses, mut tries) = (addresses.into_iter(), FuturesUnordered::new());
@@ -47,15 +47,15 @@ async fn first(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
     }
 }
 
-/// Has the system ask a server that says nothing whether it is still there. Who waits for a lock has sent everything, and would
-/// otherwise wait for a machine that lost its power for as long as its patience: a day, where the schema changes.
+/// Turns on TCP keepalive. A caller that waits for a lock has sent everything, and would otherwise wait for a machine
+/// that lost power for as long as its patience lasts: a day for a change of the schema.
 fn keep_alive(socket: &TcpStream) -> rustix::io::Result<()> {
     use rustix::net::sockopt;
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, Duration::from_secs(15))?;
     sockopt::set_tcp_keepintvl(socket, Duration::from_secs(5))?;
     sockopt::set_tcp_keepcnt(socket, 3)?;
-    // The same for one that vanished before it confirmed what it was sent: the system would send that again for a quarter of an hour.
+    // The same for a machine that vanished before it acknowledged data: the system would resend for 15 minutes.
     sockopt::set_tcp_user_timeout(socket, UNCONFIRMED.as_millis() as u32)
 }
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use tokio::net::TcpSocket;
 
-    /// A port that lets nobody in any more, without a word.
+    /// A port that silently accepts no more connections.
     async fn silent() -> (SocketAddr, Vec<TcpStream>, tokio::net::TcpListener) {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_that_says_nothing_keeps_nobody_from_the_next() {
-        // red with addresses that are tried one after the other.
+        // Red with addresses that are tried one after the other.
         let (silent, _held, _listener) = silent().await;
         let there = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = there.local_addr().unwrap();

@@ -1,8 +1,8 @@
-//! What the server's planner knows of tables that have just grown.
+//! Keeps the planner's statistics of fast-growing tables up to date.
 //!
-//! Without figures it takes any value of a key's first column, which is the realm of every row, to lead to one row: to look for a
-//! session among all that the realm has seems as cheap as to find it. The server counts by itself, a minute or more after
-//! a table has grown. Until then each request would read the more the faster people come.
+//! Without statistics, the planner assumes that any value of a key's first column leads to one row, but that column is
+//! the realm of every row: scanning all its sessions seems as cheap as finding one. The server updates its statistics
+//! by itself, a minute or more after a table has grown. Until then each request reads more, the faster users come.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::migrate;
 use super::pool::Pool;
 use crate::engine::{Read, Sql, Unavailable, Value};
 
-/// Between two looks.
+/// The pause between two checks.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// A table with fewer rows is read as fast as it is searched.
+/// Tables with fewer rows are read as fast as they are searched.
 const FEW: i64 = 16;
 
-/// Has tables counted that have grown to twice what the server knows of; runs until it is dropped. Each is counted as often
-/// as it doubles, by a sample. Which nodes do so at the same time makes no difference: whoever is second leaves it.
+/// Updates the statistics of tables that have grown to twice the size that the server knows; runs until dropped. Each
+/// table is sampled whenever it doubles. Several nodes may do so at the same time: the second one skips the table.
 pub(super) async fn keep(pool: Arc<Pool>) {
     loop {
         match outgrown(&pool).await {
@@ -38,7 +38,7 @@ pub(super) async fn keep(pool: Arc<Pool>) {
     }
 }
 
-/// Tables of ours that have twice the rows, or more, that the planner believes, as they are written in a statement.
+/// Lists our tables that have at least twice the rows that the planner assumes, quoted for use in a statement.
 async fn outgrown(pool: &Pool) -> Result<Vec<String>, Unavailable> {
     let sql = Sql::fixed(
         "SELECT CAST(quote_ident(s.relname) AS text) FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid \

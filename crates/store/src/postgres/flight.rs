@@ -1,4 +1,4 @@
-//! One flight: what the server's answers to it mean.
+//! One flight, and what the server's answers to it mean.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use crate::dialect::moving::POSTGRES_STATE;
 use crate::dialect::postgres::RAISED;
 use crate::engine::{Broken, Must, Row};
 
-/// What came of a flight.
+/// The outcome of a flight.
 pub(super) type Reply = Result<Done, Fault>;
 
-/// A flight that came to its end.
+/// A flight that was completed.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    /// Of reads: the rows of each.
+    /// For reads: the rows of each.
     pub(super) rows: Vec<Vec<Row>>,
-    /// Of a batch: how many rows each statement touched or found.
+    /// For a batch: how many rows each statement touched or found.
     pub(super) counts: Vec<u64>,
-    /// How long it waited before it was put behind those under way, this time or the times before.
+    /// How long it waited before it was put behind the flights on the way, in this attempt or earlier ones.
     pub(super) waited: Duration,
 }
 
-/// A flight that did not.
+/// A flight that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Nothing of it stands, because facts have changed.
+    /// Nothing of it was committed, because the data has changed.
     Conflict { at: usize, why: Broken },
-    /// Nothing of it stands.
+    /// Nothing of it was committed.
     Refused(String),
-    /// Nothing of it stands, because others held a lock for longer than it may wait.
+    /// Nothing of it was committed, because others held a lock for longer than it may wait.
     Held(String),
-    /// Nothing of it stands, and through another connection it might.
+    /// Nothing of it was committed, and it might succeed over another connection.
     Unsent(String),
-    /// It may stand or not.
+    /// It may or may not have been committed.
     Unknown(String),
 }
 
 impl Fault {
-    /// What it was, for people.
+    /// The fault in words for people.
     pub(super) fn sentence(self) -> String {
         match self {
             Fault::Conflict { at, why } => format!("statement {at} does not hold ({why:?})"),
@@ -53,41 +53,41 @@ impl Fault {
     }
 }
 
-/// What becomes of a job when its flight has come to its end.
+/// What becomes of a job when its flight has ended.
 pub(super) enum Ended {
     /// It was answered.
     Answered {
         /// Whether something was committed.
         committed: bool,
     },
-    /// Nothing of it stands, and it is worth another try.
+    /// Nothing of it was committed, and it is worth a retry.
     Again(Job),
-    /// It was answered, and the connection is no good any more.
+    /// It was answered, and the connection is unusable.
     Doubt(String),
 }
 
-/// The SQLSTATE of a lock that was not let go of in time.
+/// The SQLSTATE of a lock that was not released in time.
 const NO_LOCK: &str = "55P03";
 
-/// How often a batch is sent again.
+/// How often a batch is retried.
 const TRIES: u32 = 10;
 
 pub(super) struct Flight {
     job: Job,
-    /// When it was put behind the others.
+    /// When it was put behind the other flights.
     pub(super) began: Instant,
-    /// The statement that is answered now.
+    /// The index of the statement that is being answered.
     at: usize,
-    /// Statements that it has prepared on the way, not yet confirmed.
+    /// Statements that it is preparing, not yet confirmed.
     asked: VecDeque<usize>,
-    /// The columns of the statement that is answered now, if they were asked for.
+    /// The columns of the statement that is being answered, once they are known.
     columns: Option<Arc<[u32]>>,
     done: Done,
     failed: Option<Failure>,
     warned: Option<String>,
-    /// The server said itself that it ends the connection here.
+    /// Whether the server itself said that it ends the connection here.
     pub(super) last: bool,
-    /// How many bytes the connection has to have sent for all of it to be sent.
+    /// How many bytes the connection has to have sent for the whole flight to be sent.
     ends: u64,
 }
 
@@ -109,17 +109,17 @@ impl Flight {
         self.job.ticket.gauge()
     }
 
-    /// Whether every statement came to its end: what remains is the commit.
+    /// Whether every statement has been answered: only the commit remains.
     fn is_complete(&self) -> bool {
         self.at == self.job.cargo.steps.len()
     }
 
-    /// One message of the answer, but for the last.
+    /// Handles one message of the answer, except the last.
     pub(super) fn hear(&mut self, message: Message<'_>, known: &mut [Option<Known>]) -> Result<(), Garbled> {
         let statement = |at: usize| self.job.cargo.steps.get(at).map(|step| &step.statement);
         match message {
             Message::Prepared => {
-                // One without a name was not asked for in this sense.
+                // An unnamed statement is not in `asked`.
                 if statement(self.at).is_some_and(|statement| self.asked.front() == Some(&statement.id)) {
                     self.asked.pop_front();
                 }
@@ -148,12 +148,12 @@ impl Flight {
                 let last = failure.is_last();
                 self.last |= last && !failure.is_hearsay();
                 match last && (self.is_complete() || failure.is_hearsay()) {
-                    // When only the commit remained, the connection's end says nothing about it.
+                    // If only the commit remained, the end of the connection says nothing about it.
                     true => self.warned = Some(failure.text),
                     false => self.failed = Some(failure),
                 }
             }
-            // Only where nothing but the commit remains does it say that what was committed is elsewhere perhaps not.
+            // Only if nothing but the commit remains does a warning mean that the commit may not have been replicated.
             Message::Notice(notice) if notice.severity == "WARNING" && self.is_complete() => {
                 self.warned = Some(notice.text);
             }
@@ -168,7 +168,7 @@ impl Flight {
     fn complete(&mut self, count: u64) -> Result<(), Garbled> {
         let step = self.job.cargo.steps.get(self.at).ok_or(Garbled)?;
         let count = match step.must {
-            // The wrapped statement answers one row; that it did not raise says what is in it.
+            // The wrapped statement returns one row; since it did not raise, the count is the required one.
             Must::Touch(count) | Must::Find(count) if step.statement.guarded => count,
             Must::Touch(must) | Must::Find(must) if must != count => {
                 self.warned = Some(format!("a statement touched {count} rows instead of {must}"));
@@ -184,9 +184,9 @@ impl Flight {
         Ok(())
     }
 
-    /// The last message of the answer has come.
+    /// Handles the last message of the answer.
     pub(super) fn finish(self, open: bool, known: &mut [Option<Known>]) -> Ended {
-        // What was left out after a failure was not prepared.
+        // Statements that were skipped after a failure were not prepared.
         for id in &self.asked {
             known[*id] = None;
         }
@@ -194,7 +194,7 @@ impl Flight {
             return match failure.code.as_str() {
                 // Serialization failure, deadlock.
                 "40001" | "40P01" if self.job.tries < TRIES => Ended::Again(self.job),
-                // A statement that an earlier flight was to prepare, and did not: known as such since that came to its end.
+                // An earlier flight was to prepare the statement but did not; this is known since that flight ended.
                 "26000" if self.job.tries < TRIES => Ended::Again(self.job),
                 code => {
                     let doubt = doubtful(code).then(|| sentence(failure));
@@ -229,11 +229,11 @@ impl Flight {
         doubt.map_or(Ended::Answered { committed: false }, Ended::Doubt)
     }
 
-    /// The connection was lost. The server has begun nothing of it where it was not `reached`, or not sent whole.
+    /// Ends a flight whose connection was lost. The server began nothing of it if not `reached`, or not sent whole.
     pub(super) fn lost(self, (sent, reached): (u64, bool), why: &str) {
         let reply = match (&self.failed, self.job.cargo.role) {
             (_, Role::Read) => Fault::Unsent(why.to_owned()),
-            // The connection's end came before the last statement's.
+            // The connection ended before the last statement did.
             (Some(failure), Role::Batch) if self.last => Fault::Unsent(sentence(failure)),
             (Some(failure), Role::Batch) => self.fault(failure),
             (None, Role::Batch) if !reached || sent < self.ends => Fault::Unsent(why.to_owned()),
@@ -242,7 +242,7 @@ impl Flight {
         drop(self.job.reply.send(Err(reply)));
     }
 
-    /// What a failure of the current statement means.
+    /// Interprets a failure of the current statement.
     fn fault(&self, failure: &Failure) -> Fault {
         let step = self.job.cargo.steps.get(self.at);
         let why = match failure.code.as_str() {
@@ -259,11 +259,11 @@ impl Flight {
     }
 }
 
-/// What a failure says, for people.
+/// What a failure says, in words for people.
 fn sentence(failure: &Failure) -> String {
     let Failure { code, text, .. } = failure;
     match code.as_str() {
-        // Our own words already.
+        // The message is our own already.
         POSTGRES_STATE => text.clone(),
         "42P05" | "26000" => {
             format!("{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements")
@@ -272,8 +272,8 @@ fn sentence(failure: &Failure) -> String {
     }
 }
 
-/// Whether a failure says that the connection is not what it was: it reads only, the server goes, or what was prepared is
-/// gone or does not fit the schema any more.
+/// Whether a failure says that the connection has changed: it is read-only, the server is stopping, or prepared
+/// statements are gone or do not fit the schema any more.
 fn doubtful(code: &str) -> bool {
     matches!(code, "25006" | "0A000" | "26000" | "42P05") || code.starts_with("57P") || code.starts_with("08")
 }
@@ -287,7 +287,7 @@ mod tests {
     use crate::remote::Statements;
     use tokio::sync::oneshot;
 
-    /// What a batch of two statements is told whose connection ends after this failure, when `sent` of its bytes were sent.
+    /// The answer to a two-statement batch whose connection ends after this failure, with `sent` of its bytes sent.
     fn told(failure: Failure, sent: u64) -> (Fault, bool) {
         const ENDS: u64 = 100;
         let sql = Sql::fixed("INSERT INTO t (a) VALUES (?)");
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn who_lost_the_server_does_not_know_what_it_did() {
-        // red without `is_hearsay` in hear: the batch is sent once more, and may stand already.
+        // Red without `is_hearsay` in hear: the batch is sent once more, although it may be committed already.
         for (code, of_pooler) in [("08P01", true), ("57P01", true), ("08006", false), ("58000", false)] {
             let unknown = (Fault::Unknown("gone".into()), false);
             assert_eq!(told(fatal(code, of_pooler), 100), unknown, "{code}");
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_others_hold_is_told_from_what_is_wrong() {
-        // red without `Held`: a change of a table is not tried again.
+        // Red without `Held`: a change of a table is not retried.
         let error = |code| Failure { severity: "ERROR".into(), ..fatal(code, false) };
         assert_eq!(told(error("55P03"), 100).0, Fault::Held("gone (55P03)".into()));
         assert_eq!(told(error("53100"), 100).0, Fault::Refused("gone (53100)".into()));

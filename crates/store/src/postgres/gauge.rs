@@ -1,4 +1,4 @@
-//! How busy connections are, and how it went so far.
+//! How busy connections are, and the engine's statistics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,20 +13,20 @@ use crate::tally::{Histogram, Spread, TIMES};
 pub struct Stats {
     /// Batches that were answered.
     pub batches: u64,
-    /// Of these, the ones that were committed.
+    /// How many of these were committed.
     pub committed: u64,
-    /// Times that a batch was sent once more, because the server had picked it as the victim of a deadlock or could not
+    /// How often a batch was retried, because the server had picked it as the victim of a deadlock or could not
     /// serialize it.
     pub retried: u64,
-    /// Connections that were made, the lost ones included.
+    /// Connections that were made, including lost ones.
     pub connections: u64,
-    /// Milliseconds from a batch's turn on its connection to its commit, as a moving average.
+    /// The milliseconds from a batch's turn on its connection to its commit, as a moving average.
     pub commit_ms: f64,
-    /// How long that took for each.
+    /// How long that took for each batch.
     pub commit_times: Spread,
 }
 
-/// Counts what [`Stats`] says.
+/// Collects the figures of [`Stats`].
 pub(super) struct Tally {
     batches: AtomicU64,
     committed: AtomicU64,
@@ -48,7 +48,7 @@ impl Tally {
         }
     }
 
-    /// A flight was answered; a batch that was committed took so long.
+    /// Notes that a flight was answered; `committed` is the time that a committed batch took.
     pub(super) fn ended(&self, batch: bool, committed: Option<Duration>) {
         if !batch {
             return;
@@ -56,17 +56,17 @@ impl Tally {
         self.batches.fetch_add(1, Relaxed);
         let Some(took) = committed else { return };
         self.commit_times.took(took);
-        // The last twenty or so make the average. Of two at the same moment, one may be left out.
+        // The average covers about the last twenty. Of two at the same moment, one may be missed.
         let (before, now) = (f64::from_bits(self.commit_ms.load(Relaxed)), took.as_secs_f64() * 1e3);
         let average = if self.committed.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
         self.commit_ms.store(average.to_bits(), Relaxed);
     }
 
-    /// How long to wait before a batch is sent once more, for the so manieth time: longer each time, and not as long for
-    /// one as for its rivals.
+    /// Returns the pause before retry number `tries` of a batch: longer each time, and different from the pauses of its
+    /// rivals.
     pub(super) fn pause(&self, tries: u32) -> Duration {
         let nth = self.retried.fetch_add(1, Relaxed);
-        // Spreads neighbours over the whole range (Knuth's multiplicative hash).
+        // Spreads successive values over the whole range (Knuth's multiplicative hash).
         let share = nth.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         Duration::from_micros(share % (2000 << tries.min(5)))
     }
@@ -88,11 +88,11 @@ impl Tally {
 pub(super) struct Gauge {
     load: AtomicUsize,
     began: Instant,
-    /// Since when its first flight is under way, in milliseconds after `began`; 0 when there is none.
+    /// Since when its first flight is on the way, in milliseconds after `began` plus one; 0 if there is none.
     front: AtomicU64,
 }
 
-/// A connection whose first flight is older is avoided: something there takes long.
+/// A connection whose first flight is older is avoided: something takes long there.
 const LONG: Duration = Duration::from_millis(50);
 
 impl Gauge {
@@ -100,7 +100,7 @@ impl Gauge {
         Gauge { load: AtomicUsize::new(0), began: Instant::now(), front: AtomicU64::new(0) }
     }
 
-    /// Since when its first flight is under way.
+    /// Sets since when its first flight is on the way.
     pub(super) fn at(&self, since: Option<Instant>) {
         let since = since.map_or(0, |at| at.duration_since(self.began).as_millis() as u64 + 1);
         self.front.store(since, Relaxed);
@@ -110,7 +110,7 @@ impl Gauge {
         self.at(Some(since));
     }
 
-    /// Flights that wait or are under way.
+    /// The number of flights that wait or are in flight.
     pub(super) fn load(&self) -> usize {
         self.load.load(Relaxed)
     }
@@ -122,7 +122,7 @@ impl Gauge {
     }
 }
 
-/// A place on a connection, given back when it is dropped.
+/// A place on a connection, given back on drop.
 #[derive(Debug)]
 pub(super) struct Ticket(Arc<Gauge>);
 

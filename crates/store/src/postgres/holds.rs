@@ -1,10 +1,10 @@
-//! Rows of which everybody who issues something makes sure, for as long as a batch takes: those of applications.
+//! Advisory locks for the rows of applications, which every batch that issues something checks until it ends.
 //!
-//! A lock on such a row itself would be written to it, and again for each set of people who hold it at the same time; and
-//! who wants to change it would wait for ever, since under load there is always one who holds it. So an advisory lock goes
-//! by the row's name: it is shared by all who make sure of the row, taken alone by who changes or removes it, first thing in
-//! the batch, and writes nothing. Those who come later queue behind one who waits to have it alone. What a statement after
-//! it reads is what was committed before the lock was had.
+//! A lock on such a row itself would be written to the row, and again for each set of holders at the same time; and a
+//! batch that wants to change the row would wait for ever, since under load there is always a holder. So an advisory
+//! lock on the row's name is used: it is shared by all batches that check the row, taken exclusively by a batch that
+//! changes or removes it, at the very beginning of the batch, and writes nothing. Later batches queue behind one that
+//! waits for the exclusive lock. Statements after it read what was committed before the lock was granted.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 use crate::dialect::postgres::{self as dialect, Verb};
 use crate::engine::{Value, Write};
 
-/// Of which rows that holds.
+/// The table whose rows are locked this way.
 pub(crate) const TABLE: &str = "clients";
 
-/// The locks that a batch begins with, in an order that is the same for all: whether each is taken alone.
+/// The locks that a batch begins with, in an order that is the same for all batches: whether each is exclusive.
 pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
     let mut holds = BTreeMap::new();
     for write in writes {
@@ -27,8 +27,8 @@ pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
             Verb::Select => false,
             Verb::Update | Verb::Delete => true,
         };
-        // What names no row locks those that it finds or changes, as statements about other tables do. None of those that change
-        // one (tables/tests.rs): it would do so behind the back of those who share the lock.
+        // A statement that names no row locks the rows that it finds, as for other tables. No statement that changes a
+        // client is of that kind (tables/tests.rs): it would bypass the batches that share the lock.
         if let Some(name) = name(write) {
             *holds.entry(name).or_default() |= alone;
         }
@@ -36,7 +36,7 @@ pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
     holds
 }
 
-/// Whether a statement only looks at a row for which a lock is held.
+/// Whether a statement only checks a row for which a lock is held.
 pub(super) fn covers(write: &Write) -> bool {
     let sql = write.sql.text();
     dialect::verb(sql) == Verb::Select && dialect::table(sql) == Some(TABLE) && name(write).is_some()

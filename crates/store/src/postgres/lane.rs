@@ -1,7 +1,7 @@
-//! One connection, shared by many: every flight is sent at once behind those before it, and answered in that order.
+//! One connection that many callers share: every flight is sent at once behind those before it, and answered in order.
 //!
-//! A flight is a few statements that end with one `Sync`: the server runs them in one transaction, leaves out what
-//! follows a failure, and commits at the end, so that no part of a batch can stand without the rest, whatever fails.
+//! A flight is a few statements that end with one `Sync`: the server runs them in one transaction, skips the statements
+//! after a failure, and commits at the end, so no part of a batch is committed without the rest, whatever fails.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -19,11 +19,11 @@ use super::flight::{Ended, Fault, Flight, Reply};
 use super::gauge::{Tally, Ticket};
 use super::wire::{self, Failure, Message};
 
-/// A stream of bytes to a server and back.
+/// A stream of bytes to and from a server.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Something to be sent, and who waits for the answer.
+/// A flight to be sent, and where its answer goes.
 pub(super) struct Job {
     pub(super) cargo: Arc<Cargo>,
     pub(super) reply: oneshot::Sender<Reply>,
@@ -33,55 +33,55 @@ pub(super) struct Job {
     pub(super) handed: Instant,
 }
 
-/// Flights on the way at the same time; more wait here, where they can still be turned away.
+/// The maximum number of flights on the way; more wait here, where they can still be refused.
 const DEPTH: usize = 128;
-/// The same while the first of them has waited for this share of the timeout, or the one before it had, for a row that somebody holds:
-/// each of those behind it may have to wait as long for theirs.
+/// The same while the first flight, or the one before it, has waited for this share of the timeout for a row that is
+/// held: each flight behind it may have to wait as long.
 const DEPTH_WHILE_SLOW: usize = 2;
 const SLOW: u32 = 64;
 
-/// Bytes that are read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 32 * 1024;
 
-/// Bytes that a buffer keeps after a long message.
+/// The number of bytes that a buffer keeps after a long message.
 const KEPT: usize = 256 * 1024;
 
-/// What a connection knows of a statement that it prepared.
+/// What a connection knows about a statement that it prepared.
 pub(super) struct Known {
-    /// The types of its columns, once the server has said them.
+    /// The types of its columns, once the server has reported them.
     pub(super) columns: Option<Arc<[u32]>>,
 }
 
-/// One connection at work. Ends, with a sentence, when it is lost or nobody can ask for anything any more.
+/// A connection at work. It resolves to a sentence when the connection is lost or no caller can send flights any more.
 pub(super) struct Lane {
     stream: Box<dyn Stream>,
     jobs: mpsc::UnboundedReceiver<Job>,
     timeout: Duration,
     tally: Arc<Tally>,
     flights: VecDeque<Flight>,
-    /// Jobs that are sent once more, and when.
+    /// Jobs that are retried, and when.
     later: Vec<(Instant, Job)>,
     known: Vec<Option<Known>>,
     out: Vec<u8>,
     /// How much of `out` was written.
     written: usize,
-    /// Bytes that were written before `out`.
+    /// The number of bytes that were written before `out`.
     before: u64,
     flushed: bool,
     inbox: Vec<u8>,
     chunk: Vec<u8>,
-    /// When the server last said something that was asked for, or the first of the flights now under way was sent.
+    /// When the server last answered something, or when the first of the flights now on the way was sent.
     progress: Instant,
-    /// How long the last flight was the first of those under way.
+    /// How long the last flight was the first of those on the way.
     took: Duration,
     timer: Pin<Box<Sleep>>,
     closing: bool,
-    /// Why it is given up once what is under way has come to its end.
+    /// Why the connection is given up once the flights on the way have ended.
     doubt: Option<String>,
 }
 
 impl Lane {
-    /// A connection whose server has let us in, and what it said since.
+    /// Takes over a connection that the server has accepted, with what the server has sent since.
     pub(super) fn new(
         (stream, inbox): (Box<dyn Stream>, Vec<u8>),
         jobs: mpsc::UnboundedReceiver<Job>,
@@ -110,7 +110,7 @@ impl Lane {
         }
     }
 
-    /// Answers everybody that nothing more will come.
+    /// Tells all waiting callers that nothing more will come.
     pub(super) fn end(&mut self, why: &str) {
         let sent = self.before + self.written as u64;
         let mut reached = true;
@@ -126,7 +126,7 @@ impl Lane {
         }
     }
 
-    /// Does what can be done without waiting.
+    /// Does everything that can be done without waiting.
     fn turn(&mut self, context: &mut Context<'_>) -> Poll<String> {
         loop {
             let took = self.take(context);
@@ -138,7 +138,7 @@ impl Lane {
                         break;
                     }
                 }
-                // What the server said before it went is worth more than that it went.
+                // What the server said before it went matters more than that it went.
                 (_, Err(why)) | (Err(why), Ok(_)) => return Poll::Ready(why),
             }
         }
@@ -152,7 +152,7 @@ impl Lane {
         self.clock(context)
     }
 
-    /// Takes jobs up. Answers whether there was one.
+    /// Takes jobs from the queue. Returns whether there was one.
     fn take(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
         let now = Instant::now();
@@ -178,7 +178,7 @@ impl Lane {
         any
     }
 
-    /// Whether another flight may be sent behind those that are on the way.
+    /// Whether another flight may be sent behind those on the way.
     fn takes(&self, now: Instant) -> bool {
         let begun = self.flights.front().map(|front| self.progress.max(front.began));
         let waits = begun.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
@@ -187,7 +187,7 @@ impl Lane {
         self.flights.len() < most && self.doubt.is_none()
     }
 
-    /// Puts a job's messages behind those that are to be sent.
+    /// Appends a job's messages to those to be sent.
     fn begin(&mut self, job: Job, now: Instant) {
         if job.cargo.role == Role::Read && job.reply.is_closed() {
             return;
@@ -222,7 +222,7 @@ impl Lane {
         self.flights.push_back(Flight::new(job, asked, ends, now));
     }
 
-    /// Writes what the socket takes. Answers whether it took anything.
+    /// Writes what the socket accepts. Returns whether it accepted anything.
     fn write(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         let mut any = false;
         while self.written < self.out.len() {
@@ -250,7 +250,7 @@ impl Lane {
         Ok(any)
     }
 
-    /// Reads what is there. Answers whether there was anything.
+    /// Reads what is available. Returns whether there was anything.
     fn read(&mut self, context: &mut Context<'_>) -> Result<bool, String> {
         let mut any = false;
         loop {
@@ -268,7 +268,7 @@ impl Lane {
         }
     }
 
-    /// Understands every message that is all there.
+    /// Handles every complete message.
     fn hear_all(&mut self) -> Result<(), String> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut at = 0;
@@ -313,7 +313,7 @@ impl Lane {
         }
     }
 
-    /// Ends the connection when the server has been silent for too long, and wakes up for what is to be sent later.
+    /// Ends the connection if the server has been silent for too long, and wakes up for jobs that are due later.
     fn clock(&mut self, context: &mut Context<'_>) -> Poll<String> {
         loop {
             let now = Instant::now();
@@ -322,7 +322,7 @@ impl Lane {
                 return Poll::Ready(format!("the database said nothing for {:?}", self.timeout));
             }
             let idle = now + self.timeout;
-            // While it cannot be taken up, it is not waited for: what ends first makes room, and wakes.
+            // A job that cannot be taken yet is not waited for: a flight that ends makes room, and wakes this task.
             let takes = self.takes(now);
             let due = self.later.iter().map(|(at, _)| *at).min().filter(|_| takes);
             let next = if self.flights.is_empty() { idle } else { silent }.min(due.unwrap_or(idle));
@@ -347,7 +347,7 @@ impl Future for Lane {
     }
 }
 
-/// What a server says without having been asked: a word, its settings, or goodbye.
+/// Handles what a server says without being asked: a notice, its settings, or the end of the connection.
 fn unasked(message: Message<'_>) -> Result<(), String> {
     match message {
         Message::Notice(Failure { severity, text, .. }) => {

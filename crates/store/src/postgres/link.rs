@@ -1,4 +1,4 @@
-//! A connection that was found to be what we need, and was told how we want it.
+//! A connection whose server meets the requirements, with its session settings made.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,30 +22,29 @@ use crate::remote::{OpenError, Statements};
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Reads, each of which has its time.
+    /// Reads, each with a time limit.
     Reads,
     /// Batches, whose commit nothing may interrupt.
     Batches,
-    /// Steps of the schema, which may take as long as they like.
+    /// Steps of the schema, which may take as long as they need.
     Schema,
 }
 
-/// A connection, ready to be used.
+/// A connection that is ready for use.
 pub(super) struct Link {
     pub(super) lane: Lane,
     pub(super) jobs: mpsc::UnboundedSender<Job>,
-    /// Of the server, where we may know which it is.
+    /// The generation of its server, if we may know which server it is.
     pub(super) generation: Option<u64>,
-    /// Why the connection came to its end before it was used.
+    /// Why the connection ended before it was used.
     ended: Option<String>,
 }
 
-/// What holds for a whole session. The isolation is the default's; whoever finds a plan dear compiles nothing for it. That a
-/// commit may not have been replicated is a warning, which has to come whatever the role is set to.
-/// Every statement has an index to go by, and one plan for all its values: what the server knows of a table is minutes
-/// old, and of a young one that it is empty.
-/// The search path is the schemas that were there when this program started: one that comes later, named like the role or in
-/// a path that named it before, diverts nobody.
+/// Settings for a whole session. The isolation level is the default one, and no plan is compiled by JIT, however costly
+/// it is. That a commit may not have been replicated is a warning, which has to come whatever the role's settings are.
+/// Every statement has an index to use, and one plan for all its values: what the server knows about a table is minutes
+/// old, and of a new table it believes that it is empty. The search path is fixed to the schemas that existed when this
+/// program started: a later schema, named like the role or like one in the path, diverts no statement.
 const SESSION: Sql = Sql::fixed(
     "SELECT set_config('synchronous_commit', ?, false), set_config('lock_timeout', ?, false), \
      set_config('statement_timeout', ?, false), set_config('default_transaction_isolation', 'read committed', false), \
@@ -58,22 +57,22 @@ const SESSION: Sql = Sql::fixed(
      SELECT quote_ident(name) FROM unnest(current_schemas(false)) AS name), ', '), ''), current_setting('search_path')), false)",
 );
 
-/// Time-outs that not every version has.
+/// Timeouts that not every version has.
 const NEWER: Sql = Sql::fixed(
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('transaction_timeout', 'idle_session_timeout')",
 );
 
-/// The same for one transaction.
+/// The same settings for one transaction.
 const PRELUDE: Sql = Sql::fixed(
     "SELECT set_config('synchronous_commit', ?, true), set_config('lock_timeout', ?, true), \
      set_config('statement_timeout', '0', true), set_config('client_min_messages', 'warning', true)",
 );
 
-/// The longest that a step of the schema may be silent.
+/// The longest time that a step of the schema may be silent.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Link {
-    /// Tries every server that the URL names until one is what we need.
+    /// Tries the servers that the URL names until one meets the requirements.
     pub(super) async fn make(pool: &Pool, purpose: Purpose) -> Result<Self, OpenError> {
         let mut worst = None;
         for place in pool.door.order() {
@@ -83,7 +82,7 @@ impl Link {
                     pool.tally.connections.fetch_add(1, Relaxed);
                     return Ok(link);
                 }
-                // That one is not what we need says more than that another does not answer.
+                // That a server is unfit says more than that another one does not answer.
                 Err(error) if matches!(worst, Some(OpenError::Unfit(_))) => drop(error),
                 Err(error) => worst = Some(error),
             }
@@ -103,7 +102,7 @@ impl Link {
         Ok(link)
     }
 
-    /// Finds out what the server is, and says how we want it.
+    /// Finds out what the server is, and makes the session settings.
     async fn greet(&mut self, pool: &Pool, purpose: Purpose) -> Result<(), OpenError> {
         let failed = |fault: Fault| OpenError::Unreachable(fault.sentence());
         let nonsense = || OpenError::Unfit("the server does not answer as PostgreSQL does".to_owned());
@@ -112,7 +111,7 @@ impl Link {
         facts.fit(&pool.accepted)?;
         let level = facts.commit.ours(&pool.accepted);
         facts.commit = level;
-        // Not every role may ask, and not every service lets one.
+        // Not every role has the right to ask, and not every service allows it.
         if let Ok(rows) = self.read(pool, server::identity(facts.forgets())).await {
             let identity = Identity::of(&rows).ok_or_else(nonsense)?;
             self.generation = Some(pool.recognize(identity)?);
@@ -136,8 +135,8 @@ impl Link {
         Ok(())
     }
 
-    /// Where as many commits as this node has connections have been waiting for a standby, one more would wait, too. Each that is given
-    /// up leaves a connection behind on the server, until it has none left for anybody.
+    /// Refuses a server where as many commits wait for a standby as this node has connections for batches: one more
+    /// would wait, too. Each one given up leaves a connection behind on the server, until it has none left for anybody.
     async fn must_find_a_standby(&mut self, pool: &Pool) -> Result<(), OpenError> {
         let most = pool.purposes().filter(|purpose| *purpose == Purpose::Batches).count() as i64;
         let rows = match self.read(pool, server::stranded(pool.timeout)).await {
@@ -156,21 +155,21 @@ impl Link {
         }
     }
 
-    /// Which schema it finds our tables in.
+    /// Asks in which schema the server finds our tables.
     pub(super) async fn found(&mut self, pool: &Pool) -> Result<Found, OpenError> {
         let rows = self.read(pool, path::found()).await;
         let rows = rows.map_err(|fault| OpenError::Unreachable(fault.sentence()))?;
         Found::of(&rows).ok_or_else(|| OpenError::Unfit("the server does not say which schema it looks in".to_owned()))
     }
 
-    /// Asks one thing, with nobody else on the connection.
+    /// Runs one read while nothing else uses the connection.
     pub(super) async fn read(&mut self, pool: &Pool, read: Read) -> Result<Vec<Row>, Fault> {
         let cargo = Cargo::reads(&pool.book, &[read]).map_err(Fault::Refused)?;
         let done = self.send(cargo).await?;
         Ok(done.rows.into_iter().next().unwrap_or_default())
     }
 
-    /// Sends one flight, with nobody else on the connection.
+    /// Sends one flight while nothing else uses the connection.
     pub(super) async fn send(&mut self, cargo: Cargo) -> Reply {
         let (reply, answer) = oneshot::channel();
         let ticket = Ticket::take(&Arc::new(Gauge::new()));
@@ -181,7 +180,7 @@ impl Link {
         }
         match select(answer, pin!(&mut self.lane)).await {
             Either::Left((answer, _)) => answer.unwrap_or_else(|_| Err(silent())),
-            // It has answered before it ended; whoever asks again is told why it did.
+            // The answer may have come before the end; a later call gets the reason for the end.
             Either::Right((why, mut answer)) => {
                 self.ended = Some(why);
                 answer.try_recv().unwrap_or_else(|_| Err(silent()))
@@ -190,7 +189,7 @@ impl Link {
     }
 }
 
-/// How a session has to be; without a path it keeps what it has.
+/// The session settings for a purpose; without a path, the session keeps its own.
 fn session((level, purpose): (Level, Purpose), timeout: Duration, path: Option<String>) -> Read {
     let (lock, statement) = match purpose {
         Purpose::Reads => (millis(timeout / 4), millis(timeout * 3 / 4)),
@@ -206,12 +205,12 @@ fn prelude(level: Level, timeout: Duration) -> Read {
     Read { sql: PRELUDE, args: vec![Value::Text(level.name().to_owned()), Value::Text(awhile(timeout))] }
 }
 
-/// How long a batch waits for a row, again and again ([`crate::held`]): those that were sent over the same connection wait behind it.
+/// How long a batch waits for a row, again and again ([`crate::held`]): batches behind it on the connection wait, too.
 fn awhile(timeout: Duration) -> String {
     millis(timeout / 40)
 }
 
-/// What a batch says first that hardly waits for a row: no longer than others take over a commit.
+/// The first statement of a batch that hardly waits for a row: no longer than others take for a commit.
 pub(super) fn hardly() -> Read {
     let sql = Sql::fixed("SELECT set_config('lock_timeout', '10ms', true)");
     Read { sql, args: vec![] }

@@ -1,7 +1,7 @@
-//! Brings a database to this program's schema, whoever else does so at the same time.
+//! Brings a database to this program's schema, also while other nodes do so at the same time.
 //!
-//! Every transaction takes one lock first, writes the step's marker, then runs the step: the marker's key tells the second
-//! of two nodes that the step is done before it runs anything.
+//! Every transaction first takes one lock, then writes the step's marker, then runs the step: if two nodes run the same
+//! step, the marker's key tells the second one that it is done before it runs anything.
 
 use super::cargo::Cargo;
 use super::flight::Fault;
@@ -12,30 +12,30 @@ use crate::engine::{Broken, Read, Row, Sql, Unavailable, Value};
 use crate::remote::{self, Patience};
 use crate::schema::{self, Migration, State, Step};
 
-/// Nothing interrupts who waits for the lock.
+/// No timeout interrupts a wait for the lock.
 const PATIENT: Sql =
     Sql::fixed("SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)");
 
-/// The number of our lock, one that nobody else thinks of.
+/// Takes our advisory lock, whose number no other program is likely to use.
 const LOCK: Sql = Sql::fixed("SELECT pg_advisory_xact_lock(8102098814193724005)");
 
-/// How many hold it in this database, where the server shows it in two halves.
+/// Counts the holders of the lock in this database; the server shows its number in two halves.
 const HELD: Sql = Sql::fixed(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 \
      AND classid = CAST(1886416881 AS oid) AND objid = CAST(3676400229 AS oid) \
      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
 );
 
-/// A table that others use is not waited for so long that all of them wait behind: it is tried again.
+/// Limits the wait for a table in use, so that not all its users queue behind the change. It is retried instead.
 fn brief() -> Read {
     let sql = Sql::fixed("SELECT set_config('lock_timeout', ?, true)");
     Read { sql, args: vec![Value::Text(format!("{}ms", remote::BRIEF.as_millis()))] }
 }
 
-/// Where the marker comes among the statements of a step.
+/// The index of the marker among the statements of a step.
 const MARKER: usize = 3;
 
-/// Runs what remains.
+/// Runs the remaining steps.
 pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result<(), Unavailable> {
     let mut link = Link::make(pool, Purpose::Schema).await.map_err(|error| Unavailable(error.to_string()))?;
     let failed = |fault: Fault| Unavailable(format!("schema: {}", fault.sentence()));
@@ -69,7 +69,7 @@ pub(super) async fn run(pool: &Pool, migrations: &'static [Migration]) -> Result
     Ok(())
 }
 
-/// Says once, before it waits, why a start does not go on: it would look like one that hangs.
+/// Logs once, before it waits, why the start does not go on: otherwise it would look like a hang.
 async fn tell_of_another(pool: &Pool, link: &mut Link, told: &mut bool) {
     if *told {
         return;
@@ -81,7 +81,7 @@ async fn tell_of_another(pool: &Pool, link: &mut Link, told: &mut bool) {
     }
 }
 
-/// Changes the schema, one transaction for each statement: one for all would hold every table while it waits for the next.
+/// Changes the schema, one transaction per statement: a single one would hold every table while it waits for the next.
 pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Unavailable> {
     let mut link = Link::make(pool, Purpose::Schema).await.map_err(|error| Unavailable(error.to_string()))?;
     for statement in statements {
@@ -96,7 +96,7 @@ pub(super) async fn alter(pool: &Pool, statements: Vec<String>) -> Result<(), Un
     Ok(())
 }
 
-/// Says who can work on a version before anything of it is done.
+/// Announces which programs can work on a version, before any of its steps.
 async fn announce(pool: &Pool, link: &mut Link, (version, oldest): (i64, i64)) -> Result<(), Unavailable> {
     let plain = |sql| Read { sql, args: vec![] };
     let said = Read { sql: Sql::fixed(schema::ANNOUNCE), args: vec![Value::Int(version), Value::Int(oldest)] };

@@ -1,8 +1,9 @@
-//! The PostgreSQL engine: a few connections that many share, and batches that the server itself holds to their word.
+//! The PostgreSQL engine: a few connections shared by many callers, and batches whose guards the server itself
+//! enforces.
 //!
-//! Reads go out together and are answered in one round trip. A batch is one flight too: its statements raise on the server
-//! where a count is not what it must be, so that the end of the transaction can be sent with its beginning. Nothing of
-//! what is sent waits for an answer to what was sent before.
+//! Reads are sent together and answered in one round trip. A batch is one flight too: its statements raise an error on
+//! the server if a row count is wrong, so the end of the transaction can be sent with its beginning. Nothing that is
+//! sent waits for an answer to an earlier message.
 
 mod cargo;
 mod connect;
@@ -43,31 +44,31 @@ use link::Link;
 use pool::Pool;
 use server::Facts;
 
-/// A database on a PostgreSQL server, or on whichever of several is the primary.
+/// A database on a PostgreSQL server, or on the primary among several.
 pub struct Postgres {
     pool: Arc<Pool>,
     migrations: &'static [Migration],
     keepers: JoinSet<()>,
     room: Room,
     held: Held,
-    /// Ends with the engine.
+    /// The task ends with the engine.
     _figures: JoinSet<()>,
 }
 
 impl Postgres {
-    /// Whether the settings make sense, as far as that can be told without calling a server.
+    /// Checks whether the settings make sense, as far as that can be told without connecting to a server.
     pub fn judge(settings: &Settings) -> Result<(), OpenError> {
         Pool::new(settings).map(drop)
     }
 
-    /// Connects, and finds out whether the server is what we need. The schema is left as it is: see [`Engine::migrate`].
-    /// Connections that are lost later are made anew in the background, on the runtime that this was called on.
+    /// Connects, and checks that the server meets the requirements. Leaves the schema as it is: see
+    /// [`Engine::migrate`]. Lost connections are replaced in the background, on the runtime on which this was called.
     pub async fn open(settings: Settings, migrations: &'static [Migration]) -> Result<Self, OpenError> {
         let pool = Arc::new(Pool::new(&settings)?);
         let made = join_all(pool.purposes().map(|purpose| Link::make(&pool, purpose))).await;
         let mut links = made.into_iter().collect::<Result<Vec<Link>, OpenError>>()?;
         if let Some(link) = links.first_mut() {
-            // Not only before a migration: what asks which tables there are is answered with those of one schema.
+            // Not only before a migration: queries for the existing tables answer for one schema only.
             link.found(&pool).await?.fit().map_err(OpenError::Unfit)?;
         }
         let mut keepers = JoinSet::new();
@@ -81,27 +82,27 @@ impl Postgres {
         Ok(Postgres { pool, migrations, keepers, room: Room::default(), held: Held::default(), _figures: figures })
     }
 
-    /// Which database cluster answered last; `None` where we may not know.
+    /// The database cluster that answered last; `None` if we may not know it.
     pub fn identity(&self) -> Option<Identity> {
         self.pool.identity()
     }
 
-    /// What was said of the server's replication.
+    /// What the operator said about the server's replication.
     pub fn replication(&self) -> Replication {
         self.pool.replication
     }
 
-    /// What was done since it was opened.
+    /// What was done since the engine was opened.
     pub fn stats(&self) -> Stats {
         self.pool.tally.stats()
     }
 
-    /// How its connections are used at this moment.
+    /// How the connections are used at this moment.
     pub fn usage(&self) -> Usage {
         self.pool.usage()
     }
 
-    /// Sends a batch, to a server of one generation where that is said.
+    /// Sends a batch, to a server of the generation `within` if that is given.
     fn write(&self, writes: Vec<Write>, within: Option<u64>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             if writes.is_empty() {
@@ -116,14 +117,14 @@ impl Postgres {
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
                 Err(Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
             };
-            // disk_full
+            // SQLSTATE 53100: disk_full
             self.room.note(&outcome, |why| why.contains("(53100)"));
             outcome
         })
     }
 
-    /// Sends a batch again while others hold a row of it, until half of the time is over: whoever waits behind others is not waited for
-    /// longer, either.
+    /// Sends a batch again while others hold one of its rows, until half of the time is over: flights that queue behind
+    /// others get no longer, either.
     async fn send(&self, writes: &[Write], within: Option<u64>) -> Reply {
         let (began, mut refused) = (Instant::now(), 0);
         loop {
@@ -149,7 +150,7 @@ impl Postgres {
         }
     }
 
-    /// Asks which server it is: behind a pooler it may be another one without a connection having ended.
+    /// Asks which server it is: behind a pooler, the server may change without the end of a connection.
     async fn recognize(&self, forgets: bool) -> Result<(), String> {
         let cargo = Cargo::reads(&self.pool.book, &[server::identity(forgets)])?;
         match self.pool.send(Arc::new(cargo)).await {
@@ -157,12 +158,12 @@ impl Postgres {
                 Some(identity) => self.pool.recognize(identity).map(drop).map_err(|error| error.to_string()),
                 None => Ok(()),
             },
-            // Not every role may ask.
+            // Not every role has the right to ask.
             Err(_) => Ok(()),
         }
     }
 
-    /// Asks the server what it is.
+    /// Asks the server for its facts.
     async fn facts(&self) -> Result<Facts, Fault> {
         let cargo = Cargo::reads(&self.pool.book, &[server::facts()]).map_err(Fault::Refused)?;
         let rows = self.pool.send(Arc::new(cargo)).await?.rows;
@@ -170,7 +171,7 @@ impl Postgres {
             return Err(Fault::Refused("the server does not answer as PostgreSQL does".to_owned()));
         };
         if self.pool.mode == Statements::Unnamed {
-            // The session says what the server's setting is; batches say theirs.
+            // The session shows the server's own setting; batches set theirs.
             facts.commit = facts.commit.ours(&self.pool.accepted);
         }
         Ok(facts)
@@ -215,7 +216,7 @@ impl Engine for Postgres {
                             taken.and_then(|()| self.room.is_there())
                         }
                         Err(error) => {
-                            // Nothing more is written there, though connections to it stand.
+                            // Nothing more is written to that server, although connections to it are open.
                             self.pool.look_again();
                             Err(error.to_string())
                         }
@@ -229,7 +230,7 @@ impl Engine for Postgres {
     }
 
     fn answering(&self) -> Option<Answering> {
-        // In this order: a server that comes between the two is looked at again.
+        // In this order: if the server changes between the two reads, the caller sees a new generation and looks again.
         let generation = self.pool.generation();
         let identity = match self.pool.identity() {
             Some(known) => known.to_string(),
@@ -242,7 +243,7 @@ impl Engine for Postgres {
         self.pool.generation()
     }
 
-    /// Copies are made with the server's own tools.
+    /// Refuses: copies are made with the server's own tools.
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
         let why = "a database of PostgreSQL is copied with pg_dump, or with pg_basebackup and an archive of its log";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
@@ -258,7 +259,7 @@ impl Engine for Postgres {
 }
 
 impl Drop for Postgres {
-    /// What was handed over comes to its end.
+    /// Flights that were handed over are still completed.
     fn drop(&mut self) {
         self.pool.close();
         self.keepers.detach_all();

@@ -1,24 +1,24 @@
-//! Which schema of the search path the tables are in. Names are said without one: who has a schema come before that of the
-//! tables finds others there, or makes them.
+//! Which schema of the search path contains the tables. Statements name no schema: a role whose path has another schema
+//! before that of the tables would find other tables there, or create them.
 
 use crate::engine::{Read, Row, Sql, Value};
 
-/// What a session finds that says a name without a schema.
+/// What a session finds when it uses a name without a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Who signed in, whose setting the search path may be.
+    /// The role that signed in, whose setting the search path may be.
     role: String,
-    /// Where a table is made; none where the path has no schema that is there. These names are as a statement has them.
+    /// Where a table would be created; `None` if no schema of the path exists. All these names are quoted for SQL.
     schema: Option<String>,
-    /// Whether the role may make one there.
+    /// Whether the role may create a table there.
     makes: bool,
-    /// Which tables of [`OURS`](crate::schema::OURS) are there.
+    /// Which tables of [`OURS`](crate::schema::OURS) exist there.
     ours: [bool; 2],
-    /// The first schema after it that has tables of ours.
+    /// The first later schema that has tables of ours.
     elsewhere: Option<String>,
 }
 
-/// Asks for [`Found`].
+/// The query for [`Found`].
 pub(super) fn found() -> Read {
     let sql = Sql::fixed(
         "SELECT CAST(quote_ident(session_user) AS text), CAST(quote_ident(current_schema()) AS text), \
@@ -52,7 +52,7 @@ impl Found {
         })
     }
 
-    /// Whether the tables are where this role would make them, or nowhere yet.
+    /// Checks that the tables are where this role would create them, or do not exist yet.
     pub(super) fn fit(&self) -> Result<(), String> {
         let Found { role, schema: Some(here), elsewhere: Some(there), .. } = self else { return Ok(()) };
         Err(match self.ours[0] {
@@ -67,15 +67,15 @@ impl Found {
         })
     }
 
-    /// Whether this table of [`OURS`](crate::schema::OURS) is there.
+    /// Whether this table of [`OURS`](crate::schema::OURS) exists.
     pub(super) fn has(&self, at: usize) -> bool {
         self.ours.get(at) == Some(&true)
     }
 
-    /// Why a statement failed, with the right that the role lacks for it.
+    /// Adds the right that the role lacks to the reason why a statement failed.
     pub(super) fn lacks(&self, sql: &str, why: String) -> String {
         match &self.schema {
-            // insufficient_privilege
+            // SQLSTATE 42501: insufficient_privilege
             Some(schema) if !self.makes && sql.starts_with("CREATE") && why.ends_with("(42501)") => {
                 format!("{why}: the role needs CREATE on schema {schema}")
             }
@@ -103,7 +103,7 @@ mod tests {
         let why = |ours| found(Some("\"My-S\""), ours, Some("public")).fit().unwrap_err();
         assert!(why(false).contains("in schema public, and this role would make others in schema \"My-S\""));
         assert!(why(false).ends_with("SET search_path = public, or drop schema \"My-S\" if it is empty"));
-        // Never to be dropped: what has come since may be there.
+        // Must never suggest a drop: newer rows may be there.
         assert!(why(true).contains("in schema \"My-S\", and in schema public") && !why(true).contains("drop"));
     }
 

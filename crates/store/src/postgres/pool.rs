@@ -21,7 +21,7 @@ use crate::caught::survive;
 use crate::engine::{Durability, Read};
 use crate::remote::{Loss, OpenError, REPLACED, Replication, Settings, Statements, Usage};
 
-/// All connections to one database, and what is known of it.
+/// All connections to one database, and what is known about its server.
 pub(super) struct Pool {
     pub(super) door: Door,
     pub(super) book: Book,
@@ -30,71 +30,71 @@ pub(super) struct Pool {
     pub(super) mode: Statements,
     pub(super) accepted: Vec<Loss>,
     pub(super) replication: Replication,
-    /// Those for reads first, then those for batches: a batch that waits for a row holds up no read.
+    /// Connections for reads first, then those for batches: a batch that waits for a row holds up no read.
     slots: Vec<Slot>,
     reads: usize,
-    /// Rung when a connection was lost: who shares its fate is to find out.
+    /// Notified when a connection was lost: connections to the same server check theirs.
     alarm: Notify,
-    /// Counts connections that were made, for who waits for one.
+    /// Counts the connections that were made, for callers that wait for one.
     ups: watch::Sender<u64>,
-    /// Grows when another server answers than before: connections that were made earlier lead to another's past.
+    /// Grows when a different server answers: earlier connections lead to the previous server.
     generation: watch::Sender<u64>,
     seen: Mutex<Seen>,
     closing: AtomicBool,
 }
 
-/// What is known of the server.
+/// What is known about the server.
 #[derive(Default)]
 struct Seen {
     identity: Option<Identity>,
     durability: Option<Durability>,
-    /// What a batch says first when no session can be counted on.
+    /// The first statement of a batch when session settings cannot be relied on.
     prelude: Option<Arc<Read>>,
-    /// Where sessions look for tables, since the first.
+    /// The search path of sessions, fixed by the first one.
     search_path: Option<String>,
-    /// What was said in the log about the server, once.
+    /// The advice about the server that was logged already.
     advised: Vec<&'static str>,
-    /// Why the last attempt to connect failed, unless one succeeded since.
+    /// Why the last attempt to connect failed, unless one has succeeded since.
     trouble: Option<String>,
-    /// When that was last said in the log.
+    /// When that was last logged.
     told: Option<Instant>,
 }
 
-/// The place of one connection.
+/// The slot of one connection.
 struct Slot {
     gauge: Arc<Gauge>,
     up: Mutex<Option<Up>>,
-    /// Somebody wants it now.
+    /// Notified when a caller wants the connection now.
     wanted: Notify,
 }
 
 /// A connection that works.
 struct Up {
     jobs: mpsc::UnboundedSender<Job>,
-    /// Which server it leads to, as far as we may know.
+    /// The generation of the server that it leads to, if we may know it.
     generation: Option<u64>,
 }
 
 impl Up {
-    /// Whether it leads where a flight is to go.
+    /// Whether it leads to the server that a flight is for.
     fn leads_to(&self, within: Option<u64>) -> bool {
         within.zip(self.generation).is_none_or(|(wanted, own)| wanted == own)
     }
 }
 
-/// The most that wait for one connection, or are under way on it.
+/// The maximum number of flights that wait for one connection or are in flight on it.
 const QUEUE: usize = 1024;
 
-/// How long a request waits for a connection that was lost and not found missing yet.
+/// How long a request waits for a connection that was lost and has not been found unavailable yet.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The shortest and the longest pause between attempts to connect.
 const PAUSES: Range<Duration> = Duration::from_millis(50)..Duration::from_secs(2);
 
-/// How often the log says that the database cannot be reached, while nothing changes.
+/// How often the log repeats that the database cannot be reached, while nothing changes.
 const REMIND: Duration = Duration::from_secs(30);
 
-/// How often a connection at rest is looked at.
+/// How often an idle connection is checked.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Pool {
@@ -123,7 +123,7 @@ impl Pool {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes why there is no connection. All connections find it out again and again: it is said once, and now and then.
+    /// Notes why there is no connection. All connections find it out repeatedly: it is logged once, and then rarely.
     fn in_trouble(&self, why: String) {
         let mut seen = self.seen();
         let known = seen.trouble.as_ref() == Some(&why);
@@ -134,23 +134,23 @@ impl Pool {
         seen.trouble = Some(why);
     }
 
-    /// What each connection is for.
+    /// The purpose of each connection.
     pub(super) fn purposes(&self) -> impl Iterator<Item = Purpose> {
         let reads = self.reads;
         (0..self.slots.len()).map(move |at| if at < reads { Purpose::Reads } else { Purpose::Batches })
     }
 
-    /// What a batch says first.
+    /// The first statement of a batch.
     pub(super) fn prelude(&self) -> Option<Arc<Read>> {
         self.seen().prelude.clone()
     }
 
-    /// Where a session is to look for tables; `None` before there was one.
+    /// The search path for a session; `None` before the first session.
     pub(super) fn search_path(&self) -> Option<String> {
         self.seen().search_path.clone()
     }
 
-    /// Remembers where a session looks, unless another did so before.
+    /// Remembers the search path of the first session.
     pub(super) fn stay_in(&self, path: &str) {
         self.seen().search_path.get_or_insert_with(|| path.to_owned());
     }
@@ -159,12 +159,12 @@ impl Pool {
         self.seen().identity.clone()
     }
 
-    /// What an acknowledgement was worth when the server was last asked.
+    /// How safe an acknowledged commit was when the server was last asked.
     pub(super) fn durability(&self) -> Durability {
         self.seen().durability.unwrap_or(Durability::DurableNode)
     }
 
-    /// Remembers what a server said of itself.
+    /// Remembers what a server reported about itself.
     pub(super) fn learn(&self, facts: &Facts, prelude: Option<Read>) {
         let durability = facts.durability(self.replication, self.door.is_alone());
         let mut seen = self.seen();
@@ -186,7 +186,7 @@ impl Pool {
         *self.generation.borrow()
     }
 
-    /// Remembers which server it was, unless a later one of the same cluster is known; the generation that it is of.
+    /// Remembers which server answered, unless a later timeline of its cluster is known. Returns its generation.
     pub(super) fn recognize(&self, identity: Identity) -> Result<u64, OpenError> {
         let mut seen = self.seen();
         if let Some(known) = &seen.identity {
@@ -204,10 +204,10 @@ impl Pool {
         Ok(self.generation())
     }
 
-    /// Sends a flight, over another connection where one is lost before anything could come of it.
+    /// Sends a flight, over another connection if one is lost before it could have any effect.
     pub(super) async fn send(&self, cargo: Arc<Cargo>) -> Reply {
-        // All connections may have been lost, and each is found out by who takes it first. Who was kept waiting is not
-        // made to wait again.
+        // All connections may have been lost, and only a caller that uses one finds that out. A caller that was kept
+        // waiting already is not made to wait again.
         let (mut detours, began) = (0..=self.slots.len(), Instant::now());
         loop {
             self.leads_to(cargo.within)?;
@@ -223,7 +223,7 @@ impl Pool {
         }
     }
 
-    /// Whether the server that answers is the one where a flight is to go.
+    /// Whether the server that answers is the one that a flight is for.
     fn leads_to(&self, within: Option<u64>) -> Result<(), Fault> {
         match within.is_none_or(|generation| generation == self.generation()) {
             true => Ok(()),
@@ -231,11 +231,11 @@ impl Pool {
         }
     }
 
-    /// Hands a flight to the connection that has least to do; `None` where there is no connection.
+    /// Hands a flight to the connection with the least load; `None` if there is no connection.
     fn submit(&self, cargo: &Arc<Cargo>) -> Result<Option<oneshot::Receiver<Reply>>, Fault> {
         let (reads, batches) = self.slots.split_at(self.reads);
-        // Batches leave the connections of reads alone, where they have some of their own: one that waits for a standby would keep
-        // reads waiting, and leave a connection behind on the server.
+        // Batches leave the connections for reads alone if they have their own: a batch that waits for a standby would
+        // block reads, and leave a connection behind on the server.
         let (own, others) = match cargo.role {
             Role::Read => (reads, batches),
             Role::Batch if batches.is_empty() => (reads, batches),
@@ -257,20 +257,20 @@ impl Pool {
         Ok(None)
     }
 
-    /// Why no batch can be written although the server answers: it lets in none of the connections that are for batches.
+    /// Why no batch can be written although the server answers: it accepts none of the connections for batches.
     pub(super) fn refuses_batches(&self) -> Option<String> {
         let batches = &self.slots[self.reads..];
         let none_is_up = !batches.is_empty() && !batches.iter().any(|slot| slot.is_up(None));
         self.seen().trouble.clone().filter(|_| none_is_up)
     }
 
-    /// Waits a moment for a connection where none was found missing yet.
+    /// Waits a moment for a connection, unless it is known why there is none.
     async fn wait(&self, cargo: &Arc<Cargo>) -> Result<oneshot::Receiver<Reply>, Fault> {
         let (until, mut ups) = (Instant::now() + GRACE, self.ups.subscribe());
         loop {
             self.slots.iter().for_each(|slot| slot.wanted.notify_one());
             self.leads_to(cargo.within)?;
-            // One may have come since nobody was found there; what comes from here on rings.
+            // One may have come since the last look; any that comes from here on notifies.
             if let Some(answer) = self.submit(cargo)? {
                 return Ok(answer);
             }
@@ -284,7 +284,7 @@ impl Pool {
         }
     }
 
-    /// Connections that are there, all places for one, and flights that wait or are under way on them.
+    /// Counts the open connections, all slots, and the flights that wait or are in flight.
     pub(super) fn usage(&self) -> Usage {
         Usage {
             connected: self.slots.iter().filter(|slot| slot.is_up(None)).count(),
@@ -294,7 +294,7 @@ impl Pool {
         }
     }
 
-    /// Lets nobody in any more; what is under way comes to its end.
+    /// Lets no new flight in; flights in progress are completed.
     pub(super) fn close(&self) {
         self.closing.store(true, Relaxed);
         for slot in &self.slots {
@@ -303,12 +303,12 @@ impl Pool {
         }
     }
 
-    /// Keeps one connection for as long as the engine is open, whatever breaks down over it.
+    /// Keeps one connection for as long as the engine is open, whatever panics over it.
     pub(super) async fn keep(self: Arc<Self>, at: usize, purpose: Purpose, first: Link) {
         let Some(slot) = self.slots.get(at) else { return };
         let mut first = Some(first);
         let keep_on = || {
-            // The connection of who broke down leads nowhere.
+            // The connection of a task that panicked leads nowhere.
             slot.clear();
             self.keep_on(slot, purpose, first.take())
         };
@@ -330,11 +330,11 @@ impl Pool {
                         self.look_again();
                     }
                 }
-                // What ended the connection before may have ended this one too.
+                // The event that ended the previous connection may have ended this one too.
                 Err(OpenError::Unreachable(_)) if !failed => failed = true,
                 Err(error) => {
                     self.in_trouble(error.to_string());
-                    // Not at once, however much somebody wants it.
+                    // Not at once, however much a caller wants it.
                     sleep(PAUSES.start).await;
                     drop(timeout(pause, slot.wanted.notified()).await);
                     pause = (pause * 2).min(PAUSES.end);
@@ -343,7 +343,7 @@ impl Pool {
         }
     }
 
-    /// Serves through one connection until it is lost, and answers why.
+    /// Serves flights over one connection until it is lost, and returns why it was.
     async fn serve(&self, slot: &Slot, link: Link) -> Option<String> {
         let Link { mut lane, jobs, generation, .. } = link;
         if !slot.open(Up { jobs, generation }, &self.closing) {
@@ -368,13 +368,13 @@ impl Pool {
         (!self.closing.load(Relaxed)).then_some(why)
     }
 
-    /// Lets every connection find out at once whether its server is what we need.
+    /// Makes every connection check at once whether its server still meets the requirements.
     pub(super) fn look_again(&self) {
         self.alarm.notify_waiters();
     }
 
-    /// Looks at a connection now and then, and when another was lost, and answers what is wrong with it: its server may
-    /// have become a standby, or be set to something else since it was greeted.
+    /// Checks a connection now and then, and when another was lost, and returns what is wrong with it: its server may
+    /// have become a standby, or its settings may have changed since the connection was made.
     async fn look_after(&self, slot: &Slot) -> String {
         let read = [server::facts()];
         loop {
@@ -384,7 +384,7 @@ impl Pool {
             if slot.hand(&Arc::new(cargo), reply).is_some() {
                 continue;
             }
-            // If it is lost, the connection says so itself.
+            // If the connection is lost, its lane reports that itself.
             let Ok(Ok(done)) = answer.await else { continue };
             let now = done.rows.first().and_then(|rows| Facts::of(rows));
             if let Some(Err(why)) = now.map(|now| now.fit(&self.accepted)) {
@@ -399,8 +399,8 @@ impl Slot {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets flights in, unless the engine is `closing`. That is looked at under the lock that [`Pool::close`] empties the place with
-    /// once it has said so: whoever came between the two would wait for flights for ever.
+    /// Lets flights in, unless the engine is `closing`. That is checked under the lock under which [`Pool::close`]
+    /// empties the slots after setting it: a connection that came in between would wait for flights for ever.
     fn open(&self, up: Up, closing: &AtomicBool) -> bool {
         let mut place = self.lock();
         let opens = !closing.load(Relaxed);
@@ -410,7 +410,7 @@ impl Slot {
         opens
     }
 
-    /// Lets no flight in any more: the connection ends once those that are there have.
+    /// Lets no more flights in: the connection ends once those on it are done.
     fn clear(&self) {
         drop(self.lock().take());
     }
@@ -419,14 +419,14 @@ impl Slot {
         self.lock().as_ref().is_some_and(|up| up.leads_to(within))
     }
 
-    /// Hands a flight over, or gives back who waits for its answer.
+    /// Hands a flight over, or gives back its reply channel.
     fn hand(&self, cargo: &Arc<Cargo>, reply: oneshot::Sender<Reply>) -> Option<oneshot::Sender<Reply>> {
         let mut up = self.lock();
         let Some(open) = up.as_ref().filter(|up| up.leads_to(cargo.within)) else { return Some(reply) };
         let ticket = Ticket::take(&self.gauge);
         let job = Job { cargo: Arc::clone(cargo), reply, ticket, tries: 0, handed: Instant::now() };
         let back = open.jobs.send(job).err()?.0;
-        // It has ended, and is not taken for one that works any more.
+        // The connection has ended, so it no longer counts as a working one.
         *up = None;
         Some(back.reply)
     }
@@ -438,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_flight_goes_only_where_it_is_to_go() {
-        // red without `leads_to` in is_up, or in hand.
+        // Red without `leads_to` in is_up, or in hand.
         let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
         let flight = |within| {
             let mut cargo = Cargo::reads(&pool.book, &[]).unwrap();
@@ -460,7 +460,7 @@ mod tests {
 
     #[test]
     fn nobody_opens_a_connection_of_an_engine_that_was_closed() {
-        // red without `closing` in open: a connection that was just made would be served for ever.
+        // Red without `closing` in open: a connection that was just made would be served for ever.
         let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
         let slot = &pool.slots[0];
         let opened = || {
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn another_server_or_a_later_timeline_is_another_generation() {
-        // red without the comparison in recognize.
+        // Red without the comparison in recognize.
         let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
         let system =
             |system: &str, timeline| pool.recognize(Identity { system: system.to_owned(), timeline, life: None });
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_server_that_forgets_is_another_one_after_each_start() {
-        // red without `life` in server.rs, Identity.
+        // Red without `life` in server.rs, Identity.
         let pool = Pool::new(&Settings::at("postgres://a:b@127.0.0.1:1/c")).unwrap();
         let life =
             |life: &str| pool.recognize(Identity { system: "7".to_owned(), timeline: 1, life: Some(life.to_owned()) });

@@ -1,4 +1,4 @@
-//! What a server is, and what its acknowledgement is worth.
+//! What a server is, and how safe a commit is that it acknowledges.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::engine::{Durability, Read, Row, Sql, Value};
 use crate::remote::{Loss, OpenError, Replication};
 
-/// Which database cluster answers. Another one than before was restored, or is not ours; a higher timeline was promoted.
+/// The database cluster that answers. A different one was restored, or is not ours; a higher timeline was promoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The cluster's own number, made when it was (`pg_control_system`).
+    /// The cluster's own number, set when it was created (`pg_control_system`).
     pub system: String,
-    /// How often a standby of it was promoted, from 1.
+    /// How often a standby of the cluster was promoted, counting from 1.
     pub timeline: u32,
-    /// When it was started and when it last recovered from a crash, where it may forget commits whenever it dies.
+    /// When it was started and last recovered from a crash, if it may forget commits whenever it dies.
     pub life: Option<String>,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// What a server says of itself.
+/// What a server reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
     version: i64,
@@ -33,9 +33,9 @@ pub(super) struct Facts {
     full_page_writes: bool,
     checksums: bool,
     read_only: bool,
-    /// Whether it waits for standbys at all.
+    /// Whether commits wait for standbys at all.
     waits: bool,
-    /// Standbys that follow it, those among them that confirm commits at present, and those of which we may not know.
+    /// Standbys that follow it, those among them that confirm commits now, and those that our role may not see.
     followers: i64,
     in_sync: i64,
     hidden: i64,
@@ -75,13 +75,13 @@ impl Level {
         }
     }
 
-    /// What our commits wait for on a server whose own setting this is: never less than its disk and its standbys'.
+    /// What our commits wait for, given the server's own setting: never less than its disk and its standbys' disks.
     pub(super) fn ours(self, accepted: &[Loss]) -> Self {
         if accepted.contains(&Loss::Commits) { self } else { self.max(Level::On) }
     }
 }
 
-/// Asks for [`Facts`].
+/// The query for [`Facts`].
 pub(super) fn facts() -> Read {
     let sql = Sql::fixed(
         "SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('fsync'), \
@@ -95,19 +95,19 @@ pub(super) fn facts() -> Read {
     Read { sql, args: vec![] }
 }
 
-/// Replication that was said to be strict, and does not look so.
+/// The advice about replication that was declared strict but does not look so.
 const UNCONFIRMED: &str = "replication is said to be strict, and no standby confirms the server's commits";
-/// Replication that may be strict.
+/// The advice about replication that may be strict.
 const UNSAID: &str = "a standby confirms the server's commits, and nobody said whether the server goes on without one: it is \
      taken for one that does, until store.replication says which";
 
-/// When it was started, and since when it counts what it does: a recovery begins that anew, and goes without a start
-/// where only a process of the server died. Microseconds since 1970.
+/// When the server was started, and since when it counts statistics: a recovery resets these, even without a restart if
+/// only a process of the server died. Microseconds since 1970.
 const LIFE: &str = ", concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
      (SELECT CAST(extract(epoch FROM stats_reset) * 1000000 AS bigint) FROM pg_stat_bgwriter))";
 
-/// Asks how many commits of ours wait for a standby for longer than anybody waits for them. Nobody can end such a wait: each keeps its
-/// connection, and its locks, until a standby is there.
+/// Asks how many of our commits wait for a standby for longer than any caller waits for them. Nobody can end such a
+/// wait: each keeps its connection and its locks until a standby is there.
 pub(super) fn stranded(patience: Duration) -> Read {
     let sql = Sql::fixed(
         "SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND wait_event = 'SyncRep' \
@@ -116,7 +116,7 @@ pub(super) fn stranded(patience: Duration) -> Read {
     Read { sql, args: vec![Value::Text(format!("{} milliseconds", patience.as_millis()))] }
 }
 
-/// Asks for its [`Identity`], which has its life in it where it `forgets`. Not everybody may.
+/// The query for the server's [`Identity`], including its life if it `forgets`. Not every role has the right to ask.
 pub(super) fn identity(forgets: bool) -> Read {
     let sql = Sql::joined(&[
         "SELECT CAST(system_identifier AS text), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
@@ -164,7 +164,7 @@ impl Facts {
         })
     }
 
-    /// Whether it is what we need, but for losses that were accepted by name.
+    /// Checks that the server meets the requirements, except for losses that were accepted by name.
     pub(super) fn fit(&self, accepted: &[Loss]) -> Result<(), OpenError> {
         let refused = |why: String| Err(OpenError::Unfit(why));
         if self.version < 130_000 {
@@ -196,8 +196,8 @@ impl Facts {
         Ok(())
     }
 
-    /// Whether it may forget commits that it acknowledged when it dies, or its machine does, and comes back. A page that was written
-    /// in half is found by its checksum, and keeps the server from starting; without checksums the half of before is taken as it is.
+    /// Whether it may forget acknowledged commits if it or its machine dies and comes back. Checksums detect a
+    /// half-written page and keep the server from starting; without checksums the stale half is taken as it is.
     pub(super) fn forgets(&self) -> bool {
         !self.fsync || !(self.full_page_writes || self.checksums) || self.commit == Level::Off
     }
@@ -207,25 +207,25 @@ impl Facts {
         self.waits && self.in_sync > 0 && self.commit >= Level::On
     }
 
-    /// What an acknowledgement is worth, by what the server shows and what was `said` of its replication. `alone`: no other
-    /// server may take its place, as far as the URL says.
+    /// How safe an acknowledged commit is, by what the server shows and what was `said` about its replication. `alone`:
+    /// no other server may take its place, as far as the URL says.
     pub(super) fn durability(&self, said: Replication, alone: bool) -> Durability {
-        // Whoever accepted a loss is told so, also where it would not go unseen.
+        // A loss that was accepted is shown, even if it would not go unnoticed.
         if self.forgets() || !self.full_page_writes || said == Replication::Bounded {
             return Durability::Bounded;
         }
-        // Neither is enough by itself: who confirms now may be gone in a moment, and what was said may not be so.
+        // Neither is enough by itself: a confirming standby may be gone in a moment, and what was said may be wrong.
         if said == Replication::Strict && self.confirmed() {
             return Durability::ZeroLoss;
         }
-        // Whoever takes over may not have got the last of it.
+        // The server that takes over may not have received the last commits.
         match alone && self.followers + self.hidden == 0 {
             true => Durability::DurableNode,
             false => Durability::Bounded,
         }
     }
 
-    /// What an operator should know of it, and may want so.
+    /// What an operator should know about the server, which may be intended.
     pub(super) fn advice(&self, said: Replication) -> impl Iterator<Item = &'static str> {
         let strict = said == Replication::Strict;
         let hidden = strict && self.waits && self.in_sync == 0 && self.hidden > 0;
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_only_with_a_standby_that_is_in_sync_now_where_that_is_said_to_be_strict() {
-        // red without either half of the condition for ZeroLoss in durability.
+        // Red without either half of the condition for ZeroLoss in durability.
         let synced = Facts { waits: true, followers: 2, in_sync: 1, ..sound() };
         let strict = Replication::Strict;
         assert_eq!(synced.durability(strict, false), Durability::ZeroLoss);
@@ -331,12 +331,12 @@ mod tests {
 
     #[test]
     fn a_server_whose_place_another_may_take_loses_what_that_one_did_not_get() {
-        // red without `followers`, `hidden` or `alone` in durability.
+        // Red without `followers`, `hidden` or `alone` in durability.
         assert_eq!(sound().durability(SEEN, true), Durability::DurableNode);
         assert_eq!(sound().durability(SEEN, false), Durability::Bounded);
         assert_eq!(Facts { followers: 1, ..sound() }.durability(SEEN, true), Durability::Bounded);
         assert_eq!(Facts { hidden: 1, ..sound() }.durability(SEEN, true), Durability::Bounded);
-        // It waits for one that is not there.
+        // It waits for a standby that is not there.
         assert_eq!(Facts { waits: true, ..sound() }.durability(SEEN, true), Durability::DurableNode);
     }
 
@@ -347,7 +347,7 @@ mod tests {
             (Facts { followers: 1, ..sound() }, false),
             (Facts { commit: Level::Off, ..sound() }, true),
             (Facts { fsync: false, ..sound() }, true),
-            // Red with it by itself: each start of a server on ZFS would be a failover.
+            // Red with full_page_writes alone: each start of a server on ZFS would be a failover.
             (Facts { full_page_writes: false, ..sound() }, false),
             (Facts { full_page_writes: false, checksums: false, ..sound() }, true),
             (Facts { checksums: false, ..sound() }, false),

@@ -1,10 +1,10 @@
-//! Who is believed to be the server, and as whom we appear.
+//! The trusted authorities, and our client certificate.
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::remote::{OpenError, Tls};
 
-/// What seals connections. Certificates are always checked, with the name.
+/// Makes the TLS connector. Certificates are always checked, including the name.
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, OpenError> {
     tls.config().map(MakeRustlsConnect::new)
 }

@@ -1,4 +1,4 @@
-//! Messages of the protocol, version 3.0: what we send, and what of the answers we read.
+//! Messages of the protocol, version 3.0: the ones that we send, and the parts of the answers that we read.
 //!
 //! PostgreSQL documentation, chapter "Frontend/Backend Protocol".
 
@@ -16,7 +16,7 @@ mod oid {
     pub(super) const VARCHAR: u32 = 1043;
 }
 
-/// The type that a value is sent as; 0 leaves it to the server.
+/// The type as which a value is sent; 0 leaves it to the server.
 pub(super) fn kind(value: &Value) -> u32 {
     match value {
         Value::Null => 0,
@@ -26,11 +26,11 @@ pub(super) fn kind(value: &Value) -> u32 {
     }
 }
 
-/// What the server said that is no message of the protocol, or too long a one.
+/// The server sent something that is no message of the protocol, or a message that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Garbled;
 
-/// A value or a message that is longer than the protocol can say.
+/// A value or a message is longer than the protocol can express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
@@ -59,7 +59,7 @@ fn count(out: &mut Vec<u8>, number: usize) -> Result<(), TooLong> {
     Ok(())
 }
 
-/// Prepares a statement under a name; the empty name is the next one's too.
+/// Prepares a statement under a name; an unnamed statement is replaced by the next unnamed one.
 pub(super) fn parse(out: &mut Vec<u8>, name: &str, sql: &str, kinds: &[u32]) -> Result<(), TooLong> {
     message(out, b'P', |out| {
         string(out, name);
@@ -79,7 +79,7 @@ pub(super) fn describe(out: &mut Vec<u8>, name: &str) -> Result<(), TooLong> {
     })
 }
 
-/// Runs a statement with these arguments, all and all of its answers binary, to the end.
+/// Runs a statement with these arguments to the end; all arguments and all answers are binary.
 pub(super) fn run(out: &mut Vec<u8>, name: &str, args: &[Value], more: Option<i64>) -> Result<(), TooLong> {
     message(out, b'B', |out| {
         string(out, "");
@@ -120,13 +120,13 @@ fn integer(out: &mut Vec<u8>, number: i64) {
     out.extend(number.to_be_bytes());
 }
 
-/// Ends a flight: what was sent since the last one stands or falls together, and is answered.
+/// Ends a flight: everything sent since the last one commits or fails together, and is answered.
 pub(super) const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// Says goodbye.
+/// Ends the connection.
 pub(super) const TERMINATE: &[u8] = b"X\0\0\0\x04";
 
-/// What the server says.
+/// A message from the server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Message<'a> {
     /// A statement was prepared.
@@ -135,31 +135,31 @@ pub(super) enum Message<'a> {
     Columns(Vec<u32>),
     /// A row, to be read with [`row`].
     Row(&'a [u8]),
-    /// A statement came to its end: so many rows.
+    /// A statement was completed, with this many rows.
     Complete(u64),
-    /// It failed: nothing of the flight stands, and the rest of it is left out.
+    /// A statement failed: nothing of the flight is committed, and its rest is skipped.
     Failed(Failure),
-    /// A word beside the answers.
+    /// A notice beside the answers.
     Notice(Failure),
-    /// A flight came to its end; whether a transaction is still open.
+    /// A flight ended; tells whether a transaction is still open.
     Ready {
-        /// `false`: what was sent before the end was committed, unless something failed.
+        /// `false`: everything sent before the end was committed, unless something failed.
         open: bool,
     },
-    /// Nothing that we need to know.
+    /// Nothing that we need.
     Other,
 }
 
-/// What the server says of a failure, or of anything else that is worth a word.
+/// A failure that the server reports, or a notice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// `ERROR`, `FATAL`, `PANIC`; `WARNING`, `NOTICE` and less.
+    /// `ERROR`, `FATAL`, `PANIC`; `WARNING`, `NOTICE` and below.
     pub(super) severity: String,
     /// The SQLSTATE.
     pub(super) code: String,
     /// A sentence in the server's language.
     pub(super) text: String,
-    /// It has no severity that is the same in each language: a pooler said it, and not the server.
+    /// Whether it lacks the severity that is the same in every language: a pooler sent it, not the server.
     pub(super) of_pooler: bool,
 }
 
@@ -178,7 +178,7 @@ impl Failure {
             }
         }
         if failure.severity.is_empty() {
-            // PgBouncer says it in English alone.
+            // PgBouncer sends it in English only.
             (failure.severity, failure.of_pooler) = (localized, true);
         }
         if failure.severity.is_empty() { Err(Garbled) } else { Ok(failure) }
@@ -189,17 +189,17 @@ impl Failure {
         self.severity != "ERROR"
     }
 
-    /// Whether it ends the connection and tells nothing of what the server did: whoever said it may have lost the server in
-    /// the middle of an answer, or after all was committed.
+    /// Whether it ends the connection without telling what the server did: the sender may have lost the server in the
+    /// middle of an answer, or after everything was committed.
     pub(super) fn is_hearsay(&self) -> bool {
         self.is_last() && (self.of_pooler || self.code.starts_with("08") || self.code.starts_with("58"))
     }
 }
 
-/// The longest message that is believed to be one.
+/// The maximum length of a message; anything longer is not taken for one.
 const LONGEST: usize = 1 << 30;
 
-/// The first message in these bytes, and how long it is; `None` when it is not all there yet.
+/// Returns the first message in these bytes and its length; `None` if it is not complete yet.
 pub(super) fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, Garbled> {
     let Some((&[letter, a, b, c, d], rest)) = bytes.split_first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
@@ -215,14 +215,14 @@ pub(super) fn next(bytes: &[u8]) -> Result<Option<(Message<'_>, usize)>, Garbled
         b'E' => Message::Failed(Failure::parse(body)?),
         b'N' => Message::Notice(Failure::parse(body)?),
         b'Z' => Message::Ready { open: body != b"I" },
-        // Bound, closed, no columns, parameters, settings, notifications.
+        // Bound, closed, no columns, parameter types, settings, notifications, empty query.
         b'2' | b'3' | b'n' | b't' | b'S' | b'A' | b'I' => Message::Other,
         _ => return Err(Garbled),
     };
     Ok(Some((message, length + 1)))
 }
 
-/// `UPDATE 3`, `INSERT 0 1`, `SELECT 5`: the number at the end.
+/// The number at the end of a tag: `UPDATE 3`, `INSERT 0 1`, `SELECT 5`.
 fn rows(body: &[u8]) -> u64 {
     let tag = std::str::from_utf8(body).unwrap_or_default().trim_end_matches('\0');
     tag.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn what_a_pooler_says_is_read_and_known_as_its_own() {
-        // red without `S`: PgBouncer sends no `V`.
+        // Red without `S`: PgBouncer sends no `V`.
         let read = |body: &[u8]| match next(&said(b'E', body)).unwrap().unwrap().0 {
             Message::Failed(failure) => failure,
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! How a group's answers reach those who wait.
+//! How a group's answers reach the waiting callers.
 
 use std::time::Instant;
 
@@ -9,19 +9,19 @@ use super::group::{Batch, Outcome};
 /// Where an answer goes.
 pub(super) type To = oneshot::Sender<Answered>;
 
-/// So many answers travel together. The writer wakes one of those who wait, who wakes the others: to wake somebody
-/// costs the writer, who is alone, more than one who already runs among them. Few enough that nobody waits long for
-/// one who is slow to wake.
+/// The number of answers that travel together. The writer wakes one waiting caller, which wakes the others: waking
+/// costs the single writer more than a caller that runs among others. The number is small, so that no caller waits long
+/// for a caller that is slow to wake.
 const TOGETHER: usize = 8;
 
 /// The answer to one batch.
 pub(super) struct Answered {
     outcome: Outcome,
-    /// What was written: freed by whoever made it.
+    /// The batch: freed by the caller that made it.
     _batch: Batch,
-    /// When its group was begun.
+    /// When its group began.
     begun: Option<Instant>,
-    /// The answers of others, to be passed on.
+    /// Answers for other callers, to be passed on.
     others: Others,
 }
 
@@ -30,7 +30,7 @@ impl Answered {
         Answered { outcome, _batch: batch, begun: None, others: Others(Vec::new()) }
     }
 
-    /// Of a group that was begun then.
+    /// Sets when the group began.
     pub(super) fn of_group(self, begun: Instant) -> Self {
         Answered { begun: Some(begun), ..self }
     }
@@ -39,33 +39,33 @@ impl Answered {
         self.begun
     }
 
-    /// Passes on the answers of others, and takes the own one.
+    /// Passes on the answers for others, and returns its own.
     pub(super) fn take(self) -> Outcome {
         drop(self.others);
         self.outcome
     }
 }
 
-/// Answers that reach those who wait for them when this is dropped: nobody's answer hangs on whether somebody else still
+/// Answers that reach their callers when this is dropped: no caller's answer depends on whether another caller still
 /// listens.
 struct Others(Vec<(To, Answered)>);
 
 impl Drop for Others {
     fn drop(&mut self) {
         for (to, answered) in self.0.drain(..) {
-            // Nobody may be waiting any more: a batch that was handed over is run all the same.
+            // The caller may not be waiting any more: a batch that was handed over runs nevertheless.
             drop(to.send(answered));
         }
     }
 }
 
-/// Answers everybody, in the order in which they came.
+/// Sends all answers, in the order in which the batches came.
 pub(super) fn all(answers: impl Iterator<Item = (To, Answered)>) {
     let mut answers = answers.peekable();
     while let Some((first, mut answered)) = answers.next() {
         let others: Vec<_> = answers.by_ref().take(TOGETHER - 1).collect();
         answered.others = Others(others);
-        // If the first has gone, the others are answered as this is dropped.
+        // If the first caller is gone, the other answers are sent when this is dropped.
         drop(first.send(answered));
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn all(answers: impl Iterator<Item = (To, Answered)>) {
 mod tests {
     use super::*;
 
-    /// So many who wait, and what each is to hear: a count of its own.
+    /// Waiting callers, and the answer that each is to get: a count of its own.
     fn waiting(many: u64) -> (Vec<(To, Answered)>, Vec<oneshot::Receiver<Answered>>) {
         let pair = |number| {
             let (to, answer) = oneshot::channel();
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Those who were to pass answers on have gone: before they were answered, or with the answer unread.
+    /// The callers that should pass answers on are gone: before they were answered, or with the answer unread.
     #[test]
     fn nobodys_answer_hangs_on_another() {
         let (answers, mut waiting) = waiting(3 * TOGETHER as u64);

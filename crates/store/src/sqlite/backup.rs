@@ -12,22 +12,22 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::open;
 use crate::engine::Unavailable;
 
-/// Pages copied before others may use the disk.
+/// The number of pages that are copied before others may use the disk.
 const PAGES: i32 = 1024;
 
-/// How long they may.
+/// How long others may use the disk.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Held by the one copy that is made. Two of one name at a time would write into one `.part`, and name what the other has not
-/// finished. A database belongs to one process, so nobody else copies it.
+/// Held while a copy is made: two copies with one name at the same time would write to one `.part`, and one would
+/// rename what the other has not finished. A database belongs to one process, so no other process copies it.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Copies the database as it is at this moment into a new file that only its owner can read. Readers and writers go on.
-/// A file that is there already is refused. It has its name once it is whole: what was cut short is called `.part`, and is
-/// in nobody's way.
+/// Fails if the file exists. It gets its name once it is complete: an interrupted copy is called `.part`, and is in
+/// nobody's way.
 pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     let failed = |text: String| Unavailable(format!("backup to {}: {text}", to.display()));
-    // By this path SQLite cannot be led to take a file name for a URI.
+    // With this path, SQLite cannot take a file name for a URI.
     let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if fs::symlink_metadata(to).is_ok() {
@@ -42,19 +42,19 @@ pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     });
     let named = copied.and_then(|()| name(part, to).map_err(|error| error.to_string()));
     named.map_err(|text| {
-        // The first failure is the one to tell of.
+        // The first failure is the one to report.
         drop(fs::remove_file(part));
         failed(text)
     })
 }
 
-/// Gives what is whole its name, which nothing has; durably.
+/// Gives a complete copy its name, which no file has yet; durably.
 fn name(part: &Path, to: &Path) -> io::Result<()> {
     File::open(part)?.sync_all()?;
     match fs::hard_link(part, to) {
         Ok(()) => fs::remove_file(part)?,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-        // Not every file system has links.
+        // Not every file system supports links.
         Err(_) => fs::rename(part, to)?,
     }
     File::open(to.parent().unwrap_or(Path::new("/")))?.sync_all()
@@ -62,10 +62,10 @@ fn name(part: &Path, to: &Path) -> io::Result<()> {
 
 fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
     let source = open::reader(from)?;
-    // One snapshot for the whole copy: otherwise each commit meanwhile would make it begin again.
+    // One snapshot for the whole copy: otherwise it would start again after each commit.
     source.execute_batch("BEGIN; SELECT COUNT(*) FROM sqlite_schema")?;
     let mut target = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // A copy that was cut short is thrown away: it needs no journal of its own.
+    // An incomplete copy is thrown away, so it needs no journal.
     target.pragma_update(None, "journal_mode", "OFF")?;
     let backup = Backup::new(&source, &mut target)?;
     loop {

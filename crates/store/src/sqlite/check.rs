@@ -1,4 +1,4 @@
-//! Looks through the whole file in the background after an unclean stop.
+//! Checks the whole file in the background after an unclean stop.
 
 use std::io;
 use std::path::Path;
@@ -11,14 +11,14 @@ use rusqlite::{Connection, ErrorCode, InterruptHandle};
 use super::open;
 use super::state::{Check, State};
 
-/// A check under way.
+/// A running check.
 pub(super) struct Checker {
     thread: JoinHandle<()>,
     interrupt: InterruptHandle,
 }
 
 impl Checker {
-    /// Begins, and tells `state` what comes of it. A damaged file is not written to any more.
+    /// Starts the check, which reports its result to `state`. A damaged file is not written to any more.
     pub(super) fn start(path: &Path, state: Arc<State>) -> rusqlite::Result<io::Result<Self>> {
         let conn = open::reader(path)?;
         let interrupt = conn.get_interrupt_handle();
@@ -41,9 +41,9 @@ impl Checker {
         Ok(thread.map(|thread| Checker { thread, interrupt }))
     }
 
-    /// Stops it.
+    /// Stops the check.
     pub(super) fn stop(self) {
-        // Only interrupts what runs at this moment: between two tables it takes another try.
+        // The interrupt only stops what runs at this moment: between two tables it needs another try.
         while !self.thread.is_finished() {
             self.interrupt.interrupt();
             thread::sleep(Duration::from_millis(1));
@@ -51,7 +51,7 @@ impl Checker {
     }
 }
 
-/// The first thing found wrong. Table by table, so that the log is not held up for as long as the whole file takes.
+/// Returns the first damage found. Table by table, so that the log is not blocked for as long as the whole file takes.
 fn damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let mut tables: Vec<String> = conn
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")?

@@ -7,20 +7,20 @@ use crate::engine::Broken;
 /// How far an error reaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A key was there already, or was not there: a conflict like any other.
+    /// A unique key existed already, or a foreign key did not exist: a conflict like any other.
     Key(Broken),
     /// The database is being moved, or was.
     Fenced(String),
-    /// The statement itself cannot run: its batch alone is refused.
+    /// The statement itself cannot run: only its batch is refused.
     Batch(String),
     /// Nothing can be written at present: the whole group is rolled back.
     Group(String),
-    /// The disk failed to confirm a write. The kernel may have dropped those pages and will say "done" to the next sync
-    /// (Linux marks them clean), so only a new process that reads the disk again knows the truth.
+    /// The disk failed to confirm a write. The kernel may have dropped those pages and will report success at the next
+    /// sync (Linux marks them clean), so only a new process that reads the disk again knows the truth.
     Fatal(String),
 }
 
-/// What SQLite says; where that does not tell what to look at, in other words.
+/// The message of SQLite, or a clearer one if that does not say where to look.
 pub(super) fn words(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no room is left on the disk of the database".to_owned(),
@@ -38,7 +38,7 @@ impl From<rusqlite::Error> for Fault {
                 Fault::Key(Broken::Unique)
             }
             (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => Fault::Key(Broken::Foreign),
-            // There are no triggers but the fence of a database that is moved.
+            // There are no triggers except the fence of a database that is being moved.
             (_, ffi::SQLITE_CONSTRAINT_TRIGGER) => Fault::Fenced(text),
             (
                 ErrorCode::ConstraintViolation

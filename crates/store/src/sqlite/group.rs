@@ -1,4 +1,4 @@
-//! Many batches in one transaction: all reach the disk with one sync, and each stands or falls alone.
+//! Many batches in one transaction: all reach the disk with one sync, and each succeeds or fails on its own.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,11 @@ use super::fault::Fault;
 use super::ready::Ready;
 use crate::engine::{Broken, CommitError, Must, Write};
 
-/// What a batch is answered with.
+/// The answer to a batch.
 pub(super) type Outcome = Result<Vec<u64>, CommitError>;
 
-/// Statements, and room for the number of rows that each touched: both made and freed by whoever writes, because memory
-/// that crosses threads makes them wait for each other in the allocator.
+/// Statements, and room for their row counts: the caller allocates and frees both, because memory that moves between
+/// threads makes them contend in the allocator.
 pub(super) struct Batch {
     writes: Vec<Write>,
     counts: Vec<u64>,
@@ -25,7 +25,7 @@ impl Batch {
     }
 }
 
-/// A group that was committed.
+/// A committed group.
 pub(super) struct Committed {
     /// One answer for each batch, in order.
     pub(super) outcomes: Vec<Outcome>,
@@ -33,34 +33,34 @@ pub(super) struct Committed {
     pub(super) took: Option<Duration>,
 }
 
-/// Runs every batch in one transaction. No outcome may be told before this returns: a conflict may rest on what another
-/// batch of the group wrote.
+/// Runs every batch in one transaction. No outcome may be sent before this returns: a conflict may be due to what
+/// another batch of the group wrote.
 ///
-/// An error means that nothing of the whole group happened, except after [`Fault::Fatal`], when nobody knows.
+/// An error means that nothing of the whole group took effect, except [`Fault::Fatal`]: then the outcome is unknown.
 pub(super) fn run(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Committed, Fault> {
     let conn = ready.conn();
     let committed = outcomes(ready, batches).and_then(|(before, outcomes)| {
         if !outcomes.iter().any(Result::is_ok) {
-            // COMMIT would write every page that was touched, and wait for the disk, although all was undone.
+            // COMMIT would write every touched page and wait for the disk, although everything was undone.
             execute(conn, "ROLLBACK")?;
             return Ok(Committed { outcomes, took: None });
         }
-        // What was undone beside batches that stand counts too: its pages are written with theirs.
+        // Undone batches beside committed ones count too: their pages are written along.
         let wrote = conn.total_changes() != before;
         let start = Instant::now();
         execute(conn, "COMMIT")?;
         Ok(Committed { outcomes, took: wrote.then(|| start.elapsed()) })
     });
-    // After a failed COMMIT too: the log's frames without a whole commit frame are overwritten by the next group, and
-    // left out when the log is read again.
+    // Also after a failed COMMIT: log frames without a complete commit frame are overwritten by the next group, and
+    // ignored when the log is read again.
     if committed.is_err() && !conn.is_autocommit() {
         execute(conn, "ROLLBACK")?;
     }
     committed
 }
 
-/// Begins with nothing written, whatever was left open: a ROLLBACK may have failed before, and some errors end a
-/// transaction themselves. Gives the connection's count of changes, which no ROLLBACK turns back.
+/// Begins a clean transaction, whatever was left open: an earlier ROLLBACK may have failed, and some errors end a
+/// transaction by themselves. Returns the connection's count of changes, which no ROLLBACK reverts.
 fn begin(conn: &Connection) -> Result<u64, Fault> {
     if !conn.is_autocommit() {
         execute(conn, "ROLLBACK")?;
@@ -69,11 +69,10 @@ fn begin(conn: &Connection) -> Result<u64, Fault> {
     Ok(conn.total_changes())
 }
 
-/// The outcomes, in a transaction that is still open, and the count of changes at its beginning.
+/// Returns the outcomes, in a transaction that is still open, and the count of changes at its beginning.
 ///
-/// First in the hope that every batch stands, without a way back for single ones: a savepoint makes SQLite copy every
-/// page that is about to change, into a file once there are many. Where one does not stand, the group begins again with
-/// savepoints.
+/// The first run assumes that every batch succeeds, and has no savepoints: a savepoint makes SQLite copy every page
+/// that is about to change, into a file once there are many. If a batch fails, the group starts again with savepoints.
 fn outcomes(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<(u64, Vec<Outcome>), Fault> {
     let before = begin(ready.conn())?;
     let mut outcomes = Vec::with_capacity(batches.len());
@@ -95,7 +94,7 @@ fn savepoint(ready: &mut Ready<'_>, batch: &mut Batch) -> Result<Outcome, Fault>
     execute(conn, "SAVEPOINT batch")?;
     let outcome = statements(ready, batch)?;
     if outcome.is_err() {
-        // Some errors end the whole transaction; a ROLLBACK TO would then be about nothing.
+        // Some errors end the whole transaction; ROLLBACK TO would then have no savepoint.
         if conn.is_autocommit() {
             return Err(Fault::Group("the transaction was lost".to_owned()));
         }
@@ -134,8 +133,8 @@ fn holds(must: Must, rows: u64) -> bool {
     }
 }
 
-/// Runs one of the engine's own statements. None of them can meet a key; if one does (a deferred foreign key at COMMIT)
-/// the group cannot stand.
+/// Runs one of the engine's own statements. None of them can violate a key; if one does (a deferred foreign key at
+/// COMMIT), the group fails.
 pub(super) fn execute(conn: &Connection, sql: &str) -> Result<(), Fault> {
     let run = || conn.prepare_cached(sql)?.raw_execute();
     match run().map_err(Fault::from) {
@@ -185,7 +184,7 @@ mod tests {
         assert_eq!(rows(&conn), 1);
     }
 
-    /// Our own tables have no deferred keys; if one had, nothing would be said to stand that does not.
+    /// Portiere's tables have no deferred keys; if one had, no batch would be reported as committed that is not.
     #[test]
     fn a_key_that_breaks_at_commit_undoes_the_whole_group() {
         let conn = database();
@@ -206,7 +205,7 @@ mod tests {
         assert_eq!(rows(&conn), 1);
     }
 
-    /// A database with a log, as it is used.
+    /// A database with a log, as in production.
     fn logged(folder: &std::path::Path) -> Connection {
         let conn = Connection::open(folder.join("db")).unwrap();
         conn.pragma_update(None, "journal_mode", "WAL").unwrap();
@@ -214,7 +213,7 @@ mod tests {
         conn
     }
 
-    /// The figure is of groups that reached the disk, and of all of them; those of which nothing stands do not.
+    /// The figure covers all groups that reached the disk; groups in which no batch succeeds do not reach it.
     #[test]
     fn a_commit_took_time_where_the_log_grew_and_nowhere_else() {
         let find = || Write { sql: FIND, args: vec![Value::Int(1)], must: Must::Find(1) };

@@ -1,4 +1,4 @@
-//! Keeps the database file in order between groups: copies the log into it, and gives free pages back.
+//! Keeps the database file in order between groups: copies the log into it, and returns free pages to the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,43 +11,43 @@ use super::fault::Fault;
 use super::readers::Pool;
 use super::state::State;
 
-/// A frame of the log: a page of 4096 bytes and its header.
+/// The size of a log frame: a page of 4096 bytes and its header.
 const FRAME: u32 = 4096 + 24;
 
-/// The log is copied whenever it has grown by so much, beside the writer.
+/// The log is copied in the background whenever it has grown by this many pages.
 const COPY_EVERY: u32 = 16 * 1024 * 1024 / FRAME;
 
-/// What was written meanwhile is copied by the writer where it is no more than this, since a log begins anew only once all of it
-/// was copied.
+/// The writer itself copies what was written during a background copy, if it is no more than this: the log can restart
+/// only after all of it was copied.
 const SHORT: u32 = 2 * 1024 * 1024 / FRAME;
 
-/// A log as long as this has had readers all along, so that it could never begin anew: new ones wait for a moment.
+/// At this length the log has had readers all along and could never restart, so new readers are held up for a moment.
 const HOLD_AT: u32 = 64 * 1024 * 1024 / FRAME;
 
-/// A log as long as this is copied by the writer, however much is left: whoever writes faster than the disk copies has to wait.
+/// At this length the writer itself copies the log, however much is left: a writer faster than the disk has to wait.
 const AT_MOST: u32 = 128 * 1024 * 1024 / FRAME;
 
-/// Between two copies for groups that fail.
+/// The least time between two copies that are started because groups fail.
 const MAKE_ROOM_EVERY: Duration = Duration::from_secs(2);
 
-/// How long new reads wait at most for the ones before them.
+/// The longest time that new reads wait for the reads before them.
 const HOLD_FOR: Duration = Duration::from_millis(100);
 
-/// Free pages are kept for what comes next: so many, and one for every so many in use.
+/// Free pages are kept for later use: this many, plus one for every `SPARE_SHARE` pages of the file.
 const SPARE_PAGES: i64 = 256;
 const SPARE_SHARE: i64 = 8;
 
-/// How many free pages one step gives back.
+/// The number of free pages that one step returns.
 const STEP: i64 = 64;
 
-/// What is left to do while nothing waits.
+/// What is left to do while no batch waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// A next step can follow at once.
+    /// Another step can follow at once.
     More,
-    /// A long read is in the way: later.
+    /// A long read is in the way: try again later.
     Later,
-    /// Nothing.
+    /// Nothing is left.
     Done,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct Keeper {
     copier: Copier,
     points: Arc<Pool>,
     state: Arc<State>,
-    /// The log's length when a copy was last begun.
+    /// The length of the log when the last copy began.
     begun_at: u32,
-    /// How much of it was copied then.
+    /// How much of the log had been copied by then.
     copied: u32,
-    /// When that was tried last because a group had failed.
+    /// When a copy was last started because a group had failed.
     made_room: Option<Instant>,
 }
 
@@ -68,12 +68,12 @@ impl Keeper {
         Keeper { copier, points, state, begun_at: 0, copied: 0, made_room: None }
     }
 
-    /// Whether the log is empty and no free page is known of.
+    /// Whether the log is empty and no free page is known.
     pub(super) fn tidy(&self) -> bool {
         self.pages() == 0
     }
 
-    /// The log's length.
+    /// The length of the log.
     fn pages(&self) -> u32 {
         self.state.wal_pages.load(Relaxed)
     }
@@ -83,14 +83,14 @@ impl Keeper {
         self.pages().saturating_sub(self.copied)
     }
 
-    /// Notices that the log began anew.
+    /// Notices that the log restarted.
     fn notice(&mut self) {
         if self.pages() < self.begun_at {
             (self.begun_at, self.copied) = (0, 0);
         }
     }
 
-    /// After each group: usually nothing.
+    /// Runs after each group; usually does nothing.
     pub(super) fn after_group(&mut self, conn: &Connection) -> Result<(), Fault> {
         self.notice();
         let pages = self.pages();
@@ -107,8 +107,8 @@ impl Keeper {
         }
     }
 
-    /// While nothing waits: one small step. The log goes first: what it holds is room on the disk, of which giving free pages back
-    /// takes some.
+    /// Runs one small step while no batch waits. The log is copied first: it takes disk space, which returning pages
+    /// needs.
     pub(super) fn rest(&mut self, conn: &Connection) -> Result<Rest, Fault> {
         self.notice();
         if self.heard()? == Some(Held::Readers) && self.left() > SHORT {
@@ -124,7 +124,7 @@ impl Keeper {
             Ok(false) => {}
             Ok(true) => return Ok(Rest::More),
             Err(fatal @ Fault::Fatal(_)) => return Err(fatal),
-            // There may be no room for it: all the more has the log to be copied.
+            // There may be no space for it, which makes copying the log all the more important.
             Err(fault) => tracing::warn!(error = fault.text(), "free pages could not be given back"),
         }
         self.copy(conn, "PASSIVE")?;
@@ -136,7 +136,7 @@ impl Keeper {
         Ok(Rest::Done)
     }
 
-    /// After a group that failed, now and then: it may have been for want of room, and a log that was copied needs none to begin anew.
+    /// Runs after a failed group, now and then: the disk may be full, and a copied log restarts without more space.
     pub(super) fn make_room(&mut self, conn: &Connection) -> Result<(), Fault> {
         let lately = self.made_room.is_some_and(|at| at.elapsed() < MAKE_ROOM_EVERY);
         if lately || self.copier.at_work() || self.left() == 0 {
@@ -146,17 +146,17 @@ impl Keeper {
         self.begin(conn)
     }
 
-    /// Before the file is closed.
+    /// Runs before the file is closed.
     pub(super) fn finish(&mut self, conn: &Connection) -> Result<bool, Fault> {
         self.copier.end();
-        // What the disk did not confirm to it is not asked again.
+        // Data that the disk failed to confirm is not synced again.
         if let Err(fatal @ Fault::Fatal(_)) = self.heard() {
             return Err(fatal);
         }
         self.copy(conn, "TRUNCATE")
     }
 
-    /// Has the log copied beside the writer.
+    /// Starts a background copy of the log.
     fn begin(&mut self, conn: &Connection) -> Result<(), Fault> {
         self.begun_at = self.pages();
         if self.copier.begin() {
@@ -166,15 +166,15 @@ impl Keeper {
         self.copy(conn, "PASSIVE").map(drop)
     }
 
-    /// What held up the copy beside the writer, once it has ended.
+    /// Returns what held up the background copy, once it has ended.
     fn heard(&mut self) -> Result<Option<Held>, Fault> {
         let Some(copied) = self.copier.ended().transpose()? else { return Ok(None) };
         self.copied = copied.pages.unwrap_or(self.copied);
         Ok(Some(if self.copied + SHORT < self.begun_at { Held::Readers } else { Held::Nobody }))
     }
 
-    /// Copies and begins the log anew while no point read runs; tells whether it did. The copy before it has left
-    /// little to do, so reads wait for about one sync.
+    /// Copies the log and restarts it while no short read runs; returns whether it did. The copy before this one has
+    /// left little to do, so reads wait for about one sync.
     fn alone(&mut self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
         let points = Arc::clone(&self.points);
         let Some(_held) = points.hold(HOLD_FOR) else { return Ok(false) };
@@ -184,7 +184,7 @@ impl Keeper {
         done
     }
 
-    /// Copies on the writer's own time. Tells whether it got as far as it should.
+    /// Copies on the writer thread. Returns whether it did all that its mode demands.
     fn copy(&mut self, conn: &Connection, mode: &str) -> Result<bool, Fault> {
         let began = Instant::now();
         let copied = copier::copy(conn, mode)?;
@@ -195,7 +195,7 @@ impl Keeper {
     }
 }
 
-/// Gives some free pages back to the disk, where there are more than are kept. Tells whether it did.
+/// Returns some free pages to the disk, if there are more than are kept. Returns whether it did.
 fn give_back(conn: &Connection) -> Result<bool, Fault> {
     let number = |pragma| conn.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let (free, all) = (number("freelist_count")?, number("page_count")?);
@@ -203,7 +203,7 @@ fn give_back(conn: &Connection) -> Result<bool, Fault> {
         return Ok(false);
     }
     let mut step = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP})"))?;
-    // Each row is one page: it stops when nobody asks for the next.
+    // Each row is one page: SQLite stops when no next row is requested.
     let (mut rows, mut any) = (step.raw_query(), false);
     while rows.next()?.is_some() {
         any = true;
@@ -211,11 +211,11 @@ fn give_back(conn: &Connection) -> Result<bool, Fault> {
     Ok(any)
 }
 
-/// What kept a copy from getting to the log's end, as it was when it began.
+/// What kept a copy from reaching the end of the log, as it was when the copy began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Nobody,
-    /// They need what the database has, and not what would be written over it.
+    /// They need the pages that the database still has, and that the copy would overwrite.
     Readers,
 }
 
@@ -226,7 +226,7 @@ mod tests {
     use super::super::{Synchronous, open, readers::Pace};
     use super::*;
 
-    /// A log of some pages, with readers beside it, of which the keeper believes that it is this long.
+    /// A log of some pages with readers, where the keeper is told that the log has `pages` pages.
     fn keeper(folder: &tempfile::TempDir, pages: u32) -> (Connection, Keeper, Arc<Pool>) {
         let path = folder.path().join("facts.db");
         open::own(&path).unwrap();
@@ -243,7 +243,7 @@ mod tests {
         (conn, Keeper::new(copier, Arc::clone(&pool), state), pool)
     }
 
-    /// How long the log was after one more commit.
+    /// Returns the length of the log after one more commit.
     fn log_after_a_commit(conn: &Connection) -> i64 {
         conn.execute_batch("INSERT INTO t (a) VALUES (randomblob(9000))").unwrap();
         conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).unwrap()
@@ -262,10 +262,10 @@ mod tests {
         assert_eq!(keeper.state.checkpoints.load(Relaxed), 1);
     }
 
-    /// As after groups that follow each other, until nothing is copied beside them.
+    /// Runs the keeper as after consecutive groups, until no background copy is running.
     fn settle(keeper: &mut Keeper, conn: &Connection) {
         loop {
-            // Asked before: a copy that ends in between is heard of by the next group.
+            // Asked before: if a copy ends in between, the next group notices it.
             let was_at_work = keeper.copier.at_work();
             keeper.after_group(conn).unwrap();
             if !was_at_work && !keeper.copier.at_work() {
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_is_written_while_the_log_is_copied_is_copied_too_and_the_log_begins_anew() {
-        // red without the copy of what is short, in after_group.
+        // Red without the copy of a short rest in after_group.
         let folder = tempfile::tempdir().unwrap();
         let (mut conn, mut keeper, _pool) = keeper(&folder, 0);
         let state = Arc::clone(&keeper.state);
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn free_pages_that_cannot_be_given_back_leave_the_log_copied() {
-        // red where give_back comes before the copy in rest, or ends it: nothing could be written until a restart.
+        // Red where give_back comes before the copy in rest, or ends it: nothing could be written until a restart.
         let folder = tempfile::tempdir().unwrap();
         let (conn, mut keeper, _pool) = keeper(&folder, 1);
         conn.execute_batch(

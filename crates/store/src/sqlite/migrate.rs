@@ -7,7 +7,7 @@ use super::group::execute;
 use super::planner;
 use crate::schema::{self, Migration, State, Step};
 
-/// Runs what remains, one transaction for each step and its marker.
+/// Runs the remaining steps, each with its marker in one transaction.
 pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result<(), Fault> {
     conn.execute_batch(schema::MARKERS)?;
     conn.execute_batch(schema::ANNOUNCED)?;

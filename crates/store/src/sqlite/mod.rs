@@ -48,13 +48,13 @@ use readers::{Pace, Pool, Stopped};
 use state::{State, hold};
 use writer::{Job, Writer};
 
-/// When the disk is asked to confirm.
+/// When a write is synced to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Synchronous {
-    /// Before every answer: nothing acknowledged is lost while the disk survives.
+    /// Before every answer: nothing acknowledged is lost as long as the disk survives.
     #[default]
     Full,
-    /// Now and then: power loss may undo what was acknowledged shortly before, revocations included. Shown as
+    /// Now and then: power loss may undo what was acknowledged shortly before it, revocations included. Shown as
     /// [`Durability::Bounded`].
     Normal,
 }
@@ -73,21 +73,22 @@ impl Synchronous {
 pub struct Options {
     /// The file. Its folder must exist.
     pub path: PathBuf,
-    /// Connections that answer short reads, at least 1.
+    /// The number of connections that answer short reads, at least 1.
     pub readers: u32,
-    /// When the disk is asked to confirm.
+    /// When a write is synced to disk.
     pub synchronous: Synchronous,
-    /// The most batches in one transaction, at least 1.
+    /// The maximum number of batches in one transaction, at least 1.
     pub group_limit: usize,
-    /// The most batches that may wait; more are turned away as unavailable.
+    /// The maximum number of batches that may wait; more are refused as unavailable.
     pub queue_limit: usize,
-    /// Called on the writer's thread when the disk did not confirm a write, or when that thread broke down, with the reason. It
-    /// should end the process: only one that reads the disk again knows what is there. If it returns, nothing is written any more.
+    /// Called on the writer thread, with the reason, when the disk did not confirm a write or the thread panicked.
+    /// Should end the process: only a new one that reads the disk knows what is there. If it returns, nothing is
+    /// written any more.
     pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl Options {
-    /// The defaults, for this file.
+    /// The default options for this file.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let cores = thread::available_parallelism().map_or(2, |cores| cores.get() as u32);
         Options {
@@ -105,7 +106,7 @@ impl Options {
     }
 }
 
-/// Long reads that run at the same time; more wait.
+/// The number of long reads that run at the same time; more wait.
 const LONG_READERS: u32 = 2;
 
 /// A database in one file.
@@ -118,8 +119,8 @@ pub struct Sqlite {
     scans: Arc<Pool>,
     state: Arc<State>,
     running: Mutex<Option<Running>>,
-    /// The database's own. Whoever lets go of a file loses all locks that the process has on it (POSIX), those of SQLite among
-    /// them: so it goes last, and whoever reads on another thread holds it, too.
+    /// The database file itself. Closing a file drops all locks that the process has on it (POSIX), including SQLite's.
+    /// So it is closed last, and a read on another thread holds it, too.
     file: Arc<File>,
 }
 
@@ -127,14 +128,14 @@ pub struct Sqlite {
 struct Running {
     writer: JoinHandle<()>,
     checker: Option<Checker>,
-    /// Let go of last.
+    /// Released last.
     _lock: File,
 }
 
 impl Sqlite {
-    /// Opens the file, or makes it, for this process alone. The schema is left as it is: see [`Engine::migrate`].
+    /// Opens or creates the file, for this process alone. Leaves the schema as it is: see [`Engine::migrate`].
     ///
-    /// After an unclean stop the whole file is checked in the background ([`Sqlite::check`]).
+    /// After an unclean stop, the whole file is checked in the background ([`Sqlite::check`]).
     pub fn open(options: Options, migrations: &'static [Migration]) -> Result<Self, OpenError> {
         if !open::sound(rusqlite::version_number()) {
             return Err(OpenError::Version(rusqlite::version()));
@@ -143,7 +144,7 @@ impl Sqlite {
         open::local(&path)?;
         let lock = open::lock(&path)?;
         open::own(&path)?;
-        // A clean close deletes the log.
+        // A clean close deletes the log, so its presence means an unclean stop.
         let unclean = open::beside(&path, "-wal").exists();
         let mut conn = open::writer(&path, options.synchronous)?;
         let state = Arc::new(State::new());
@@ -179,8 +180,8 @@ impl Sqlite {
         Ok(Sqlite { path, synchronous, queue_limit, jobs, points, scans, state, running, file })
     }
 
-    /// Commits what waits, copies the log into the database, and lets go of the file. New calls are answered with
-    /// unavailable. Blocks for some syncs; a second call does nothing. Dropping does the same.
+    /// Commits waiting batches, copies the log into the database, and closes the file. New calls fail as unavailable.
+    /// Blocks for some syncs; a second call does nothing. Dropping does the same.
     pub fn close(&self) {
         let Some(running) = hold(&self.running).take() else { return };
         if let Some(checker) = running.checker {
@@ -188,39 +189,39 @@ impl Sqlite {
         }
         self.points.close();
         self.scans.close();
-        // Fails only when the writer has ended by itself.
+        // Fails only if the writer has already ended.
         drop(self.jobs.send(Job::Stop));
         if running.writer.join().is_err() {
             tracing::error!("the writer's thread panicked");
         }
     }
 
-    /// What the check of the whole file found, if one was needed.
+    /// The result of the check of the whole file, if one was needed.
     pub fn check(&self) -> Check {
         self.state.check()
     }
 
-    /// What was done since it was opened.
+    /// What was done since the database was opened.
     pub fn stats(&self) -> Stats {
         self.state.stats()
     }
 
-    /// Batches that wait for the writer, or are being written.
+    /// Batches that wait for the writer or are being written.
     pub fn waiting(&self) -> usize {
         self.state.waiting.load(Relaxed)
     }
 
-    /// How many batches may wait before more are turned away.
+    /// The number of batches that may wait before more are refused.
     pub fn queue_limit(&self) -> usize {
         self.queue_limit
     }
 
-    /// Connections for short reads: those that are in use, and all.
+    /// Connections for short reads: those in use, and all of them.
     pub fn readers(&self) -> (usize, usize) {
         self.points.usage()
     }
 
-    /// Reads on a thread that may take its time.
+    /// Runs reads on a thread where they may take long.
     async fn scan(&self, reads: Vec<Read>) -> Result<Vec<Vec<Row>>, Unavailable> {
         self.state.long_fetches.fetch_add(1, Relaxed);
         let lease = self.scans.take().await?;
@@ -232,7 +233,7 @@ impl Sqlite {
         }
     }
 
-    /// Hands a job to the writer's thread, if there is room.
+    /// Hands a job to the writer thread, if there is room.
     fn hand_over(&self, job: Job) -> Result<(), String> {
         self.state.accepts()?;
         self.jobs.try_send(job).map_err(|error| match error {
@@ -246,8 +247,8 @@ impl Sqlite {
 }
 
 impl Engine for Sqlite {
-    /// Short reads run on the calling thread, which is faster than any hand-over; a fetch that turns out to be long is
-    /// begun again on a thread of its own. Needs a tokio runtime.
+    /// Runs short reads on the calling thread, which is faster than any hand-over; a fetch that turns out to be long is
+    /// started again on a thread of its own. Needs a tokio runtime.
     fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
         Box::pin(async move {
             let brief = self.points.take().await?.answer(reads);

@@ -1,4 +1,4 @@
-//! Reading a file that another process may hold.
+//! Reads a file that another process may have open.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::readers::{Pace, Pool, Stopped};
 use crate::dialect::Dialect;
 use crate::engine::{Answer, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
 
-/// A database in one file, for reading only: beside a server that runs on it, or with none.
+/// A database in one file, opened only for reading: while a server runs on it, or without one.
 pub struct Onlooker {
     path: PathBuf,
     pool: Arc<Pool>,
@@ -17,7 +17,7 @@ pub struct Onlooker {
 const ONLY_READS: &str = "the database was opened for reading only";
 
 impl Onlooker {
-    /// Opens a file that is there, with so many connections.
+    /// Opens an existing file, with this many connections.
     pub fn open(path: &Path, readers: u32) -> Result<Self, OpenError> {
         let path = open::absolute(path)?;
         open::local(&path)?;
@@ -27,7 +27,7 @@ impl Onlooker {
 }
 
 impl Engine for Onlooker {
-    /// Needs a tokio runtime: every read may take its time, and has a thread.
+    /// Needs a tokio runtime: every read may take long, and runs on a thread of its own.
     fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
         Box::pin(async move {
             let (lease, reads) = (self.pool.take().await?, reads.to_vec());

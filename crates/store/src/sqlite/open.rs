@@ -1,4 +1,4 @@
-//! What is made sure of before a database file is used, and how connections are set up.
+//! The checks before a database file is used, and the set-up of connections.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -17,18 +17,18 @@ use super::fault::words;
 pub enum OpenError {
     /// Another process has it open.
     InUse(PathBuf),
-    /// It lies on a file system whose locks and syncs cannot be relied on.
+    /// It is on a file system whose locks and syncs are not reliable.
     NetworkFilesystem {
         /// The folder.
         path: PathBuf,
-        /// The file system's usual name.
+        /// The common name of the file system.
         kind: &'static str,
     },
-    /// The SQLite that this program was built with is not known to be sound.
+    /// The SQLite version that this program was built with is not known to be sound.
     Version(&'static str),
     /// The file or its folder could not be used.
     Io(PathBuf, io::Error),
-    /// The system gives no more threads.
+    /// The system cannot start more threads.
     Threads(io::Error),
     /// SQLite refused the file.
     Database(String),
@@ -59,12 +59,12 @@ impl From<rusqlite::Error> for OpenError {
     }
 }
 
-/// 3.51.3 mends a race that could damage a WAL database; 3.52.0 was withdrawn.
+/// 3.51.3 fixes a race that could corrupt a WAL database; 3.52.0 was withdrawn.
 pub(super) fn sound(version: i32) -> bool {
     version >= 3_051_003 && !(3_052_000..3_053_000).contains(&version)
 }
 
-/// The same file as one absolute path, so that no part of it can be taken for a URI. Its folder must exist.
+/// The same file as an absolute path, so that no part of it can be taken for a URI. Its folder must exist.
 pub(super) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
     let failed = |error| OpenError::Io(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
@@ -79,8 +79,8 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Takes the database for this process, until the file is dropped or the process ends in any way. The lock is on a file
-/// of its own: SQLite drops its own locks when any other handle to the database file is closed (POSIX locks do).
+/// Locks the database for this process, until the file is dropped or the process ends in any way. The lock is on a file
+/// of its own: SQLite loses its own locks when any other handle to the database file is closed (as POSIX locks do).
 pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     let name = beside(path, ".lock");
     let failed = |error| OpenError::Io(name.clone(), error);
@@ -96,7 +96,7 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// File systems of other machines, by the number that statfs(2) gives.
+/// Network file systems, by the number that statfs(2) returns.
 #[cfg(any(target_os = "linux", test))]
 const REMOTE: [(u32, &str); 14] = [
     (0x6969, "NFS"),
@@ -115,13 +115,13 @@ const REMOTE: [(u32, &str); 14] = [
     (0x7461_636F, "OCFS2"),
 ];
 
-/// Refuses a file in a folder on another machine. FUSE may be either and is let through with a warning.
+/// Refuses a file in a folder on another machine. FUSE may be local or remote, and is accepted with a warning.
 #[cfg(target_os = "linux")]
 pub fn local(path: &Path) -> Result<(), OpenError> {
     const FUSE: u32 = 0x6573_5546;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let found = rustix::fs::statfs(folder).map_err(|error| OpenError::Io(folder.to_owned(), error.into()))?;
-    // The field is signed or not, and 32 or 64 bits, depending on the platform; the numbers are 32 bits.
+    // The field is signed or unsigned, and has 32 or 64 bits, depending on the platform; the numbers have 32 bits.
     let number = found.f_type as u32;
     if number == FUSE {
         tracing::warn!(folder = %folder.display(), "the data folder is on FUSE: is it a local disk?");
@@ -129,7 +129,7 @@ pub fn local(path: &Path) -> Result<(), OpenError> {
     remote(number).map_or(Ok(()), |kind| Err(OpenError::NetworkFilesystem { path: folder.to_owned(), kind }))
 }
 
-/// Only Linux tells file systems apart by number.
+/// Only Linux identifies file systems by number.
 #[cfg(not(target_os = "linux"))]
 pub fn local(_path: &Path) -> Result<(), OpenError> {
     Ok(())
@@ -140,7 +140,7 @@ fn remote(number: u32) -> Option<&'static str> {
     REMOTE.iter().find(|(known, _)| *known == number).map(|(_, kind)| *kind)
 }
 
-/// Makes a file that only its owner can read, and makes its name survive a power loss. An existing one is an error.
+/// Creates a file that only its owner can read, and makes its name survive a power loss. Fails if the file exists.
 pub(super) fn create(path: &Path) -> io::Result<()> {
     new(path)?.sync_all()?;
     File::open(folder_of(path))?.sync_all()
@@ -154,8 +154,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// What root makes in the folder of somebody else is theirs: otherwise their server could not open it. For a file that this
-/// process has just made: one that was there may be a link to anything.
+/// Gives a file that root created in another user's folder to that user, whose server could not open it otherwise. Only
+/// for files that this process has just created: an existing one may be a link to anything.
 fn hand_over(made: &File, path: &Path) -> io::Result<()> {
     let folder = fs::metadata(folder_of(path))?;
     match made.metadata()?.uid() {
@@ -164,8 +164,8 @@ fn hand_over(made: &File, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes sure that the database file exists and that only its owner can read it. SQLite gives its other files the same
-/// permissions and the same owner.
+/// Makes sure that the database file exists and that only its owner can read it. SQLite creates its other files with
+/// the same permissions and the same owner.
 pub(super) fn own(path: &Path) -> Result<(), OpenError> {
     match new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -180,7 +180,7 @@ pub(super) fn own(path: &Path) -> Result<(), OpenError> {
     .map_err(|error| OpenError::Io(path.to_owned(), error))
 }
 
-/// What is not ours cannot be made private: whose it is helps more than that.
+/// A file of another user cannot be made private: the error names its owner, which is more helpful.
 fn of_another(path: &Path, error: io::Error) -> io::Error {
     match fs::metadata(path) {
         Ok(file) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -194,36 +194,36 @@ fn of_another(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// How many prepared statements a connection keeps: more than there are statements in this crate's hot paths.
+/// The number of prepared statements that a connection keeps: more than this crate's hot paths have.
 const STATEMENTS: usize = 128;
 
-/// The connection that writes.
+/// Opens the connection that writes.
 pub(super) fn writer(path: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Before the first table, or it has no effect.
+    // Must come before the first table, or it has no effect.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     synced(conn, synchronous)
 }
 
-/// The connection that copies the log, once a writer was there: it writes nothing else.
+/// Opens the connection that copies the log, after the writer was opened: it writes nothing else.
 pub(super) fn copier(path: &Path, synchronous: Synchronous) -> rusqlite::Result<Connection> {
     synced(connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, synchronous)
 }
 
-/// With the settings of whoever may change the file.
+/// Applies the settings of a connection that may change the file.
 fn synced(conn: Connection, synchronous: Synchronous) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", synchronous.keyword())?;
-    // The writer decides itself when to checkpoint.
+    // The writer itself decides when to checkpoint.
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     conn.pragma_update(None, "secure_delete", true)?;
-    // Where fsync does not reach the platter (macOS); elsewhere these do nothing.
+    // For systems where fsync does not reach the disk itself (macOS); elsewhere these have no effect.
     conn.pragma_update(None, "fullfsync", true)?;
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
     Ok(conn)
 }
 
-/// A connection that reads.
+/// Opens a connection that reads.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     conn.pragma_update(None, "query_only", true)?;
@@ -231,7 +231,7 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
-    // One thread at a time uses a connection: SQLite's own mutex would be a second one.
+    // Only one thread at a time uses a connection, so SQLite's own mutex is not needed.
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(Duration::from_secs(5))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -239,10 +239,10 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
-        // A plan never depends on bound values: otherwise each new binding of a join is planned anew, which costs ten
-        // times what running it does.
+        // A plan never depends on bound values: otherwise each new binding of a join is planned again, which costs ten
+        // times as much as running it.
         (DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true),
-        // A misspelt column in double quotes is an error, not a text.
+        // Makes a misspelt column in double quotes an error instead of a text.
         (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
         (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
     ] {
@@ -251,8 +251,8 @@ fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     conn.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
-    // KiB. Grows only as pages are read; what it does not hold, the kernel's page cache mostly does. No mmap: an I/O
-    // error there is a signal that ends the process.
+    // In KiB. Grows only as pages are read; pages that it does not hold are mostly in the kernel's page cache. No mmap,
+    // because an I/O error in mapped memory is a signal that ends the process.
     conn.pragma_update(None, "cache_size", -8192)?;
     conn.pragma_update(None, "mmap_size", 0)?;
     Ok(conn)
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_root_makes_in_somebody_elses_folder_is_theirs() {
-        // Red without either hand_over. Only root can give a folder away.
+        // Red without either hand_over. Only root can give a folder to another user.
         let folder = tempfile::tempdir().unwrap();
         if fs::metadata(folder.path()).unwrap().uid() != 0 {
             return;

@@ -1,4 +1,4 @@
-//! Whether the files that are written to are still the ones that the next start will find.
+//! Checks whether the files being written are still the ones that the next start will find.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::open;
 
-/// A file, whatever it is called.
+/// Identifies a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -19,7 +19,7 @@ struct Identity {
 enum Found {
     File(Identity),
     Nothing,
-    /// It cannot be known.
+    /// It cannot be determined.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ fn find(path: &Path) -> Found {
     }
 }
 
-/// A file that is open, and the name that it was opened by.
+/// An open file, and the name by which it was opened.
 #[derive(Debug)]
 struct Named {
     path: PathBuf,
@@ -42,7 +42,7 @@ impl Named {
     fn stands(&mut self) -> bool {
         match (find(&self.path), self.file) {
             (Found::File(now), Some(then)) => now == then,
-            // It is made when it is first needed.
+            // The file is created when it is first needed.
             (Found::File(now), None) => {
                 self.file = Some(now);
                 true
@@ -53,13 +53,13 @@ impl Named {
     }
 }
 
-/// The database and its log. The system takes writes to a file that was removed or replaced without a word, and drops them with
-/// the process (<https://sqlite.org/howtocorrupt.html>, 1.4).
+/// The database and its log. The system silently accepts writes to a file that was removed or replaced, and drops them
+/// when the process ends (<https://sqlite.org/howtocorrupt.html>, 1.4).
 #[derive(Debug)]
 pub(super) struct Place([Named; 2]);
 
 impl Place {
-    /// Of a database that has just been opened.
+    /// The files of a database that has just been opened.
     pub(super) fn of(path: &Path) -> Self {
         let mut files = ["", "-wal"].map(|ending| Named { path: open::beside(path, ending), file: None });
         for file in &mut files {
@@ -68,7 +68,7 @@ impl Place {
         Place(files)
     }
 
-    /// Whether what is written is where the next start looks.
+    /// Whether writes go to where the next start looks.
     pub(super) fn stands(&mut self) -> bool {
         self.0.iter_mut().all(Named::stands)
     }

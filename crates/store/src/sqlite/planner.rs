@@ -1,28 +1,27 @@
 //! What SQLite's planner is told about the tables: the same on every machine and at every size.
 //!
-//! Every key begins with the realm, of which there is one. Without figures the planner takes a realm for ten rows, and goes
-//! through all of a table where an index leads to the row. With figures that were counted (`ANALYZE`) its plans would change
-//! with what happened to be there on the day. So it is told of a large installation, always: nothing but the whole of a key
-//! is few rows.
+//! Every key begins with the realm, and there is only one. Without statistics the planner assumes ten rows per realm,
+//! and scans a whole table although an index leads to the row. With counted statistics (`ANALYZE`), its plans would
+//! depend on the data of the day. So it is always told about a large installation: only a whole key selects few rows.
 
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
 use super::group::execute;
 
-/// Rows of each table, all of one realm.
+/// The rows of each table, all in one realm.
 const ROWS: u64 = 1_000_000;
-/// Rows that have a second column of an index in common, too; with each further one it is half of them.
+/// The rows that also share the second column of an index; each further column halves them.
 const ALIKE: u64 = 10;
 
 const INDEXES: &str = "SELECT t.name, CASE i.origin WHEN 'pk' THEN t.name ELSE i.name END, i.\"unique\", \
      (SELECT COUNT(*) FROM pragma_index_info(i.name)) FROM sqlite_schema AS t JOIN pragma_index_list(t.name) AS i \
      WHERE t.type = 'table' AND substr(t.name, 1, 7) <> 'sqlite_' ORDER BY 1, 2";
 
-/// Table, index, and the rows that its first columns leave, one after the other.
+/// Table, index, and the row counts that remain after each of its first columns.
 type Figure = (String, String, String);
 
-/// Tells the planner, if it does not know yet.
+/// Tells the planner, unless it already knows.
 pub(super) fn tell(conn: &Connection) -> Result<(), Fault> {
     let figures = figures(conn)?;
     if known(conn)? == figures {
@@ -34,7 +33,7 @@ pub(super) fn tell(conn: &Connection) -> Result<(), Fault> {
         execute(conn, "ROLLBACK")?;
     }
     ran?;
-    // Reads them.
+    // Makes SQLite read them.
     Ok(conn.execute_batch("ANALYZE sqlite_schema")?)
 }
 
@@ -44,7 +43,7 @@ fn figures(conn: &Connection) -> rusqlite::Result<Vec<Figure>> {
     found.collect()
 }
 
-/// Of an index with so many columns, the first of which is the realm.
+/// The figures for an index with this many columns, the first of which is the realm.
 fn rows(unique: bool, columns: u32) -> String {
     let left = |column| match column {
         last if unique && last == columns => 1,
@@ -63,7 +62,8 @@ fn known(conn: &Connection) -> rusqlite::Result<Vec<Figure>> {
 }
 
 fn write(conn: &Connection, figures: &[Figure]) -> rusqlite::Result<()> {
-    // Only ANALYZE makes the table; the markers are few rows. A new one is a new schema, which every connection reads.
+    // Only ANALYZE creates the table; the markers are few rows. As a new table it is a new schema, which all
+    // connections read.
     conn.execute_batch(
         "DROP TABLE IF EXISTS sqlite_stat1; DROP TABLE IF EXISTS sqlite_stat4; \
          ANALYZE schema_steps; DELETE FROM sqlite_stat1",
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_index_is_used_whatever_is_in_the_table() {
-        // red without `tell`: by the primary key, with the realm alone.
+        // Red without `tell`: it uses the primary key, with the realm alone.
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch(
             "CREATE TABLE schema_steps (a bigint);
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(conn.total_changes(), before, "nothing is written where all is known");
     }
 
-    /// Red where the third column leaves as many as the second: what somebody had would be gone through for what they have.
+    /// Red where the third column leaves as many as the second: a user's ended rows would be scanned for the live ones.
     #[test]
     fn what_lives_is_found_without_what_does_not() {
         let conn = Connection::open_in_memory().unwrap();

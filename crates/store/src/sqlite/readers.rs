@@ -1,4 +1,4 @@
-//! Connections that read: a few, each used by one caller at a time, in the order of asking.
+//! Connections that read: a few, each used by one caller at a time, in the order of the requests.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -13,17 +13,17 @@ use super::state::hold;
 use super::{open, value};
 use crate::engine::{Read, Row, Unavailable};
 
-/// How many instructions of SQLite's machine pass between two looks at the budget.
+/// The number of SQLite VM instructions between two checks of the budget.
 const LOOK_EVERY: i32 = 1000;
 
-/// How many looks a fetch has on the caller's thread: some 20,000 instructions, well under a millisecond. A point read
-/// takes less than a hundred.
+/// The number of checks that a fetch may use on the caller's thread: some 20,000 instructions, well under a
+/// millisecond. A point read takes less than a hundred.
 const LOOKS: i32 = 20;
 
 /// Why there are no rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
-    /// It would take too long for the caller's thread.
+    /// It would take too long on the caller's thread.
     Long,
     /// It cannot be answered.
     Failed(Unavailable),
@@ -41,7 +41,7 @@ impl From<rusqlite::Error> for Stopped {
 /// How long a fetch of this pool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// As briefly as fits on a network thread.
+    /// Only briefly, since it runs on a network thread.
     Brief,
     /// As long as it takes.
     Any,
@@ -63,7 +63,7 @@ impl Reader {
         Ok(Reader { conn, looks })
     }
 
-    /// Several reads run in one transaction: entering and leaving the log once costs less than a BEGIN saves.
+    /// Answers several reads in one transaction: opening and closing the log once saves more than a BEGIN costs.
     fn answer(&self, reads: &[Read]) -> Result<Vec<Vec<Row>>, Stopped> {
         self.looks.store(LOOKS, Relaxed);
         if let [read] = reads {
@@ -75,8 +75,8 @@ impl Reader {
         answers
     }
 
-    /// Ends the transaction, whatever became of the reads: the next fetch finds none. That has no budget, which would
-    /// sooner or later run out just here (SQLite counts the instructions of a kept statement on from one run to the next).
+    /// Ends the transaction, whatever the reads returned: the next fetch finds none. COMMIT has no budget, which would
+    /// sooner or later run out here (SQLite keeps counting a kept statement's instructions from one run to the next).
     fn end(&self) -> rusqlite::Result<()> {
         self.looks.store(i32::MAX, Relaxed);
         if !self.conn.is_autocommit() {
@@ -98,10 +98,10 @@ impl Reader {
     }
 }
 
-/// Readers that are lent out. The semaphore keeps the order of asking; whoever passes it finds one in the list.
+/// A pool of readers. The semaphore keeps the order of requests; a caller with a permit finds a reader in the list.
 pub(super) struct Pool {
     permits: Semaphore,
-    /// The last one back is the first one out: its cache is warm.
+    /// The last reader returned is the first one lent, because its cache is warm.
     free: Mutex<Vec<Reader>>,
     size: u32,
 }
@@ -112,7 +112,7 @@ impl Pool {
         Ok(Arc::new(Pool { permits: Semaphore::new(size as usize), free: Mutex::new(free), size }))
     }
 
-    /// How many are in use, and how many there are.
+    /// How many readers are in use, and how many there are.
     pub(super) fn usage(&self) -> (usize, usize) {
         let size = self.size as usize;
         (size.saturating_sub(self.permits.available_permits()), size)
@@ -123,27 +123,27 @@ impl Pool {
         let closed = || Unavailable("the database is closed".to_owned());
         self.permits.acquire().await.map_err(|_| closed())?.forget();
         let reader = hold(&self.free).pop();
-        // Made before the reader is looked at, so that the permit comes back in any case.
+        // Created before the reader is checked, so that the permit is returned in any case.
         let lease = Lease { reader, pool: Arc::clone(self) };
         if lease.reader.is_some() { Ok(lease) } else { Err(closed()) }
     }
 
-    /// Keeps new fetches waiting while the answer is held, once those before them are done; `None` if that takes longer
-    /// than `patience`. Blocks the thread: never on one that serves the network.
+    /// Makes new fetches wait while the returned guard is held, once earlier fetches are done; `None` if that takes
+    /// longer than `patience`. Blocks the thread, so it must never run on a thread that serves the network.
     pub(super) fn hold(&self, patience: Duration) -> Option<Held<'_>> {
         let clock = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
         let every = async { tokio::time::timeout(patience, self.permits.acquire_many(self.size)).await };
         clock.block_on(every).ok()?.ok().map(|permit| Held { _permit: permit })
     }
 
-    /// Lends out no more, and closes every reader: those on loan when they come back.
+    /// Lends out no more readers, and closes all: those on loan when they are returned.
     pub(super) fn close(&self) {
         self.permits.close();
         hold(&self.free).clear();
     }
 }
 
-/// While it lives, no fetch of the pool runs.
+/// While this guard lives, no fetch of the pool runs.
 pub(super) struct Held<'a> {
     _permit: tokio::sync::SemaphorePermit<'a>,
 }
@@ -166,7 +166,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(reader) = self.reader.take() {
             let mut free = hold(&self.pool.free);
-            // Looked at under the lock that `close` empties the list with.
+            // Checked under the lock under which `close` empties the list.
             if !self.pool.permits.is_closed() {
                 free.push(reader);
             }
@@ -193,7 +193,7 @@ mod tests {
         let quick = || read("SELECT 1");
         let long =
             || read("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c WHERE n < 0");
-        // More often than a kept statement has to run until its instructions are a thousand.
+        // More rounds than a kept statement needs to reach a thousand instructions.
         for round in 0..2000 {
             assert_eq!(reader.answer(&[quick(), long()]).err(), Some(Stopped::Long), "{round}");
             assert_eq!(reader.answer(&[quick(), quick()]).map(|found| found.len()), Ok(2), "{round}");

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Statement};
 use super::value;
 use crate::engine::Write;
 
-/// Statements that the writer keeps ready. Those known at compile time are found by where their text lies: that is
-/// cheaper than a look at the text, and there are only so many of them. Joined ones go through the connection's cache.
+/// Statements that the writer keeps prepared. Statements known at compile time are found by the address of their text,
+/// which is cheaper than comparing texts, and there are only so many. Joined ones go through the connection's cache.
 pub(super) struct Ready<'conn> {
     conn: &'conn Connection,
     held: HashMap<(usize, usize), Statement<'conn>>,
@@ -23,7 +23,7 @@ impl<'conn> Ready<'conn> {
         self.conn
     }
 
-    /// Runs a statement: how many rows it touched, or found if it is a SELECT.
+    /// Runs a statement, and returns how many rows it touched, or found if it is a SELECT.
     pub(super) fn count(&mut self, write: &Write) -> rusqlite::Result<u64> {
         let Some(text) = write.sql.known() else {
             return count(&mut *self.conn.prepare_cached(write.sql.text())?, write);

@@ -1,4 +1,4 @@
-//! What the engine's threads know about each other: whether batches are accepted, and how it went so far.
+//! The state that the engine's threads share: whether batches are accepted, and statistics.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use crate::tally::{Histogram, SIZES, Spread, TIMES};
 
-/// What a check of the whole file found.
+/// The result of the check of the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// The last stop was clean: no check was needed.
     Spared,
-    /// It is under way.
+    /// The check is running.
     Running,
-    /// Nothing was found.
+    /// The check found nothing.
     Passed,
-    /// It did not come to an end.
+    /// The check did not finish.
     Abandoned(String),
     /// The file is damaged.
     Damaged(String),
@@ -28,23 +28,23 @@ pub struct Stats {
     pub commits: u64,
     /// Batches that were answered, whatever the answer.
     pub batches: u64,
-    /// Of these, the ones that did not stand because facts had changed.
+    /// How many of these did not commit because the data had changed.
     pub conflicts: u64,
-    /// Batches that were turned away because too many waited.
+    /// Batches that were refused because too many were waiting.
     pub turned_away: u64,
-    /// The most batches that one transaction has held.
+    /// The largest number of batches in one transaction.
     pub largest_group: u64,
-    /// Milliseconds that a COMMIT takes, as a moving average.
+    /// The milliseconds that a COMMIT takes, as a moving average.
     pub commit_ms: f64,
     /// Pages in the write-ahead log.
     pub wal_pages: u32,
-    /// Times that the write-ahead log was copied into the database, beside the writer or by it.
+    /// How often the write-ahead log was copied into the database, in the background or by the writer.
     pub checkpoints: u64,
-    /// Fetches that were too long for the caller's thread and went to one of their own.
+    /// Fetches that were too long for the caller's thread and moved to a thread of their own.
     pub long_fetches: u64,
-    /// How long each took that the writer did itself, during which nothing was committed.
+    /// How long each copy took that the writer did itself, during which nothing was committed.
     pub checkpoint_times: Spread,
-    /// Batches that wait for the writer, or are being written.
+    /// Batches that wait for the writer or are being written.
     pub waiting: usize,
     /// How long each COMMIT took.
     pub commit_times: Spread,
@@ -56,9 +56,9 @@ pub struct Stats {
 #[derive(Debug)]
 enum Standing {
     Well,
-    /// The last group failed; the next one is tried all the same.
+    /// The last group failed; the next one is tried nevertheless.
     Troubled(String),
-    /// For good.
+    /// Nothing is written any more.
     Ended(String),
 }
 
@@ -72,18 +72,18 @@ pub(super) struct State {
     pub(super) checkpoints: AtomicU64,
     pub(super) checkpoint_times: Histogram,
     pub(super) long_fetches: AtomicU64,
-    /// Handed over and not answered yet.
+    /// Batches that were handed over and not yet answered.
     pub(super) waiting: AtomicUsize,
     pub(super) group_sizes: Histogram,
     commit_times: Histogram,
     commit_ms: AtomicU64,
-    /// When the group was begun that is being written.
+    /// When the group began that is being written.
     begun: Mutex<Option<Instant>>,
     standing: Mutex<Standing>,
     check: Mutex<Check>,
 }
 
-/// A group that takes so long is one that the disk does not confirm: nothing fails, and whoever writes waits.
+/// After this long, the disk is taken to be stalled: nothing fails, and callers that write wait.
 const STALLED: Duration = Duration::from_secs(5);
 
 impl State {
@@ -116,7 +116,7 @@ impl State {
         }
     }
 
-    /// Whether batches are expected to stand.
+    /// Whether batches are expected to commit.
     pub(super) fn writable(&self) -> Result<(), String> {
         match &*hold(&self.standing) {
             Standing::Well => self.is_moving(Instant::now()),
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// Whether the disk confirms what it is given.
+    /// Whether the disk confirms writes.
     fn is_moving(&self, now: Instant) -> Result<(), String> {
         let since = hold(&self.begun).map(|begun| now.saturating_duration_since(begun));
         match since.filter(|since| *since >= STALLED) {
@@ -133,12 +133,12 @@ impl State {
         }
     }
 
-    /// A group is written from now on, or none is.
+    /// Marks the beginning of a group's write, or its end (`None`).
     pub(super) fn at_work(&self, begun: Option<Instant>) {
         *hold(&self.begun) = begun;
     }
 
-    /// A group reached the disk.
+    /// Marks that a group reached the disk.
     pub(super) fn well(&self) {
         let mut standing = hold(&self.standing);
         if matches!(*standing, Standing::Troubled(_)) {
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// A group failed.
+    /// Marks that a group failed.
     pub(super) fn troubled(&self, why: &str) {
         let mut standing = hold(&self.standing);
         if !matches!(*standing, Standing::Ended(_)) {
@@ -154,7 +154,7 @@ impl State {
         }
     }
 
-    /// Nothing is written any more. The first reason stays.
+    /// Marks that nothing is written any more. The first reason stays.
     pub(super) fn end(&self, why: &str) {
         let mut standing = hold(&self.standing);
         if !matches!(*standing, Standing::Ended(_)) {
@@ -174,7 +174,7 @@ impl State {
         f64::from_bits(self.commit_ms.load(Relaxed))
     }
 
-    /// Only the writer calls it. The last twenty or so commits make the average.
+    /// Updates the average commit time, which covers about the last twenty commits. Called only by the writer.
     pub(super) fn committed(&self, took: Duration) {
         let (before, now) = (self.commit_ms(), took.as_secs_f64() * 1e3);
         let average = if self.commits.fetch_add(1, Relaxed) == 0 { now } else { before + (now - before) / 20.0 };
@@ -201,7 +201,7 @@ impl State {
     }
 }
 
-/// Takes a lock whose holder may have panicked: every value here is whole at any time.
+/// Takes a lock whose holder may have panicked: every value here is consistent at any time.
 pub(super) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_stands_still_is_told_although_nothing_failed() {
-        // Red without `is_moving` in `writable`: whoever writes would wait on a database that says that all is well.
+        // Red without `is_moving` in `writable`: callers would wait on a database that reports that all is well.
         let (state, now) = (State::new(), Instant::now());
         assert_eq!(state.is_moving(now + STALLED), Ok(()), "nothing is written");
         state.at_work(Some(now));

@@ -1,4 +1,4 @@
-//! Whether a file is somebody else's, found out before anything about it is changed.
+//! Detects a file that belongs to another program, before anything about it is changed.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,12 +10,12 @@ use super::open::{absolute, beside};
 use crate::dialect::Dialect;
 use crate::moving::{self, Trouble};
 
-/// Refuses a database that has tables, and none of them ours: opening it to write would make it private, and keep its log in a
-/// way that whoever it belongs to may not expect. Asked beside whoever holds the file, without a lock, and nothing is left beside
-/// it; what cannot be told so is left to whoever opens it.
+/// Refuses a database that has tables, none of which are Portiere's: opening it for writing would make it private and
+/// change its journal mode, which its owner may not expect. Works beside a process that has the file open, takes no
+/// lock, and leaves nothing beside the file. What cannot be judged this way is left to the code that opens the file.
 pub fn vacant(path: &Path) -> Result<(), Trouble> {
     let Ok(path) = absolute(path) else { return Ok(()) };
-    // With a log beside it the file alone tells nothing, and is kept as we would keep it.
+    // With a log beside it, the file alone tells nothing, and it already has the journal mode that we would set.
     let is_long = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() > 0);
     if !is_long(&path) || is_long(&beside(&path, "-wal")) {
         return Ok(());
@@ -29,14 +29,14 @@ pub fn vacant(path: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// The tables that are in the file itself: SQLite takes no lock on what is called immutable, and makes no file for it.
+/// Lists the tables in the file itself: SQLite takes no lock on a file declared immutable, and creates no file for it.
 fn tables(path: &Path) -> rusqlite::Result<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let conn = Connection::open_with_flags(format!("file:{}?immutable=1", escaped(path)), flags)?;
     conn.prepare(Dialect::Sqlite.tables())?.query_map([], |row| row.get(0))?.collect()
 }
 
-/// A path as it stands in a URI.
+/// Escapes a path for a URI.
 fn escaped(path: &Path) -> String {
     let one = |byte: &u8| match byte {
         b'/' | b'.' | b'-' | b'_' => char::from(*byte).to_string(),
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_file_of_somebody_else_stays_as_it_is() {
-        // Red where it is opened to be written to first: SQLite would keep its log in another way from then on.
+        // Red where the file is first opened for writing: SQLite would change its journal mode.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("their 100%? #1.db");
         let file = |name: &str| folder.path().join(name);
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
 
-        // Ours, whatever else is in it; and what is no database is told by whoever opens it.
+        // One of ours, whatever else is in it; and a file that is no database is reported when it is opened.
         Connection::open(&path).unwrap().execute_batch(MARKERS).unwrap();
         assert_eq!(vacant(&path), Ok(()));
         fs::write(file("text"), "no database").unwrap();

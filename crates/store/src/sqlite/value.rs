@@ -1,4 +1,4 @@
-//! Values as SQLite binds and returns them.
+//! Converts values to and from the form that SQLite uses.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Statement, ToSql};
@@ -6,7 +6,7 @@ use rusqlite::{Statement, ToSql};
 use crate::engine::{Row, Value};
 use crate::tables::row::ALIEN;
 
-/// Lends a value to a statement without a copy.
+/// Binds a value to a statement without a copy.
 struct Lent<'a>(&'a Value);
 
 impl ToSql for Lent<'_> {
@@ -20,8 +20,8 @@ impl ToSql for Lent<'_> {
     }
 }
 
-/// Gives a statement its arguments: exactly as many as it has placeholders, and no text with NUL, which other engines
-/// cannot keep.
+/// Binds a statement's arguments: exactly as many as it has placeholders, and no text with NUL, which other engines
+/// cannot store.
 pub(super) fn bind(statement: &mut Statement<'_>, args: &[Value]) -> rusqlite::Result<()> {
     let wanted = statement.parameter_count();
     if args.len() != wanted {
@@ -36,7 +36,7 @@ pub(super) fn bind(statement: &mut Statement<'_>, args: &[Value]) -> rusqlite::R
     Ok(())
 }
 
-/// Takes the row that a statement stands on.
+/// Reads the current row of a statement.
 pub(super) fn take(row: &rusqlite::Row<'_>, columns: usize) -> rusqlite::Result<Row> {
     (0..columns).map(|at| value(row.get_ref(at)?)).collect()
 }
@@ -47,8 +47,8 @@ fn value(lent: ValueRef<'_>) -> rusqlite::Result<Value> {
         ValueRef::Integer(number) => Value::Int(number),
         ValueRef::Text(_) => Value::Text(lent.as_str()?.to_owned()),
         ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
-        // This program writes none, and has no column for text that SQLite keeps one in: whoever reads the row finds a value of another
-        // type there, and says in which table. An error of the whole answer would name no row, and keep all others from being read.
+        // This program writes no fractions. One is returned as a text, so that the reader of the row finds a value of
+        // another type and can name the table. An error of the whole answer would name no row and hide all others.
         ValueRef::Real(number) => Value::Text(format!("{ALIEN}{number:?}")),
     })
 }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_number_with_a_fraction_is_of_another_type_wherever_it_stands() {
-        // red with an error in `value`: somebody's 1.5 in audit_blocks kept `audit verify` from every block.
+        // Red with an error in `value`: a 1.5 written by hand to audit_blocks kept `audit verify` from every block.
         let conn = rusqlite::Connection::open_in_memory().unwrap();
         let row = || {
             let take_all = |row: &rusqlite::Row<'_>| take(row, 3);

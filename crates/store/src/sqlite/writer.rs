@@ -1,4 +1,4 @@
-//! The one thread that writes. It takes the first batch that waits, then everything else that waits up to a limit, and
+//! The only thread that writes. It takes the first waiting batch and all other waiting batches up to a limit, and
 //! commits them together; while the disk syncs, the next group gathers.
 
 use std::sync::Arc;
@@ -21,31 +21,31 @@ use super::state::State;
 use crate::engine::{CommitError, Unavailable};
 use crate::schema::Migration;
 
-/// What the writer is asked for.
+/// A job for the writer.
 pub(super) enum Job {
-    /// Statements, and where the answer goes.
+    /// A batch, and where its answer goes.
     Batch(Batch, To),
     /// Bring the schema to this program's version.
     Migrate(oneshot::Sender<Result<(), Unavailable>>),
-    /// Changes the schema by these statements.
+    /// Change the schema with these statements.
     Alter(Vec<String>, oneshot::Sender<Result<(), Unavailable>>),
-    /// Finish what waits, then end.
+    /// Finish the waiting jobs, then end.
     Stop,
 }
 
-/// After so long without a job the writer tidies up.
+/// After this long without a job, the writer tidies up.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// Between two steps of tidying.
+/// The pause between two steps of tidying up.
 const STEP: Duration = Duration::from_millis(5);
 
-/// How far apart commits begin while several callers write.
+/// The least time between the beginnings of two commits while several callers write.
 pub const PACE: Duration = Duration::from_millis(1);
 
-/// So many share a commit well enough, unless more are just coming.
+/// With this many batches, a commit is shared well enough, unless many more are just arriving.
 pub const ENOUGH: usize = 16;
 
-/// Fewer than one in so many of those who are there are few who come.
+/// Arrivals are few if they are fewer than one in this many of the group.
 const FEW: usize = 8;
 
 /// How long the writer sleeps between two looks at a queue that fills fast; the system adds about as much.
@@ -58,38 +58,38 @@ pub(super) struct Writer {
     pub(super) state: Arc<State>,
     pub(super) migrations: &'static [Migration],
     pub(super) group_limit: usize,
-    /// How many batches the last group had.
+    /// The number of batches in the last group.
     pub(super) last_group: usize,
-    /// How many were waiting when it was done, itself included.
+    /// How many batches were waiting when the last group was done, including the group itself.
     pub(super) callers: usize,
-    /// When the last group was begun.
+    /// When the last group began.
     pub(super) began: Instant,
     pub(super) complaints: Complaints,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// A group being gathered: statements, and in the same order where the answers go.
+/// A group being gathered: its batches, and in the same order where their answers go.
 #[derive(Default)]
 struct Group {
     batches: Vec<Batch>,
     answers: Vec<To>,
 }
 
-/// Why nothing can be acknowledged.
+/// The reason why nothing can be acknowledged.
 const ELSEWHERE: &str = "the file of the database, or its log, was removed or replaced under the server";
 
 /// The disk cannot be trusted any more, for this reason: the process has to end.
 struct Fatal(String);
 
 impl Writer {
-    /// Runs until it is told to stop, nobody can ask any more, or the disk fails.
+    /// Runs until it is told to stop, no sender is left, or the disk fails.
     pub(super) fn run(mut self, conn: &Connection) {
         let _end = End { state: Arc::clone(&self.state), on_fatal: Arc::clone(&self.on_fatal) };
         if let Err(Fatal(why)) = self.serve(conn) {
             self.state.end(&why);
             (self.on_fatal)(&why);
         }
-        // What came after the stop was never begun.
+        // Jobs that came after the stop were never begun.
         for job in self.jobs.try_iter() {
             let why = "the database is closed".to_owned();
             match job {
@@ -135,7 +135,7 @@ impl Writer {
         fatal_only(self.keeper.finish(conn)).map(drop)
     }
 
-    /// Waits for a job, and tidies up while there is none.
+    /// Waits for a job, and tidies up meanwhile.
     fn wait(&mut self, conn: &Connection) -> Result<Option<Job>, Fatal> {
         let mut patience = IDLE;
         while !self.keeper.tidy() {
@@ -143,7 +143,7 @@ impl Writer {
                 Ok(job) => return Ok(Some(job)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {
-                    // It copies and syncs: a disk may stand still here, too.
+                    // Tidying copies and syncs, so the disk may stall here, too.
                     self.state.at_work(Some(Instant::now()));
                     let rest = fatal_only(self.keeper.rest(conn));
                     self.state.at_work(None);
@@ -158,16 +158,16 @@ impl Writer {
         Ok(self.jobs.recv().ok())
     }
 
-    /// Adds every batch that waits, up to the limit; answers the job that is not a batch, if one came.
+    /// Adds every waiting batch, up to the limit. Returns a job that is not a batch, if one came.
     ///
-    /// Under load commits begin at least [`PACE`] apart, or when all who can be expected have come: what each costs beside
-    /// its rows is then shared by more. A lone writer is never kept waiting.
+    /// Under load, commits begin at least [`PACE`] apart, or once all expected batches have come, so that more batches
+    /// share the fixed cost of a commit. A lone writer is never kept waiting.
     fn gather(&self, group: &mut Group) -> Option<Job> {
         let mut other = self.drain(group);
         if self.last_group <= 1 && group.batches.len() <= 1 {
             return other;
         }
-        // Asleep rather than listening: each arrival would wake the thread. Where many write, enough have soon come.
+        // Sleeps instead of listening, since each arrival would wake the thread. If many write, enough have soon come.
         let many = self.last_group >= ENOUGH;
         let mut came = group.batches.len();
         while other.is_none()
@@ -196,7 +196,7 @@ impl Writer {
         None
     }
 
-    /// Commits a group, then answers all of it.
+    /// Commits a group, then sends all its answers.
     fn commit(&mut self, ready: &mut Ready<'_>, group: &mut Group) -> Result<(), Fatal> {
         self.began = Instant::now();
         self.last_group = group.batches.len();
@@ -205,7 +205,7 @@ impl Writer {
         self.state.group_sizes.observe(size);
         self.state.largest_group.fetch_max(size, Relaxed);
         let mut done = group::run(ready, &mut group.batches);
-        // Before anybody is told that it is done.
+        // Checked before any answer is sent.
         if done.as_ref().is_ok_and(|committed| committed.took.is_some()) && !self.place.stands() {
             done = Err(Fault::Fatal(ELSEWHERE.to_owned()));
         }
@@ -239,14 +239,14 @@ impl Writer {
     }
 }
 
-/// Groups that failed without a word in the log since the last one that had one.
+/// Counts the groups that failed since the last such failure that was logged.
 #[derive(Default)]
 pub(super) struct Complaints {
     told: Option<Instant>,
     left_out: u64,
 }
 
-/// Between two lines about groups that fail: the log may be on the disk that is full.
+/// The least time between two log lines about failing groups: the log may be on the full disk.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
 impl Writer {
@@ -261,8 +261,8 @@ impl Writer {
     }
 }
 
-/// Whether a group of this size is worth no more waiting, of which so many came last: once it has enough, until those who
-/// were on their way when the last group was answered are all back, or few come any more.
+/// Whether a group of this size need not wait any longer; `came` of its batches arrived last. It must have enough
+/// batches, and either all callers that were waiting when the last group was answered are back, or few still arrive.
 fn is_complete(size: usize, came: usize, callers: usize) -> bool {
     size >= ENOUGH && (size >= callers || came * FEW < size)
 }
@@ -273,7 +273,7 @@ impl Group {
         self.answers.push(to);
     }
 
-    /// Answers everybody, and leaves the group empty.
+    /// Sends all answers, and leaves the group empty.
     fn answer(&mut self, outcomes: impl IntoIterator<Item = Outcome>, begun: Instant) {
         let outcomes = outcomes.into_iter().zip(self.batches.drain(..));
         let answered = outcomes.map(|(outcome, batch)| Answered::new(outcome, batch).of_group(begun));
@@ -281,19 +281,19 @@ impl Group {
     }
 }
 
-/// Says what came of a change of the schema.
+/// Sends the result of a change of the schema.
 fn told(done: Result<(), Fault>, answer: oneshot::Sender<Result<(), Unavailable>>) -> Result<(), Fatal> {
     let done = match done {
         Err(Fault::Fatal(why)) => return Err(Fatal(why)),
         Err(fault) => Err(Unavailable(fault.text())),
         Ok(()) => Ok(()),
     };
-    // Nobody may be waiting any more.
+    // The caller may not be waiting any more.
     drop(answer.send(done));
     Ok(())
 }
 
-/// Tidying that failed is tried again later, unless the disk itself failed.
+/// Failed tidying is tried again later, unless the disk itself failed.
 fn fatal_only<T>(done: Result<T, Fault>) -> Result<Option<T>, Fatal> {
     match done {
         Ok(done) => Ok(Some(done)),
@@ -305,7 +305,7 @@ fn fatal_only<T>(done: Result<T, Fault>) -> Result<Option<T>, Fatal> {
     }
 }
 
-/// Says that nothing is written any more, however the thread ends.
+/// Marks that nothing is written any more, however the thread ends.
 struct End {
     state: Arc<State>,
     on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -316,7 +316,7 @@ impl Drop for End {
         if !thread::panicking() {
             return self.state.end("the writer has stopped");
         }
-        // A process that lives on without it would refuse every write until somebody starts it again.
+        // A process that lives on without the writer would refuse every write until it is restarted.
         let why = "the thread that writes to the database broke down";
         self.state.end(why);
         (self.on_fatal)(why);
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_group_waits_for_those_who_are_coming_back() {
-        // red without `callers`: 64 writers fall into two halves that take turns.
+        // Red without `callers`: 64 writers fall into two halves that take turns.
         assert!(!is_complete(32, 32, 64), "the other half is on its way");
         assert!(is_complete(64, 32, 64), "all are there");
         assert!(is_complete(40, 4, 64), "whoever is not back by now does not come");
@@ -341,7 +341,7 @@ mod tests {
         assert!(!is_complete(ENOUGH - 1, 0, 0), "too few to go before their time");
     }
 
-    /// Whose answer the writer cannot deliver.
+    /// A receiver to which the writer cannot deliver an answer.
     struct Broken;
 
     impl Wake for Broken {
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_breaks_down_is_not_outlived() {
-        // red without `on_fatal` in End: every write would be refused, and nothing would start the process again.
+        // Red without `on_fatal` in End: every write would be refused, and nothing would restart the process.
         let folder = tempfile::tempdir().unwrap();
         let (tell, told) = mpsc::channel();
         let on_fatal = Arc::new(move |why: &str| tell.send(why.to_owned()).unwrap());
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_writer_that_is_told_to_stop_is_no_reason_to_end() {
-        // red without `panicking` in End.
+        // Red without `panicking` in End.
         let folder = tempfile::tempdir().unwrap();
         let (tell, told) = mpsc::channel();
         let on_fatal = Arc::new(move |why: &str| tell.send(why.to_owned()).unwrap());

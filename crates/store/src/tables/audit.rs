@@ -1,4 +1,4 @@
-//! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream is.
+//! The audit log as it is sealed and delivered: blocks, where their chain begins, and how far each stream has got.
 
 use super::events::{about, line};
 use super::row::{ALIEN, Columns, every, one};
@@ -18,8 +18,8 @@ macro_rules! blocks {
     };
 }
 
-/// What [`line`] takes apart, with -1 for a time or a block that is no whole number: SQLite keeps a value of any type in any
-/// column.
+/// Selects what [`line`] takes apart, with -1 for a time or a block that is not a whole number: SQLite keeps values of
+/// any type in any column.
 macro_rules! whole {
     () => {
         "SELECT id, CASE WHEN at = (at | 0) THEN at ELSE -1 END, kind, user_id, client_id, session_id, address, request, \
@@ -27,7 +27,7 @@ macro_rules! whole {
     };
 }
 
-/// So, of the lines of a realm.
+/// The same, for the lines of a realm.
 macro_rules! lines {
     ($rest:literal) => {
         concat!(whole!(), "events WHERE realm = ? ", $rest)
@@ -38,19 +38,19 @@ mod strays;
 
 pub use strays::{Astray, Naming, Readable, Strays};
 
-/// Lines that were committed and not sealed, the oldest first. Whatever is committed late is among them.
+/// Committed lines that are not sealed yet, the oldest first. Lines that are committed late are among them.
 pub struct Unsealed {
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
 impl Question for Unsealed {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
-        // By the index of blocks. With `block = 0 ORDER BY id` planners go through the whole log from its beginning, by the
-        // primary key, which has the order already, and a range from 0 to 0 is that to some. Not `<= 0` alone: a line that
-        // somebody gave a block of less than nothing would be found, could not be sealed, and keep all others from it; so would
-        // one with a fraction.
+        // Goes by the index on blocks. For `block = 0 ORDER BY id`, planners scan the whole log by the primary key,
+        // which already has that order; to some, a range from 0 to 0 is the same. Not `<= 0` alone: a line whose block
+        // was set to a negative number by hand would be found, could not be sealed, and would keep all others from
+        // being sealed; so would one with a fraction.
         let sql = lines!("AND block > -1 AND block <= 0 AND block = (block | 0) ORDER BY block, id LIMIT ?");
         read(sql, values![realm, self.limit])
     }
@@ -59,12 +59,12 @@ impl Question for Unsealed {
     }
 }
 
-/// Whether statements can name a line: somebody may have made its id a value of another type.
+/// Whether statements can name a line: its id may have been changed by hand to a value of another type.
 pub fn is_nameable(line: &Line) -> bool {
     !line.id.starts_with(ALIEN)
 }
 
-/// How many lines are not sealed, and the id of the oldest.
+/// How many lines are not sealed, and the id of the oldest of them.
 pub struct Backlog;
 
 impl Question for Backlog {
@@ -77,9 +77,9 @@ impl Question for Backlog {
     }
 }
 
-/// As [`Backlog`], but counted no further than so many: for who looks often.
+/// Like [`Backlog`], but stops counting at `most`: for callers that ask often.
 pub struct BacklogUpTo {
-    /// How many.
+    /// The number at which counting stops.
     pub most: i64,
 }
 
@@ -95,7 +95,7 @@ impl Question for BacklogUpTo {
     }
 }
 
-/// The end of the chain: the newest block, without what it keeps of its lines.
+/// The end of the chain: the newest block, without the leaves of its lines.
 pub struct Newest;
 
 impl Question for Newest {
@@ -108,11 +108,11 @@ impl Question for Newest {
     }
 }
 
-/// Blocks after a number, the oldest first, without what they keep of their lines.
+/// Blocks after a number, the oldest first, without the leaves of their lines.
 pub struct After {
     /// The number.
     pub number: i64,
-    /// How many.
+    /// The maximum number of blocks.
     pub limit: i64,
 }
 
@@ -126,11 +126,11 @@ impl Question for After {
     }
 }
 
-/// Blocks before a number, the newest first, without what they keep of their lines.
+/// Blocks before a number, the newest first, without the leaves of their lines.
 pub struct Before {
     /// The number.
     pub number: i64,
-    /// How many.
+    /// The maximum number of blocks.
     pub limit: i64,
 }
 
@@ -144,11 +144,11 @@ impl Question for Before {
     }
 }
 
-/// Blocks after a number, the oldest first, with all that they keep.
+/// Blocks after a number, the oldest first, with the leaves of their lines.
 pub struct Whole {
     /// The number.
     pub number: i64,
-    /// How many.
+    /// The maximum number of blocks.
     pub limit: i64,
 }
 
@@ -183,7 +183,7 @@ fn block(row: &mut Columns) -> Option<Block> {
     })
 }
 
-/// Where the chain begins, if not at its first block.
+/// Where the chain begins, if it does not begin at its first block.
 pub struct Begins;
 
 impl Question for Begins {
@@ -206,13 +206,13 @@ impl Question for Begins {
     }
 }
 
-/// The lines of one block after an id, in their order.
+/// The lines of one block after an id, in the order of their ids.
 pub struct Within<'a> {
     /// The block.
     pub block: i64,
     /// Only lines with greater ids.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
@@ -228,14 +228,14 @@ impl Question for Within<'_> {
     }
 }
 
-/// The lines of the blocks between two, neither of them included, in the order in which they were sealed. What is no number of a
-/// block is not sealed, and not among them.
+/// The lines of the blocks between two, both excluded, in the order in which they were sealed. A line whose `block` is
+/// not a block number is not sealed, and left out.
 pub struct Between {
     /// Only lines of later blocks.
     pub after: i64,
     /// Only lines of earlier blocks.
     pub before: i64,
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
@@ -271,8 +271,8 @@ impl Question for LeftOf<'_> {
     }
 }
 
-/// Seals lines in a block: they are its own from then on. Does not stand where any of them was sealed meanwhile, or the
-/// number of the block was taken.
+/// Seals lines in a block, to which they belong from then on. Does not commit if any of them was sealed meanwhile, or
+/// if the block's number is taken.
 pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
     let insert = "INSERT INTO audit_blocks (realm, number, first_line, last_line, oldest, newest, sealed_at, key_id, \
                digest, leaves, mac_before, mac) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
@@ -296,12 +296,12 @@ pub fn seal(realm: &RealmId, block: &Block, lines: &[Line]) -> Vec<Write> {
     std::iter::once(write(insert, row, Must::Touch(1))).chain(sealed.into_iter().map(touching)).collect()
 }
 
-/// A write to as many lines as it is about.
+/// A write that has to touch all the lines that it is about.
 fn touching((sql, args, lines): (Sql, Vec<Value>, usize)) -> Write {
     Write { sql, args, must: Must::Touch(lines as u64) }
 }
 
-/// Takes so many blocks out, the oldest there are, from one number to another, and says so in the checkpoint, unless another node
+/// Removes the `many` oldest blocks, numbered `from` to `until`, and records it in the checkpoint, unless another node
 /// has done so meanwhile.
 pub fn retire(
     realm: &RealmId,
@@ -338,43 +338,43 @@ pub fn retire(
     ]
 }
 
-/// Takes out lines that were never sealed. Does not stand where any of them was sealed meanwhile, or is gone.
+/// Removes lines that were never sealed. Does not commit if any of them was sealed meanwhile, or is gone.
 pub fn drop_unsealed(realm: &RealmId, ids: impl Iterator<Item = String>) -> Vec<Write> {
     let ids: Vec<String> = ids.collect();
     about("DELETE FROM events WHERE realm = ? AND block = 0", values![realm], &ids).into_iter().map(touching).collect()
 }
 
-/// How far a stream is.
+/// How far the delivery of a stream has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     /// Its name.
     pub name: String,
-    /// What was delivered last.
+    /// The place after the line that was delivered last.
     pub place: Place,
-    /// When that was.
+    /// When it was delivered.
     pub moved_at: Time,
-    /// Why nothing more was delivered since; empty when all is well.
+    /// Why nothing more has been delivered since; empty when all is well.
     pub trouble: String,
 }
 
-/// A place in the sealed log: behind a line of a block. The order in which lines are sealed is the one in which they are
-/// delivered; it has neither gaps nor late comers, which that of ids has.
+/// A place in the sealed log: after a line of a block. Lines are delivered in the order in which they are sealed,
+/// because that order has neither gaps nor late arrivals, while the order of ids has both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The block.
     pub block: i64,
-    /// The line's id; empty: before its first line.
+    /// The line's id; empty for the place before the block's first line.
     pub line: String,
 }
 
 impl From<&Link> for Place {
-    /// Behind all of a block.
+    /// Returns the place after a whole block.
     fn from(link: &Link) -> Self {
         Place { block: link.number.saturating_add(1), line: String::new() }
     }
 }
 
-/// Every stream that was ever begun and not given up.
+/// Every stream that was begun and not given up.
 pub struct Streams;
 
 impl Question for Streams {
@@ -395,7 +395,7 @@ impl Question for Streams {
     }
 }
 
-/// Begins a stream, unless it was begun.
+/// Begins a stream, unless it has begun already.
 pub fn begin(realm: &RealmId, stream: &Stream) -> Write {
     let sql = "INSERT INTO audit_streams (realm, name, block, line, moved_at, trouble) VALUES (?, ?, ?, ?, ?, ?) \
                ON CONFLICT DO NOTHING";
@@ -404,12 +404,12 @@ pub fn begin(realm: &RealmId, stream: &Stream) -> Write {
     write(sql, row, Must::Any)
 }
 
-/// Begins a stream. Does not stand where it was begun already.
+/// Begins a stream. Does not commit if it has begun already.
 pub fn begin_once(realm: &RealmId, stream: &Stream) -> Write {
     Write { must: Must::Touch(1), ..begin(realm, stream) }
 }
 
-/// Says how far a stream is now, unless another node has done so since it was at `seen`.
+/// Records how far a stream has got, unless another node has moved it on from `seen`.
 pub fn advance(realm: &RealmId, seen: &Place, next: &Stream) -> Write {
     let sql = "UPDATE audit_streams SET block = ?, line = ?, moved_at = ?, trouble = ? \
                WHERE realm = ? AND name = ? AND block = ? AND line = ?";

@@ -1,4 +1,4 @@
-//! Every change of the rules as statements, with the guard under which it may happen.
+//! Turns every change of the rules into statements, with the guard under which the change may happen.
 
 use super::{
     clients, codes, consents, counters, devices, events, families, groups, keys, realms, sessions, tokens, users,
@@ -10,7 +10,7 @@ use rules::decision::{Change, Standing};
 use rules::id::RealmId;
 use rules::{Fresh, Time};
 
-/// The batch that makes `changes` true in `realm`. `fresh` names the lines of the audit log.
+/// The batch that carries out `changes` in `realm`. `fresh` gives the ids of the audit lines.
 pub fn batch(realm: &RealmId, changes: &[Change], now: Time, fresh: &Fresh) -> Vec<Write> {
     let mut writes = Vec::with_capacity(changes.len() + 4);
     for (at, change) in changes.iter().enumerate() {
@@ -24,7 +24,7 @@ pub fn batch(realm: &RealmId, changes: &[Change], now: Time, fresh: &Fresh) -> V
     writes
 }
 
-/// The line of the audit log that [`batch`] writes first, if it writes one: a database that has it has the batch.
+/// The id of the first audit line that [`batch`] writes, if it writes one: a database that has the line has the batch.
 pub fn witness(changes: &[Change], now: Time, fresh: &Fresh) -> Option<String> {
     let at = changes.iter().position(|change| matches!(change, Change::Record(_)))?;
     Some(line(fresh, at, now))
@@ -110,7 +110,7 @@ fn statements(r: &RealmId, change: &Change) -> Vec<Write> {
     }
 }
 
-/// Locking reads: whatever was ended by a batch that committed first is not found.
+/// Locking reads: something that was ended by a batch that committed earlier is not found.
 fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
     let found = |sql: &'static str, args| write(sql, args, Must::Find(1));
     let mut writes = Vec::with_capacity(4);

@@ -24,9 +24,9 @@ impl Question for ById<'_> {
 
 /// Up to `limit` applications after `after`, by id.
 pub struct Page<'a> {
-    /// Where to go on; empty at first.
+    /// The id after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of applications.
     pub limit: i64,
 }
 
@@ -64,8 +64,8 @@ pub(super) fn save(realm: &RealmId, client: &Client) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-/// The application and what people let it have. Its families die with it: every use looks the client up. It goes first: who lets
-/// it have something meanwhile looks for it, and waits.
+/// Removes an application and the consents for it. Its families die with it, because every use looks the client up. The
+/// client goes first: a batch that grants it something meanwhile looks for it and waits.
 pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
     vec![
         write("DELETE FROM clients WHERE realm = ? AND id = ?", values![realm, client], Must::Touch(1)),
@@ -74,7 +74,7 @@ pub(super) fn remove(realm: &RealmId, client: &ClientId) -> Vec<Write> {
     ]
 }
 
-/// What an application was made at `epoch`, unless it was changed later. A journal of before says nothing of its life.
+/// Restores an application as of `epoch`, unless it was changed later. Journals of older versions do not have its life.
 pub(super) fn put_back(
     realm: &RealmId,
     client: &Client,
@@ -86,7 +86,7 @@ pub(super) fn put_back(
     write(sql, values![to_json(client), secret, disabled_at, life, epoch, realm, &client.id, epoch], Must::Any)
 }
 
-/// Removes what was removed at `epoch`, unless it came in again later; consents that were given up to then go with it.
+/// Removes again what was removed at `epoch`, unless it was registered again later; earlier consents go with it.
 pub(super) fn remove_again(realm: &RealmId, client: &ClientId, epoch: i64, upto: Time) -> Vec<Write> {
     let consents = "DELETE FROM consents WHERE realm = ? AND client_id = ? AND granted <= ?";
     let itself = "DELETE FROM clients WHERE realm = ? AND id = ? AND epoch < ?";

@@ -11,7 +11,7 @@ use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::code::{Code, Found};
 use rules::time::Time;
 
-/// A code with the facts around it, but for the person's groups, and whether what came of it is over.
+/// A code with the facts around it, except the user's groups and whether what was issued for it has ended.
 pub struct InContext<'a>(pub Option<&'a FamilyId>);
 
 impl OnRealm for InContext<'_> {
@@ -90,7 +90,7 @@ pub(super) fn issue(realm: &RealmId, code: &Code) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-/// Uses up every open code of somebody; they are found by age, since codes do not live long.
+/// Uses up every open code of a user; codes are found by age, since they are short-lived.
 pub(super) fn burn_all(realm: &RealmId, user: &UserId, since: Time, at: Time) -> Write {
     let sql =
         "UPDATE codes SET redeemed_at = ? WHERE realm = ? AND family >= ? AND user_id = ? AND redeemed_at IS NULL";

@@ -1,4 +1,4 @@
-//! What people let applications have.
+//! What users allow applications.
 
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
@@ -10,7 +10,7 @@ use rules::oauth::scope::Scope;
 const COLUMNS: &str =
     "SELECT user_id, client_id, scope, granted FROM consents WHERE realm = ? AND user_id = ? AND client_id = ?";
 
-/// What somebody let an application have.
+/// What a user allowed an application.
 pub struct Between<'a>(pub &'a UserId, pub &'a ClientId);
 
 impl Question for Between<'_> {
@@ -23,13 +23,13 @@ impl Question for Between<'_> {
     }
 }
 
-/// Up to `limit` applications that somebody let in after `after`, by id.
+/// Up to `limit` applications after `after` that a user has consented to, by id.
 pub struct Page<'a> {
-    /// Who let them in.
+    /// The user.
     pub user: &'a UserId,
-    /// Where to go on; empty at first.
+    /// The id after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of applications.
     pub limit: i64,
 }
 
@@ -45,11 +45,11 @@ impl Question for Page<'_> {
     }
 }
 
-/// Up to `limit` people who let an application have something, by id.
+/// Up to `limit` users who have consented to an application, by id.
 pub struct Givers<'a> {
     /// The application.
     pub client: &'a ClientId,
-    /// How many.
+    /// The maximum number of users.
     pub limit: i64,
 }
 
@@ -82,7 +82,7 @@ fn consent(row: &mut Columns) -> Option<Consent> {
     })
 }
 
-/// Writes a consent down: a first one, or a wider one in place of the one that was seen.
+/// Stores a consent: a first one, or a wider one in place of the one that was seen.
 pub(super) fn grant(realm: &RealmId, consent: &Consent, seen: Option<&Scope>) -> Write {
     let (user, client, scope) = (&consent.user, &consent.client, consent.scope.to_string());
     match seen {
@@ -99,7 +99,7 @@ pub(super) fn grant(realm: &RealmId, consent: &Consent, seen: Option<&Scope>) ->
     }
 }
 
-/// What people up to this one let an application have.
+/// Removes the consents for an application that users up to this one gave.
 pub(super) fn drop_some(realm: &RealmId, client: &ClientId, upto: &UserId) -> Write {
     let sql = "DELETE FROM consents WHERE realm = ? AND client_id = ? AND user_id <= ?";
     write(sql, values![realm, client, upto], Must::Any)

@@ -13,7 +13,7 @@ fn counter(row: &mut Columns) -> Option<Counter> {
     Some(Counter { count: row.int()?, until: row.int()?, expires: row.int()? })
 }
 
-/// What is known of several at once, in the order of their names.
+/// Several counters at once, in the order of their names.
 pub struct Each<'a>(pub &'a [Handle]);
 
 impl Question for Each<'_> {
@@ -31,11 +31,11 @@ impl Question for Each<'_> {
     }
 }
 
-/// Failures with names that nobody has, the newest first: the minute, the address, how many.
+/// Failures with unknown usernames, the newest first: the minute, the address and the count.
 pub struct Strangers {
-    /// Not before the minute of this moment.
+    /// Only from the minute of this moment on.
     pub since: Time,
-    /// How many rows.
+    /// The maximum number of rows.
     pub limit: i64,
 }
 
@@ -51,11 +51,11 @@ impl Question for Strangers {
     }
 }
 
-/// What was refused to who had not shown who they are, the newest first: the minute, what, the address, how many.
+/// Refused requests of unidentified senders, the newest first: the minute, what was refused, the address and the count.
 pub struct Rejections {
-    /// Not before the minute of this moment.
+    /// Only from the minute of this moment on.
     pub since: Time,
-    /// How many rows.
+    /// The maximum number of rows.
     pub limit: i64,
 }
 
@@ -83,7 +83,7 @@ fn minute(at: Time) -> i64 {
 
 const INSERT: &str = "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, ?, ?, ?)";
 
-/// Counts an attempt, unless others were counted since it was looked at.
+/// Counts an attempt, unless others were counted since the counter was read.
 pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
     let (seen, next) = (counted.seen, counted.next);
     if seen == Counter::default() {
@@ -95,7 +95,7 @@ pub(super) fn count(realm: &RealmId, counted: &Counted) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-/// Takes one attempt back that was not made after all.
+/// Takes back one attempt that was not made after all.
 pub(super) fn give_back(realm: &RealmId, counted: &Counted) -> Vec<Write> {
     let sql = "UPDATE counters SET count = count - 1, until = CASE WHEN until = ? THEN ? ELSE until END \
                WHERE realm = ? AND name = ? AND count > 0";
@@ -110,12 +110,12 @@ pub(super) fn forget(realm: &RealmId, key: Handle) -> Write {
     write("DELETE FROM counters WHERE realm = ? AND name = ?", values![realm, key], Must::Any)
 }
 
-/// One more failure, whoever else counts at the same time: it drains `leak` after those before it, unless a clock that was
-/// wrong counted those.
+/// Counts one more failure, whoever else counts at the same time: it drains `leak` after the failures before it, unless
+/// those were counted by a wrong clock.
 pub(super) fn failure(realm: &RealmId, key: Handle, at: Time, leak: Span) -> Vec<Write> {
     let absent =
         "INSERT INTO counters (realm, name, count, until, expires) VALUES (?, ?, 0, 0, 0) ON CONFLICT DO NOTHING";
-    // MySQL sets one column after the other: `until` comes last, for what is written beside it looks at the old one.
+    // MySQL sets one column after the other: `until` comes last, because the other expressions need its old value.
     let sql = "UPDATE counters SET count = count + 1, \
                expires = CASE WHEN expires > ? AND until <= ? THEN expires ELSE ? END + ?, until = ? \
                WHERE realm = ? AND name = ?";
@@ -123,7 +123,7 @@ pub(super) fn failure(realm: &RealmId, key: Handle, at: Time, leak: Span) -> Vec
     vec![write(absent, values![realm, key], Must::Any), write(sql, row, Must::Touch(1))]
 }
 
-/// One more failure of an unknown name from this address in this minute.
+/// Counts one more failure of an unknown username from this address in this minute.
 pub(super) fn stranger(realm: &RealmId, address: &str, at: Time) -> Vec<Write> {
     let minute = minute(at);
     let absent = "INSERT INTO strangers (realm, minute, address, count) VALUES (?, ?, ?, 0) ON CONFLICT DO NOTHING";
@@ -134,7 +134,7 @@ pub(super) fn stranger(realm: &RealmId, address: &str, at: Time) -> Vec<Write> {
     ]
 }
 
-/// So many more of the same kind from this address in this minute, whoever else counts at the same time.
+/// Counts `many` more of the same kind from this address in this minute, whoever else counts at the same time.
 pub(super) fn rejections(realm: &RealmId, (what, address): (&Rejection, &str), at: Time, many: i64) -> Vec<Write> {
     let (minute, what) = (minute(at), what.text());
     let absent =

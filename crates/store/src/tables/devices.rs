@@ -18,7 +18,7 @@ macro_rules! device_columns {
     };
 }
 
-/// A request by its device code, with the facts around it, but for the person's groups.
+/// A request by its device code, with the facts around it, except the user's groups.
 pub struct InContext(pub Handle);
 
 impl Question for InContext {
@@ -131,9 +131,9 @@ pub(super) fn answer(realm: &RealmId, device: Handle, approval: Option<&Approval
     }
 }
 
-/// Of any number of parallel polls, one touches the row.
+/// Records a poll: of any number of parallel polls, one touches the row.
 pub(super) fn polled(realm: &RealmId, device: Handle, at: Time, seen: Option<Time>) -> Write {
-    /// Before any poll.
+    /// A time before any poll.
     const NEVER: Time = Time(-1);
     let sql = "UPDATE devices SET polled = ? WHERE realm = ? AND handle = ? AND COALESCE(polled, -1) = ?";
     write(sql, values![at, realm, device, seen.unwrap_or(NEVER)], Must::Touch(1))

@@ -10,7 +10,7 @@ use rules::id::RealmId;
 /// A line of the audit log.
 pub use rules::audit::Line;
 
-/// What [`line`] takes apart.
+/// Selects what [`line`] takes apart.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -21,22 +21,22 @@ macro_rules! select {
 }
 pub(super) use select;
 
-/// Lines by when they were written, sealed or not: a window of the whole log.
+/// Lines by the time at which they were written, sealed or not: a window of the whole log.
 pub struct Window<'a> {
     /// Only lines with greater ids.
     pub after: &'a str,
-    /// Only lines with smaller ids; empty: whatever there is.
+    /// Only lines with smaller ids; empty for no limit.
     pub before: &'a str,
     /// Whether the newest come first.
     pub newest_first: bool,
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
 impl Question for Window<'_> {
     type Fact = Vec<Line>;
     fn read(&self, realm: &RealmId) -> Read {
-        // Behind every id.
+        // Sorts after every id.
         let before = if self.before.is_empty() { "~" } else { self.before };
         let sql = match self.newest_first {
             true => select!("AND id > ? AND id < ? ORDER BY id DESC LIMIT ?"),
@@ -49,11 +49,11 @@ impl Question for Window<'_> {
     }
 }
 
-/// Statements about these lines: `sql` with what tells them in its condition, the values of both, and how many lines each
-/// statement is about.
+/// Statements about these lines: `sql` with a condition that selects the lines, the values of both, and the number of
+/// lines that each statement is about.
 ///
-/// Ids sort by time, and these are of about one time. A server that knows little of a young table would look for a list among all
-/// that there is: it is told from where to where to look.
+/// Ids sort by time, and these are close in time. A server with few statistics on a young table would scan the whole
+/// table for a list of ids, so the condition also gives the range.
 pub(super) fn about(sql: &'static str, args: Vec<Value>, ids: &[String]) -> Vec<(Sql, Vec<Value>, usize)> {
     let statement = |ids: &[String]| {
         let (first, last) = (ids.iter().min()?, ids.iter().max()?);
@@ -64,7 +64,7 @@ pub(super) fn about(sql: &'static str, args: Vec<Value>, ids: &[String]) -> Vec<
     ids.chunks(LONGEST_LIST).filter_map(statement).collect()
 }
 
-/// A row that [`select`] gives.
+/// Reads a row that [`select`] returns.
 pub(super) fn line(row: &mut Columns) -> Option<Line> {
     Some(Line {
         id: row.any_text()?,
@@ -99,7 +99,7 @@ pub(super) fn record(realm: &RealmId, id: String, event: &Event) -> Write {
     write(sql, row, Must::Touch(1))
 }
 
-/// As [`record`] where no line of that id is there. Of the event its kind and its detail.
+/// Like [`record`], unless a line with that id exists. Stores only the event's time, kind and detail.
 pub(super) fn record_unless_there(realm: &RealmId, id: &str, event: &Event) -> Write {
     let sql = "INSERT INTO events (realm, id, kind, detail, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
     let detail = super::row::to_json(&event.detail);
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn lines_are_looked_for_where_they_are() {
-        // red without the bounds in `about`.
+        // Red without the bounds in `about`.
         let ids = ["5", "3", "9"].map(str::to_owned);
         let text = |text: &str| Value::Text(text.to_owned());
         let statements = about("SELECT id FROM events WHERE realm = ?", values![&RealmId::from("main")], &ids);

@@ -1,4 +1,4 @@
-//! Families of tokens.
+//! Token families.
 
 use super::realms::OnRealm;
 use super::row::{Columns, json, one, to_json};
@@ -11,7 +11,7 @@ use rules::id::{ClientId, FamilyId, LifeId, RealmId, SessionId, UserId};
 use rules::oauth::family::{Family, Found, Previous, Refresh, Rotation};
 use rules::time::Time;
 
-/// The epoch, and what [`found`] takes; then, where more is asked, columns of a further table.
+/// Selects the epoch and what [`found`] takes; then, if more is asked, columns of a further table.
 macro_rules! in_context {
     ($of_session:literal, $of_family:literal $(, $more:literal $further:literal)?) => {
         concat!(
@@ -39,8 +39,7 @@ macro_rules! in_context {
     };
 }
 
-/// A family with the facts around it, but for the person's groups: for using it. What is [fenced](super::fences) is not
-/// there.
+/// A family with the facts around it, except the user's groups, for using it. Nothing [fenced](super::fences) is found.
 pub struct InContext<'a>(pub Option<&'a FamilyId>);
 
 impl Question for InContext<'_> {
@@ -63,7 +62,7 @@ impl OnRealm for InContext<'_> {
     }
 }
 
-/// The same for ending it: what is fenced ends, too.
+/// Like [`InContext`], but for ending the family: what is fenced can be ended too.
 pub struct ForEnding<'a>(pub &'a FamilyId);
 
 impl Question for ForEnding<'_> {
@@ -76,20 +75,20 @@ impl Question for ForEnding<'_> {
     }
 }
 
-/// What an access token leans on: its family, as [`InContext`] has it, and whether it was revoked by itself. One that has no family
-/// and is of before a fence that is up may have been, and is not used meanwhile.
+/// What an access token depends on: its family, as in [`InContext`], and whether the token itself was revoked. A token
+/// without a family that is older than a fence in force may have been revoked, so it is not used meanwhile.
 pub struct OfToken<'a> {
-    /// Its family, where it has one.
+    /// The token's family, if it has one.
     pub family: Option<&'a FamilyId>,
-    /// Its name.
+    /// The token's `jti`.
     pub jti: &'a str,
-    /// When it was issued.
+    /// When the token was issued.
     pub issued: Time,
-    /// Whether it is looked at to end what it leans on, as by [`ForEnding`].
+    /// Whether it is read to end what it depends on, as with [`ForEnding`].
     pub to_end: bool,
 }
 
-/// With whether the token itself may not be used: it was revoked, or is older than the fence.
+/// Also selects whether the token itself may not be used: it was revoked, or is older than the fence.
 macro_rules! of_token {
     ($($for_use:tt)*) => {
         in_context!($($for_use)*, ", CASE WHEN t.jti IS NOT NULL OR r.fenced > ? THEN 'void' END" " LEFT JOIN revoked_tokens t ON t.realm = r.id AND t.jti = ?")
@@ -101,7 +100,7 @@ impl OnRealm for OfToken<'_> {
     fn statement(&self, realm: &RealmId) -> Read {
         let OfToken { family, jti, issued, to_end } = self;
         let sql = if *to_end { of_token!("", "") } else { of_token!(for use) };
-        // What comes after every id is behind no fence.
+        // An id that sorts after every other is behind no fence.
         let leans = *to_end || family.is_some();
         let place = if leans { "~".to_owned() } else { first_id(*issued) };
         read(sql, values![place, family.map_or("", FamilyId::as_str), *jti, realm])
@@ -111,7 +110,7 @@ impl OnRealm for OfToken<'_> {
     }
 }
 
-/// What was found, without the epoch.
+/// Returns what was found, without the epoch.
 fn alone(rows: Vec<Row>) -> Option<Option<Found>> {
     let found = one(rows, |row| {
         row.skip(1);

@@ -1,7 +1,7 @@
-//! Failovers that may have lost acknowledged commits, and who has said again what it had acknowledged.
+//! Failovers that may have lost acknowledged commits, and which nodes have replayed what they had acknowledged.
 //!
-//! While somebody is waited for, the realm's `fenced` is the smallest id that is younger than the fence: every question
-//! that loads a session or a family for use leaves out those before it.
+//! While a node is waited for, the realm's `fenced` is the smallest id that is younger than the fence: every question
+//! that loads a session or a family for use leaves out those with smaller ids.
 
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
@@ -10,52 +10,52 @@ use rules::fresh::{first_id, time_of};
 use rules::id::{ClientId, FamilyId, RealmId};
 use rules::time::{Span, Time};
 
-/// How far the configuration epoch jumps at least: further than what was lost can have brought it, so that nothing that was
+/// The least jump of the configuration epoch: further than the lost commits can have moved it, so that nothing that was
 /// cached then is ever valid again.
 const JUMP: i64 = 1_000_000;
 
-/// The configuration epoch after a fence. What was lost may have had a fence of its own, and jumped as far from the same number: so it is
-/// the fence's time in microseconds, which is beyond all that came of an earlier one, as long as fewer than a thousand things change in a
-/// millisecond.
+/// Returns the configuration epoch after a fence. The lost commits may have included a fence of their own, which jumped
+/// as far from the same number. So it is the fence's time in microseconds, which is beyond everything that followed an
+/// earlier fence, as long as fewer than a thousand changes happen in a millisecond.
 fn after(fence: &Fence) -> i64 {
     (fence.epoch + JUMP).max(fence.at.0.saturating_mul(1_000))
 }
 
-/// One failover.
+/// A failover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fence {
-    /// From 1.
+    /// Counts from 1.
     pub number: i64,
-    /// What was issued up to then is suspect.
+    /// Everything that was issued up to this time is suspect.
     pub at: Time,
-    /// The server that answers since.
+    /// The server that answers since then.
     pub identity: String,
-    /// The configuration epoch that was found.
+    /// The configuration epoch that was found on it.
     pub epoch: i64,
 }
 
 impl Fence {
-    /// The smallest id that is younger than the fence.
+    /// Returns the smallest id that is younger than the fence.
     pub fn bound(&self) -> String {
         first_id(self.at + Span(1))
     }
 }
 
-/// Where a node stands with a fence.
+/// The state of a node with regard to a fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It has not said yet what it had acknowledged.
+    /// The node has not replayed yet what it had acknowledged.
     Waiting,
-    /// It has.
+    /// The node has replayed it.
     Replayed,
-    /// An operator no longer waits for it.
+    /// An operator decided not to wait for the node any longer.
     Waived,
-    /// What only a later version says of one, in its word, as there may be while nodes are upgraded. It is not waited for.
+    /// A state that only a later version knows, by name; possible during upgrades. The node is not waited for.
     Later(Box<str>),
 }
 
 impl State {
-    /// As the database and operators read it.
+    /// The name of the state in the database and for operators.
     pub fn name(&self) -> &str {
         match self {
             State::Waiting => "waiting",
@@ -73,13 +73,13 @@ impl State {
 /// A node that a fence concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concerned {
-    /// Which fence.
+    /// The number of the fence.
     pub number: i64,
-    /// Which node.
+    /// The name of the node.
     pub node: String,
-    /// Where it stands.
+    /// The state of the node.
     pub state: State,
-    /// Since when.
+    /// When it got into this state.
     pub at: Time,
 }
 
@@ -97,7 +97,7 @@ impl Question for Newest {
     }
 }
 
-/// Some nodes of the last fences, the newest first, for people to see; [`Waiting`] leaves none out.
+/// The nodes of the last fences, the newest fence first, up to a limit, for display; [`Waiting`] leaves none out.
 pub struct Nodes;
 
 impl Question for Nodes {
@@ -112,7 +112,7 @@ impl Question for Nodes {
     }
 }
 
-/// Who is waited for.
+/// The nodes that are waited for.
 pub struct Waiting;
 
 impl Question for Waiting {
@@ -126,7 +126,7 @@ impl Question for Waiting {
     }
 }
 
-/// The fences in which a node is waited for, the oldest first.
+/// The fences for which a node is waited for, the oldest first.
 pub struct WaitingFor<'a>(pub &'a str);
 
 impl Question for WaitingFor<'_> {
@@ -150,7 +150,7 @@ fn concerned(row: &mut Columns) -> Option<Concerned> {
     Some(Concerned { number: row.int()?, node: row.text()?, state: State::stored(&row.text()?), at: row.time()? })
 }
 
-/// The smallest id that is young enough to be used; `None` while nobody is waited for.
+/// The smallest id that is young enough to be used; `None` while no node is waited for.
 pub struct Fenced;
 
 impl Question for Fenced {
@@ -163,7 +163,7 @@ impl Question for Fenced {
     }
 }
 
-/// Whether a family of this client is there and may not be used for as long as somebody is waited for.
+/// Whether a family of this client exists that may not be used while a node is waited for.
 pub struct Holds<'a>(pub &'a FamilyId, pub &'a ClientId);
 
 impl Question for Holds<'_> {
@@ -178,20 +178,20 @@ impl Question for Holds<'_> {
     }
 }
 
-/// How far a database has come.
+/// How far a database has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
     /// Its configuration epoch.
     pub epoch: i64,
-    /// The bound of a fence that was not lifted.
+    /// The bound of a fence that has not been lifted.
     pub fenced: Option<String>,
-    /// When the youngest of its sessions and families that can be believed was made, by the clock of whichever node made it.
+    /// When the youngest of its credible sessions and families was created, by the clock of the node that created it.
     pub newest: Time,
 }
 
-/// How far the database has come, as far as it can be believed.
+/// Asks how far the database has got, as far as its times are credible.
 pub struct Reach {
-    /// What is dated later was dated by a clock that was wrong.
+    /// A later time comes from a wrong clock.
     pub by: Time,
 }
 
@@ -213,8 +213,8 @@ impl Question for Reach {
     }
 }
 
-/// Fences that were raised before then, but for the newest, which tells which server the nodes have seen, and those in which
-/// somebody is waited for.
+/// Fences that were raised before then, except the newest, which records the server that the nodes have seen, and those
+/// for which a node is waited for.
 pub struct Before(pub Time);
 
 impl Question for Before {
@@ -231,7 +231,7 @@ impl Question for Before {
     }
 }
 
-/// Takes a fence out, unless somebody is waited for.
+/// Removes a fence, unless a node is waited for.
 pub fn remove(realm: &RealmId, number: i64) -> Vec<Write> {
     let waited = "SELECT 1 FROM fence_nodes WHERE realm = ? AND number = ? AND state = 'waiting'";
     let nodes = "DELETE FROM fence_nodes WHERE realm = ? AND number = ?";
@@ -243,8 +243,8 @@ pub fn remove(realm: &RealmId, number: i64) -> Vec<Write> {
     ]
 }
 
-/// Raises a fence, unless another of its number was raised meanwhile, or the configuration changed since it was looked
-/// at: every open code since `codes`, every open request of a device and every link that sets up is void, and `nodes` are waited for.
+/// Raises a fence, unless another fence with its number was raised meanwhile or the configuration changed since it was
+/// read. Voids every open code since `codes`, every open device request and every set-up link, and waits for `nodes`.
 pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> Vec<Write> {
     let insert = "INSERT INTO fences (realm, number, at, identity, epoch) VALUES (?, ?, ?, ?, ?)";
     let bound = "UPDATE realms SET epoch = ?, fenced = CASE WHEN fenced > ? THEN fenced ELSE ? END \
@@ -255,15 +255,15 @@ pub fn raise(realm: &RealmId, fence: &Fence, codes: Time, nodes: &[String]) -> V
         write(bound, values![after(fence), fence.bound(), fence.bound(), realm, fence.epoch], Must::Touch(1)),
         write(void, values![realm, first_id(codes)], Must::Any),
         write("DELETE FROM devices WHERE realm = ?", values![realm], Must::Any),
-        // Which of them another one had ended may be lost.
+        // The record of which links another node had voided may be lost.
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
     ];
     writes.extend(nodes.iter().map(|node| join(realm, fence.number, node, fence.at)));
     writes
 }
 
-/// What clocks dated later than that ends with a fence: it is not behind it, so that neither the fence nor what is said again
-/// would hold it.
+/// Ends what clocks dated later than `by`, together with a fence: it is not behind the fence, so neither the fence nor
+/// the replay would stop it.
 pub fn end_later_than(realm: &RealmId, by: Time, at: Time) -> [Write; 2] {
     let from = first_id(by + Span(1));
     let sessions = "UPDATE sessions SET ended_at = ? WHERE realm = ? AND id >= ? AND ended_at IS NULL";
@@ -271,15 +271,15 @@ pub fn end_later_than(realm: &RealmId, by: Time, at: Time) -> [Write; 2] {
     [sessions, families].map(|sql| write(sql, values![at, realm, from.clone()], Must::Any))
 }
 
-/// A node is waited for, too, unless it is concerned already.
+/// Waits for one more node, unless the fence already has it.
 pub fn join(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
     let sql = "INSERT INTO fence_nodes (realm, number, node, state, at) VALUES (?, ?, ?, 'waiting', ?) \
                ON CONFLICT DO NOTHING";
     write(sql, values![realm, number, node, at], Must::Any)
 }
 
-/// A node has said what it had acknowledged before these fences, up to `number`, but for those that were raised up to `short`: its
-/// journal does not reach back to what they lost.
+/// Marks that a node has replayed what it had acknowledged before these fences, up to `number`, except for fences
+/// raised up to `short`: the node's journal does not reach back to what they lost.
 pub fn replayed(realm: &RealmId, (number, short): (i64, Time), node: &str, at: Time) -> Write {
     let sql = "UPDATE fence_nodes SET state = 'replayed', at = ? \
                WHERE realm = ? AND number <= ? AND node = ? AND state = 'waiting' \
@@ -287,14 +287,14 @@ pub fn replayed(realm: &RealmId, (number, short): (i64, Time), node: &str, at: T
     write(sql, values![at, realm, number, node, realm, short], Must::Any)
 }
 
-/// A node is no longer waited for; fails when it is not waited for at all.
+/// Stops waiting for a node; fails if it is not waited for at all.
 pub fn waive(realm: &RealmId, number: i64, node: &str, at: Time) -> Write {
     let sql = "UPDATE fence_nodes SET state = 'waived', at = ? \
                WHERE realm = ? AND number = ? AND node = ? AND state = 'waiting'";
     write(sql, values![at, realm, number, node], Must::Touch(1))
 }
 
-/// What was issued before may be used again; fails while somebody is waited for, and when there is nothing to lift.
+/// Lifts the fence: what was issued before may be used again. Fails while a node is waited for, or without a fence.
 pub fn lift(realm: &RealmId) -> Vec<Write> {
     vec![
         write("SELECT 1 FROM realms WHERE id = ? AND fenced IS NOT NULL", values![realm], Must::Find(1)),

@@ -1,20 +1,20 @@
-//! Groups of people.
+//! Groups of users.
 
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::{FamilyId, GroupId, RealmId, UserId};
 
-/// A group, as lists show it.
+/// A group, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its id.
     pub id: GroupId,
-    /// Its name, as the `groups` claim has it.
+    /// Its name, as it appears in the `groups` claim.
     pub name: String,
 }
 
-/// Names of the groups of a person.
+/// The names of a user's groups.
 pub struct Of<'a>(pub &'a UserId);
 
 impl Question for Of<'_> {
@@ -29,7 +29,7 @@ impl Question for Of<'_> {
     }
 }
 
-/// Names of the groups of the person of a family.
+/// The names of the groups of a family's user.
 pub struct OfFamily<'a>(pub Option<&'a FamilyId>);
 
 impl Question for OfFamily<'_> {
@@ -45,13 +45,13 @@ impl Question for OfFamily<'_> {
     }
 }
 
-/// Up to `limit` names of groups of a person after `after`.
+/// Up to `limit` names of a user's groups after `after`.
 pub struct PageOf<'a> {
-    /// Whose.
+    /// The user.
     pub user: &'a UserId,
-    /// Where to go on; empty at first.
+    /// The name after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of names.
     pub limit: i64,
 }
 
@@ -82,9 +82,9 @@ impl Question for ByName<'_> {
 
 /// Up to `limit` groups of a realm after `after`, by name.
 pub struct Page<'a> {
-    /// Where to go on; empty at first.
+    /// The name after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of groups.
     pub limit: i64,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn add(realm: &RealmId, group: &GroupId, name: &str) -> Write {
 }
 
 pub(super) fn remove(realm: &RealmId, group: &GroupId) -> Vec<Write> {
-    // The group first: whoever is joining it makes sure of that.
+    // The group goes first: a batch that adds a member checks the group's row.
     vec![
         write("DELETE FROM user_groups WHERE realm = ? AND id = ?", values![realm, group], Must::Touch(1)),
         write("DELETE FROM members WHERE realm = ? AND group_id = ?", values![realm, group], Must::Any),
@@ -119,7 +119,7 @@ pub(super) fn remove(realm: &RealmId, group: &GroupId) -> Vec<Write> {
 pub(super) fn set_member(realm: &RealmId, group: &GroupId, user: &UserId, member: bool) -> Vec<Write> {
     let mut writes = Vec::with_capacity(4);
     if member {
-        // Neither is removed meanwhile: a row of theirs would stay for ever.
+        // Locks both, so that neither is removed meanwhile: the member's row would stay for ever.
         let theirs = "SELECT 1 FROM users WHERE realm = ? AND id = ?";
         writes.push(write(theirs, values![realm, user], Must::Find(1)));
         let its = "SELECT 1 FROM user_groups WHERE realm = ? AND id = ?";

@@ -1,5 +1,5 @@
-//! Which kinds of password hashes are stored, or may be at any moment. Whoever stores one says so before, and moves the
-//! configuration epoch where that is new: so every node knows it at the next sign-in.
+//! The kinds of password hashes that are stored, or may be at any moment. A node announces a kind before it stores such
+//! a hash, and bumps the configuration epoch if the kind is new: so every node knows the kind at the next sign-in.
 
 use super::realms::bump_epoch;
 use super::row::every;
@@ -8,28 +8,28 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::time::Time;
 
-/// Not a kind: that all hashes were looked at, and when last.
+/// Not a kind: records that all hashes were looked at, and when last.
 const ALL: &str = "all";
 
-/// A kind of hash, as the hasher calls it.
+/// A kind of hash, named as the hasher names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
-    /// What verifying one asks for.
+    /// What verifying such a hash needs.
     pub kind: String,
-    /// When somebody last said that they store one.
+    /// When a node last announced that it stores such hashes.
     pub at: Time,
 }
 
-/// What is known of the hashes of a realm.
+/// What is known about the hashes of a realm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known {
     /// Every kind that was announced.
     pub kinds: Vec<Announced>,
-    /// When it was last made sure that there are no others.
+    /// When a check last found that there are no other kinds.
     pub looked: Option<Time>,
 }
 
-/// What is known of the hashes.
+/// Asks what is known about the hashes.
 pub struct Kinds;
 
 impl Question for Kinds {
@@ -44,8 +44,7 @@ impl Question for Kinds {
     }
 }
 
-/// Says that hashes of this kind are stored from now on. Fails where somebody else has said something of it since it was
-/// `seen`.
+/// Announces that hashes of this kind are stored from now on. Fails if another node announced it since it was `seen`.
 pub fn announce(realm: &RealmId, kind: &str, seen: Option<Time>, at: Time) -> Vec<Write> {
     match seen {
         Some(seen) => vec![renew(realm, kind, seen, at)],
@@ -53,12 +52,12 @@ pub fn announce(realm: &RealmId, kind: &str, seen: Option<Time>, at: Time) -> Ve
     }
 }
 
-/// Says that every stored hash is of a kind that was announced. Nodes wait less from then on, if it is the first time.
+/// Records that every stored hash is of an announced kind. If it is the first time, nodes wait less from then on.
 pub fn looked(realm: &RealmId, seen: Option<Time>, at: Time) -> Vec<Write> {
     announce(realm, ALL, seen, at)
 }
 
-/// Forgets a kind of which there is no hash, unless somebody has announced it since it was `seen`.
+/// Removes a kind of which no hash exists, unless it was announced again since it was `seen`.
 pub fn forget(realm: &RealmId, seen: &Announced) -> Vec<Write> {
     let sql = "DELETE FROM hash_kinds WHERE realm = ? AND kind = ? AND announced = ?";
     vec![write(sql, values![realm, seen.kind.as_str(), seen.at], Must::Touch(1)), bump_epoch(realm)]

@@ -1,7 +1,7 @@
-//! What a node acknowledged, said again to a database that may have lost it.
+//! Replays what a node acknowledged to a database that may have lost it.
 //!
-//! Every statement does nothing where the change is there, and nothing to what came later; those of several nodes may
-//! be said in any order.
+//! Every statement does nothing if the change is already there, and nothing to what came later. Statements of several
+//! nodes may be replayed in any order.
 
 use super::events::{about, record_unless_there};
 use super::fences::Fence;
@@ -15,16 +15,16 @@ use rules::id::RealmId;
 use rules::time::{Span, Time};
 use std::collections::HashMap;
 
-/// What a database knows of a batch whose witness it has.
+/// What a database knows about a batch whose witness it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
     /// It has the batch.
     Kept,
-    /// It had lost the batch, and was told what that had ended.
+    /// It had lost the batch, and what the batch had ended was replayed to it.
     Said,
 }
 
-/// Which of these lines of the audit log are there, however many are asked for.
+/// Returns which of these audit lines exist, however many are asked for.
 pub async fn known(
     engine: &dyn Engine,
     realm: &RealmId,
@@ -42,20 +42,20 @@ pub async fn known(
         .ok_or_else(|| Unavailable(format!("{}: in journal", super::ALIEN_ROW)))
 }
 
-/// Up to where a record reaches.
+/// The point up to which a record applies.
 struct Upto {
-    /// Sessions, families and codes with a smaller id.
+    /// Sessions, families and codes with a smaller id are affected.
     id: String,
-    /// What is told by its time.
+    /// For rows that are told apart by their time.
     time: Time,
-    /// The configuration epoch up to which the database has it in any case.
+    /// The configuration epoch up to which the database certainly has every change.
     has: i64,
 }
 
 impl Upto {
-    /// Where the line that was written with it is gone, the database lost the batch, and all that it has from before the
-    /// fence is older than the batch, whatever the clocks of nodes said. What a replaced password or a consent that was taken back
-    /// opened ends even where it was opened since: it was opened with what was none any more.
+    /// If the batch's audit line is gone, the database lost the batch, and all that it has from before the fence is
+    /// older than the batch, whatever the nodes' clocks said. What a replaced password or a withdrawn consent opened
+    /// ends even if it was opened later: the password or consent was not valid any more.
     fn of(record: &Record, fence: &Fence) -> Self {
         let (time, has) = match record.witness {
             Some(_) => (fence.at, i64::MIN),
@@ -66,10 +66,10 @@ impl Upto {
     }
 }
 
-/// Says one record again, in one batch. It has to be one whose witness is not there, where it has one.
+/// Replays one record, in one batch. If the record has a witness, the caller has checked that the database lacks it.
 ///
-/// The batch brings the witness's line back, so that no later fence says the record once more: whoever was enabled since
-/// would be disabled again. A failover that loses this batch loses whatever came after it, too.
+/// The batch restores the witness's line, so that no later fence replays the record again: a user who was enabled since
+/// then would be disabled again. A failover that loses this batch also loses everything that came after it.
 pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec<Write> {
     let upto = Upto::of(record, fence);
     let mut writes: Vec<Write> =
@@ -83,7 +83,7 @@ pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec
     writes
 }
 
-/// A table: one arm for each ending.
+/// A table: one match arm for each ending.
 #[allow(clippy::too_many_lines, reason = "one arm for each ending, so that none is forgotten")]
 fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now): (Time, Time)) -> Vec<Write> {
     let any = |sql: &'static str, args: Vec<Value>| vec![write(sql, args, Must::Any)];
@@ -105,7 +105,7 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
                 values![*current, *was, *until, bridge.to_vec(), *idle_until, *turn, r, family, *turn],
                 Must::Any,
             ),
-            // Two tokens that are both the next one: one of them was made from a stolen one.
+            // Two different tokens are both the next one, so one of them was obtained with a stolen token.
             write(
                 "UPDATE families SET revoked_at = ? \
                  WHERE realm = ? AND id = ? AND turn = ? AND current_hash <> ? AND revoked_at IS NULL",

@@ -8,8 +8,8 @@ use rules::jose::Alg;
 use rules::keys::Key;
 use rules::time::Time;
 
-/// Every key of a realm, but for those of an algorithm that only a later program has: to this one they are nobody's, and its own
-/// go on.
+/// Every key of a realm, except keys with an algorithm that only a later program has: this program ignores those, and
+/// its own keys keep working.
 pub struct All;
 
 impl Question for All {
@@ -82,7 +82,7 @@ mod tests {
     fn a_key_of_a_later_program_hides_no_other() {
         let keys = All.fact(vec![row("a", "ES256"), row("b", "ML-DSA-65"), row("c", "RS256")]).expect("the others");
         assert_eq!(keys.into_iter().map(|key| key.kid.0).collect::<Vec<_>>(), ["a", "c"]);
-        // What is no row of any program is still an error.
+        // A row that no program writes is still an error.
         assert!(All.fact(vec![row("a", "ES256"), vec![Value::Null]]).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs that one node does for all, for as long as its lease runs.
+//! Jobs that one node does for all nodes, for as long as its lease runs.
 
 use super::row::one;
 use super::{Question, read, values, write};
@@ -6,16 +6,16 @@ use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::time::Time;
 
-/// Who has a job, and until when.
+/// Which node has a job, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The node.
     pub node: String,
-    /// The end, unless it is renewed.
+    /// When the lease ends, unless it is renewed.
     pub until: Time,
 }
 
-/// The lease of a job, if it was ever taken.
+/// The lease of a job, if the job was ever taken.
 pub struct Of<'a>(pub &'a str);
 
 impl Question for Of<'_> {
@@ -39,12 +39,12 @@ pub fn take(realm: &RealmId, job: &str, seen: Option<&Lease>, next: &Lease) -> W
     write(sql, row, Must::Touch(1))
 }
 
-/// Takes all leases from whoever has them. For whoever knows that no other node is there.
+/// Removes all leases, whichever node has them. For a caller that knows that no other node is running.
 pub fn void(realm: &RealmId) -> Write {
     write("DELETE FROM leases WHERE realm = ?", values![realm], Must::Any)
 }
 
-/// Gives all leases of a node back, so that another one need not wait for their end.
+/// Gives all leases of a node back, so that other nodes need not wait until they run out.
 pub fn give_back(realm: &RealmId, node: &str) -> Vec<Write> {
     vec![write("DELETE FROM leases WHERE realm = ? AND node = ?", values![realm, node], Must::Any)]
 }

@@ -1,4 +1,4 @@
-//! Rows to facts, changes to statements. The only place where the names of tables and columns appear.
+//! Turns rows into facts, and changes into statements. The only place where names of tables and columns appear.
 
 pub mod audit;
 pub mod changes;
@@ -31,23 +31,23 @@ pub mod workers;
 use crate::engine::{Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
 use rules::id::RealmId;
 
-/// A question with a typed answer.
+/// A query with a typed answer.
 pub trait Question {
-    /// What is known.
+    /// The type of the answer.
     type Fact;
-    /// How to ask.
+    /// Returns the read that asks the question.
     fn read(&self, realm: &RealmId) -> Read;
-    /// What the rows say; `None` when they cannot be what this program wrote.
+    /// Builds the answer from the rows; `None` if they cannot be what this program wrote.
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact>;
 }
 
-/// Several questions, asked together.
+/// Several questions that are asked together.
 pub trait Questions {
-    /// What is known.
+    /// The type of the answers.
     type Facts;
-    /// How to ask.
+    /// Returns the reads that ask the questions.
     fn reads(&self, realm: &RealmId) -> Vec<Read>;
-    /// What the rows say.
+    /// Builds the answers from the rows.
     fn facts(&self, answers: Vec<Vec<Row>>) -> Option<Self::Facts>;
 }
 
@@ -82,7 +82,7 @@ together!(A 0, B 1, C 2, D 3);
 together!(A 0, B 1, C 2, D 3, E 4);
 together!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-/// Asks `engine`, in one round trip where it can.
+/// Asks `engine` these questions, in one round trip where the engine can.
 pub async fn ask<Q: Questions + Sync>(
     engine: &dyn Engine,
     realm: &RealmId,
@@ -99,7 +99,7 @@ pub async fn ask<Q: Questions + Sync>(
     })
 }
 
-/// How a sentence begins about a row that somebody wrote by hand.
+/// The beginning of the error about a row that was written by hand.
 pub const ALIEN_ROW: &str = "a row is not what this program writes";
 
 pub(crate) fn read(sql: &'static str, args: Vec<Value>) -> Read {
@@ -110,7 +110,7 @@ pub(crate) fn write(sql: &'static str, args: Vec<Value>, must: Must) -> Write {
     Write { sql: Sql::fixed(sql), args, must }
 }
 
-/// Values as the engines take them.
+/// A list of values as the engines take them.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::tables::row::IntoValue::into_value($value)),*] };
 }

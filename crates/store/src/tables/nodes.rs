@@ -1,5 +1,4 @@
-//! Which nodes there are, each with a mark that it raises: a database that says less than a node remembers has lost
-//! commits.
+//! The nodes, each with a mark that it raises: a database with a lower mark than the node remembers has lost commits.
 
 use super::row::{Columns, every};
 use super::{Question, read, values, write};
@@ -7,60 +6,60 @@ use crate::engine::{Durability, Must, Read, Row, Write};
 use rules::id::RealmId;
 use rules::time::Time;
 
-/// A node, as the database knows it.
+/// A node, as the database has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its name, the same at every start where it has a journal.
+    /// Its name, which stays the same at every start if the node has a journal.
     pub node: String,
-    /// When it was last there, by its own clock.
+    /// When it was last seen, by its own clock.
     pub seen: Time,
-    /// How often it has said so.
+    /// How often it has reported.
     pub mark: i64,
-    /// What it says of itself; `None` for one that was last there before nodes did.
+    /// What it reports about itself; `None` for a node that was last seen before nodes did so.
     pub about: Option<About>,
-    /// Since when an operator does not count on its return.
+    /// Since when an operator does not expect it to return.
     pub gone: Option<Time>,
 }
 
 impl Node {
-    /// Whether it can say again what it acknowledged.
+    /// Whether it can replay what it acknowledged.
     pub fn keeps_journal(&self) -> bool {
         self.about.as_ref().is_none_or(|about| about.journal != Journal::Off)
     }
 
-    /// Whether its last word was that it stops.
+    /// Whether the last thing it reported was that it stops.
     pub fn has_stopped(&self) -> bool {
         self.about.as_ref().is_some_and(|about| about.journal == Journal::Closed)
     }
 }
 
-/// What a node says of itself.
+/// What a node reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// Its program's version.
     pub version: String,
-    /// What it takes an acknowledgement of the database to be worth.
+    /// How safe it takes a commit that the database acknowledged to be.
     pub class: Durability,
-    /// How it is with its journal.
+    /// The state of its journal.
     pub journal: Journal,
 }
 
-/// How it is with a node's journal.
+/// The state of a node's journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
-    /// What ends something is in it before it is acknowledged.
+    /// What ends something is in the journal before it is acknowledged.
     Kept,
     /// Nothing acknowledged can be lost at present.
     Idle,
-    /// It cannot be written.
+    /// The journal cannot be written.
     Failing,
     /// `store.journal = "off"`.
     Off,
-    /// The node has stopped, as it was told to: nothing more comes into it until the node is started again.
+    /// The node has stopped as it was told to: nothing more is journalled until it is started again.
     Closed,
 }
 
-/// Words of the database and of operators.
+/// The names in the database and for operators.
 const JOURNALS: [(Journal, &str); 5] = [
     (Journal::Kept, "kept"),
     (Journal::Idle, "idle"),
@@ -80,20 +79,20 @@ fn word<T: PartialEq>(words: &[(T, &'static str)], of: &T) -> &'static str {
 }
 
 impl Journal {
-    /// As the database and operators read it.
+    /// The name of the state in the database and for operators.
     pub fn name(self) -> &'static str {
         word(&JOURNALS, &self)
     }
 }
 
 impl About {
-    /// The class as the database and operators read it.
+    /// The name of the class in the database and for operators.
     pub fn class_name(&self) -> &'static str {
         word(&CLASSES, &self.class)
     }
 }
 
-/// Every node that was there and is not forgotten.
+/// Every node that was seen and has not been removed.
 pub struct All;
 
 impl Question for All {
@@ -110,7 +109,7 @@ impl Question for All {
 fn node(row: &mut Columns) -> Option<Node> {
     let (node, seen, mark, gone) = (row.text()?, row.time()?, row.int()?, row.maybe_time()?);
     let (version, class, journal) = (row.maybe_text()?, row.maybe_text()?, row.maybe_text()?);
-    // A newer program may have words that this one does not know.
+    // A newer program may write words that this program does not know.
     let about = version.zip(class).zip(journal).map(|((version, class), journal)| About {
         version,
         class: named(&CLASSES, &class).unwrap_or(Durability::Bounded),
@@ -119,7 +118,7 @@ fn node(row: &mut Columns) -> Option<Node> {
     Some(Node { node, seen, mark, about, gone })
 }
 
-/// Raises a node's mark from what it `was`, if the node is known. It is there, whatever anybody thought.
+/// Raises a node's mark from `was`, or adds the node if that is `None`. A node that reports is not gone.
 pub fn beat(realm: &RealmId, next: &Node, was: Option<i64>) -> Write {
     let about = next.about.as_ref();
     let version = about.map(|about| about.version.as_str());
@@ -134,16 +133,16 @@ pub fn beat(realm: &RealmId, next: &Node, was: Option<i64>) -> Write {
     write(sql, values![next.seen, next.mark, version, class, journal, realm, node, was], Must::Touch(1))
 }
 
-/// Fails when a node is not counted on any more.
+/// Fails if the node is no longer expected to return.
 pub fn is_counted_on(realm: &RealmId, node: &str) -> Write {
     write("SELECT 1 FROM nodes WHERE realm = ? AND node = ? AND gone IS NULL", values![realm, node], Must::Find(1))
 }
 
-/// Does not count on a node any more. Fails when it has been there since it was looked at, or a fence waits for it. Its mark
-/// stays, so that it is known again should it return.
+/// Stops expecting a node to return. Fails if the node has reported since it was read, or if a fence waits for it. Its
+/// mark stays, so that the node is recognised if it returns.
 ///
-/// Its row comes first: whoever raises a fence that waits for it holds that row ([`is_counted_on`]), so that one of the two sees
-/// the other.
+/// The node's row comes first: a batch that raises a fence that waits for the node locks that row ([`is_counted_on`]),
+/// so one of the two sees the other.
 pub fn let_go(realm: &RealmId, node: &Node, at: Time) -> Vec<Write> {
     let waited = "SELECT 1 FROM fence_nodes WHERE realm = ? AND node = ? AND state = 'waiting'";
     let sql = "UPDATE nodes SET gone = ? WHERE realm = ? AND node = ? AND mark = ?";
@@ -154,7 +153,7 @@ pub fn let_go(realm: &RealmId, node: &Node, at: Time) -> Vec<Write> {
     ]
 }
 
-/// Takes a node out, unless it has been there since it was looked at.
+/// Removes a node, unless it has reported since it was read.
 pub fn remove(realm: &RealmId, node: &str, mark: i64) -> Write {
     write("DELETE FROM nodes WHERE realm = ? AND node = ? AND mark = ?", values![realm, node, mark], Must::Any)
 }

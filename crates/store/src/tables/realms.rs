@@ -7,7 +7,7 @@ use rules::Handle;
 use rules::id::RealmId;
 use rules::time::Time;
 
-/// The configuration epoch: what was cached of clients, keys and settings holds only at the epoch at which it was read.
+/// The configuration epoch: cached clients, keys and settings are valid only at the epoch at which they were read.
 pub struct Epoch;
 
 impl Question for Epoch {
@@ -20,16 +20,16 @@ impl Question for Epoch {
     }
 }
 
-/// A question whose answer hangs on the row of its realm, and the epoch at which it was answered: one statement, and one moment.
+/// A question about rows joined to its realm's row, with the epoch at which it was answered: one statement, one moment.
 pub struct AtEpoch<Q>(pub Q);
 
-/// What can be asked so: one row, the epoch before what is asked for.
+/// A question that can be asked this way: it returns one row, with the epoch first.
 pub trait OnRealm {
-    /// What hangs on the row.
+    /// What is joined to the realm's row.
     type Found;
-    /// The statement.
+    /// The statement that asks it.
     fn statement(&self, realm: &RealmId) -> Read;
-    /// What comes after the epoch.
+    /// Reads the columns after the epoch.
     fn found(row: &mut Columns) -> Option<Self::Found>;
 }
 
@@ -43,7 +43,7 @@ impl<Q: OnRealm> Question for AtEpoch<Q> {
     }
 }
 
-/// The set-up links of a realm: their hashes, and until when each is good.
+/// The set-up links of a realm: their hashes, and the time until which each is valid.
 pub struct SetupLinks;
 
 impl Question for SetupLinks {
@@ -56,7 +56,7 @@ impl Question for SetupLinks {
     }
 }
 
-/// Where the server that serves a realm was reached last.
+/// The URL at which the server of a realm was last reached.
 pub struct Issuer;
 
 impl Question for Issuer {
@@ -69,24 +69,24 @@ impl Question for Issuer {
     }
 }
 
-/// Makes a realm unless it is there, and notes its issuer. The second statement touches a row when that has changed.
+/// Creates a realm unless it exists, and records its issuer. The second statement touches a row if that has changed.
 pub fn ensure(realm: &RealmId, issuer: &str, now: Time) -> Vec<Write> {
     vec![begin(realm, issuer, now), note_issuer(realm, issuer)]
 }
 
-/// Makes a realm unless it is there.
+/// Creates a realm unless it exists.
 pub fn begin(realm: &RealmId, issuer: &str, now: Time) -> Write {
     let sql = "INSERT INTO realms (id, issuer, epoch, created) VALUES (?, ?, 1, ?) ON CONFLICT DO NOTHING";
     write(sql, values![realm, issuer, now], Must::Any)
 }
 
-/// Notes a realm's issuer; touches a row when that has changed.
+/// Records a realm's issuer; touches a row if the issuer has changed.
 pub fn note_issuer(realm: &RealmId, issuer: &str) -> Write {
     let sql = "UPDATE realms SET issuer = ? WHERE id = ? AND issuer <> ?";
     write(sql, values![issuer, realm, issuer], Must::Any)
 }
 
-/// Offers a set-up link. Those that end before `keep` are void.
+/// Offers a set-up link, and voids the links that expire by `keep`.
 pub(super) fn offer_setup(realm: &RealmId, link: Handle, (keep, expires): (Time, Time)) -> Vec<Write> {
     let insert = "INSERT INTO setup_offers (realm, link, expires) VALUES (?, ?, ?)";
     vec![

@@ -1,4 +1,4 @@
-//! What a restored copy must not bring back to life, and whether a file is a copy of ours at all.
+//! What a restored copy must not bring back to life, and whether a file is a copy of a Portiere database at all.
 
 use super::row::{Columns, every};
 use super::{Question, leases, read, values, write};
@@ -8,19 +8,19 @@ use rules::time::Time;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Only SQLite is asked, whose file it is about.
+/// Only runs on SQLite: the question is about its file.
 pub(super) const OF_FILES: &str = "SELECT DISTINCT 'it has a ' || m.type || ' of its own' FROM sqlite_master AS m \
                                    WHERE m.sql LIKE 'CREATE VIRTUAL %' OR (m.type NOT IN ('table', 'index') AND NOT \
                                    (m.type = 'trigger' AND EXISTS (SELECT 1 FROM json_each(?) AS f \
                                    WHERE f.key = m.name AND f.value = m.sql))) \
                                    UNION ALL SELECT * FROM (SELECT quick_check FROM pragma_quick_check LIMIT 1)";
 
-/// What the database itself finds wrong with its file, and what it holds that no database of ours has: a trigger would act on
-/// what is written, a view stand in for a table, and both would outlive every look at the rows. The one line `ok` when nothing is.
-/// Reads all of it.
+/// What the database itself finds wrong with its file, and what the file contains that no Portiere database has: a
+/// trigger would act on writes, a view could stand in for a table, and both would survive any check of the rows. The
+/// single line `ok` if nothing is wrong. Reads the whole file.
 #[derive(Clone, Debug, Default)]
 pub struct Soundness {
-    /// The triggers that it may have: the text of each, by its name. Both have to be the same.
+    /// The triggers that the file may have: the text of each, by its name. Both have to match.
     pub triggers: BTreeMap<String, String>,
 }
 
@@ -34,10 +34,10 @@ impl Question for Soundness {
     }
 }
 
-/// Why a worker is quarantined that a copy says is trusted: it may have been revoked since, or been wrong.
+/// Why a worker is quarantined that the copy trusts: it may have been revoked since, or been found wrong.
 pub const RESTORED: &str = "restored";
 
-/// The first rows of a table in the order of a column, with all that have the last one's value there.
+/// The first rows of a table in the order of a column, including all rows with the same value as the last one.
 macro_rules! first {
     ($table:literal by $key:literal) => {
         concat!(
@@ -56,7 +56,7 @@ macro_rules! first {
     };
 }
 
-/// What may have been issued.
+/// Everything that may have been issued.
 const ISSUED: [&str; 6] = [
     first!("sessions" by "id"),
     first!("families" by "id"),
@@ -66,9 +66,9 @@ const ISSUED: [&str; 6] = [
     first!("consents" by "user_id"),
 ];
 
-/// One batch that takes out what was issued before the copy was made: sessions, families of tokens, codes, opaque
-/// tokens, devices that wait, consents, about `limit` rows of each, and the set-up link; then no worker is asked any more, and no
-/// node of before has a job. To be run until it touches fewer.
+/// One batch that deletes what was issued before the copy was made: about `limit` rows each of sessions, token
+/// families, codes, opaque tokens, waiting devices and consents, and all set-up links and worker tokens. It also stops
+/// work for all workers and takes all jobs from earlier nodes. To be repeated until it touches fewer rows.
 pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
     let mut writes: Vec<Write> = ISSUED.iter().map(|sql| write(sql, values![realm, realm, limit], Must::Any)).collect();
     writes.extend([

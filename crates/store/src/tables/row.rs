@@ -1,9 +1,9 @@
-//! Between rows and facts.
+//! Conversions between rows and facts.
 
 use crate::engine::{Row, Value};
 use rules::{Handle, Time};
 
-/// Something that a column can hold.
+/// A type that a column can hold.
 pub(crate) trait IntoValue {
     fn into_value(self) -> Value;
 }
@@ -60,11 +60,11 @@ macro_rules! ids {
 }
 ids!(RealmId, UserId, ClientId, SessionId, FamilyId, Kid, GroupId, LifeId);
 
-/// What a text begins with that stood in its column as something else. SQLite keeps a value of any type in any column; the audit log
-/// is read whatever somebody wrote into it by hand, and nothing of that is to be taken for what was sealed.
+/// The first character of a text that was read from a value of another type. SQLite keeps values of any type in any
+/// column. The audit log is read whatever was written to it by hand, but none of that may be taken for what was sealed.
 pub(crate) const ALIEN: char = char::REPLACEMENT_CHARACTER;
 
-/// Takes a row apart, column by column. Each `None` means that the row is not what this program wrote.
+/// Takes a row apart, column by column. Each `None` means that this program did not write the row.
 pub struct Columns(std::vec::IntoIter<Value>);
 
 impl Columns {
@@ -113,11 +113,11 @@ impl Columns {
             _ => None,
         }
     }
-    /// Text, whatever stands there: see [`ALIEN`].
+    /// Reads a text, whatever the column holds: see [`ALIEN`].
     pub(crate) fn any_text(&mut self) -> Option<String> {
         Some(self.any_maybe_text()?.unwrap_or_else(|| ALIEN.to_string()))
     }
-    /// The same where there may be none.
+    /// Like `any_text`, but the column may be NULL.
     pub(crate) fn any_maybe_text(&mut self) -> Option<Option<String>> {
         Some(match self.0.next()? {
             Value::Text(text) => Some(text),
@@ -126,15 +126,15 @@ impl Columns {
             Value::Blob(bytes) => Some(format!("{ALIEN}{}", String::from_utf8_lossy(&bytes))),
         })
     }
-    /// A number, or one that nothing has, whatever stands there.
+    /// Reads a number, whatever the column holds: -1, which no row has, for anything but a number.
     pub(crate) fn any_int(&mut self) -> Option<i64> {
         Some(if let Value::Int(int) = self.0.next()? { int } else { -1 })
     }
-    /// A time, or the beginning of all, whatever stands there.
+    /// Reads a time, whatever the column holds: 0 for anything but a number.
     pub(crate) fn any_time(&mut self) -> Option<Time> {
         Some(if let Value::Int(int) = self.0.next()? { Time(int) } else { Time(0) })
     }
-    /// Bytes, whatever stands there.
+    /// Reads bytes, whatever the column holds.
     pub(crate) fn any_blob(&mut self) -> Option<Vec<u8>> {
         Some(match self.0.next()? {
             Value::Blob(bytes) => bytes,
@@ -158,7 +158,7 @@ impl Columns {
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self.0.as_slice().first(), None | Some(Value::Null))
     }
-    /// Leaves out `count` columns.
+    /// Skips `count` columns.
     pub(crate) fn skip(&mut self, count: usize) {
         for _ in 0..count {
             self.0.next();
@@ -166,7 +166,7 @@ impl Columns {
     }
 }
 
-/// At most one row, turned into a fact.
+/// Turns at most one row into a fact.
 pub(crate) fn one<T>(rows: Vec<Row>, fact: impl FnOnce(&mut Columns) -> Option<T>) -> Option<Option<T>> {
     match rows.into_iter().next() {
         None => Some(None),
@@ -174,17 +174,17 @@ pub(crate) fn one<T>(rows: Vec<Row>, fact: impl FnOnce(&mut Columns) -> Option<T
     }
 }
 
-/// Every row, turned into facts.
+/// Turns every row into a fact.
 pub(crate) fn every<T>(rows: Vec<Row>, fact: impl Fn(&mut Columns) -> Option<T>) -> Option<Vec<T>> {
     rows.into_iter().map(|row| fact(&mut Columns::of(row))).collect()
 }
 
-/// JSON that this program wrote.
+/// Parses JSON that this program wrote.
 pub(crate) fn json<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }
 
-/// JSON for a column.
+/// Writes JSON for a column.
 pub(crate) fn to_json<T: serde::Serialize>(fact: &T) -> String {
     serde_json::to_string(fact).unwrap_or_else(|_| "null".into())
 }

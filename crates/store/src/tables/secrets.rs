@@ -1,12 +1,12 @@
-//! Secrets that are kept outside the database, and what of them tells that it is the right one.
+//! Secrets that are kept outside the database, and the proofs that tell whether a secret is the right one.
 
 use super::row::{every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
 
-/// Every secret that password hashes of the realm were made with: a name, and a proof that tells it from another one of
-/// that name.
+/// Every secret with which password hashes of the realm were made: its name, and a proof that tells it from another
+/// secret with that name.
 pub struct Secrets;
 
 impl Question for Secrets {
@@ -19,11 +19,11 @@ impl Question for Secrets {
     }
 }
 
-/// Password hashes with their accounts' ids, in the order of these.
+/// Password hashes with the ids of their accounts, in the order of the ids.
 pub struct Hashes<'a> {
     /// Only accounts after this one.
     pub after: &'a str,
-    /// At most so many.
+    /// The maximum number of hashes.
     pub limit: i64,
 }
 
@@ -39,13 +39,13 @@ impl Question for Hashes<'_> {
     }
 }
 
-/// Password hashes among the next accounts that begin in none of these ways.
+/// Password hashes of the next accounts, except those that begin with one of `beginnings`.
 pub struct OtherHashes<'a> {
-    /// How the hashes begin that are not asked for.
+    /// The beginnings of the hashes that are left out.
     pub beginnings: &'a [String; 3],
     /// Only accounts after this one.
     pub after: &'a str,
-    /// So many accounts are looked at.
+    /// The number of accounts that are looked at.
     pub window: i64,
 }
 
@@ -65,11 +65,11 @@ impl Question for OtherHashes<'_> {
     }
 }
 
-/// The last of the next accounts, where there are any.
+/// The id of the last of the next accounts, if there are any.
 pub struct WindowEnd<'a> {
     /// Only accounts after this one.
     pub after: &'a str,
-    /// So many accounts at most.
+    /// The maximum number of accounts.
     pub window: i64,
 }
 
@@ -84,13 +84,13 @@ impl Question for WindowEnd<'_> {
     }
 }
 
-/// Notes a secret, unless it is known.
+/// Records a secret, unless it is known.
 pub fn note(realm: &RealmId, name: &str, proof: &str) -> Write {
     let sql = "INSERT INTO secrets (realm, name, proof) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
     write(sql, values![realm, name, proof], Must::Any)
 }
 
-/// Forgets a secret that no hash needs any more.
+/// Removes a secret that no hash needs any more.
 pub fn forget(realm: &RealmId, name: &str) -> Write {
     write("DELETE FROM secrets WHERE realm = ? AND name = ?", values![realm, name], Must::Any)
 }

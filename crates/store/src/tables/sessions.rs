@@ -13,7 +13,7 @@ use rules::people::User;
 use rules::secret::Handle;
 use rules::time::Time;
 
-/// Columns of a session, under the alias `s`.
+/// The columns of a session, under the alias `s`.
 macro_rules! session_columns {
     () => {
         "s.id, s.handle, s.user_id, s.auth_time, s.amr, s.created, s.last_seen, s.expires, s.agent, s.address, s.ended_at"
@@ -60,7 +60,7 @@ macro_rules! with_user {
     };
 }
 
-/// A session and whose it is: for using it. One that is [fenced](super::fences) is not there.
+/// A session and its user, for using it. A session that is [fenced](super::fences) is not found.
 pub struct WithUser<'a>(pub Option<&'a SessionId>);
 
 impl Question for WithUser<'_> {
@@ -74,7 +74,7 @@ impl Question for WithUser<'_> {
     }
 }
 
-/// The same for ending it: one that is fenced ends, too.
+/// A session and its user, for ending it: a fenced session can be ended too.
 pub struct ForEnding<'a>(pub Option<&'a SessionId>);
 
 impl Question for ForEnding<'_> {
@@ -92,7 +92,7 @@ fn owned(rows: Vec<Row>) -> Option<Option<(Session, User)>> {
     Some(found.and_then(|(session, user)| Some((session, user?))))
 }
 
-/// A session and whose it is, and what they let an application have: for using it.
+/// A session, its user, and the user's consent for an application: for using the session.
 pub struct WithConsent<'a>(pub Option<&'a SessionId>, pub &'a ClientId);
 
 impl OnRealm for WithConsent<'_> {
@@ -118,21 +118,21 @@ impl OnRealm for WithConsent<'_> {
     }
 }
 
-/// Up to `limit` sessions of somebody that were not ended and have not run out, older than `before`, the newest first.
+/// Up to `limit` sessions of a user that were not ended and have not expired, older than `before`, the newest first.
 pub struct Page<'a> {
-    /// Whose.
+    /// The user.
     pub user: &'a UserId,
-    /// Where to go on; [`NEWEST`] at first.
+    /// The id before which the page starts; [`NEWEST`] for the first page.
     pub before: &'a str,
-    /// How many.
+    /// The maximum number of sessions.
     pub limit: i64,
-    /// Those that end by then at the latest are left out,
+    /// Sessions that expire by this time are left out,
     pub now: Time,
-    /// and those that were not used since then.
+    /// and so are those that were not used since this time.
     pub idle_since: Time,
 }
 
-/// Comes after every id.
+/// Sorts after every id.
 pub const NEWEST: &str = "~";
 
 impl Question for Page<'_> {

@@ -1,4 +1,4 @@
-//! Taking out what has expired, a little at a time.
+//! Deletes what has expired, a little at a time.
 
 use super::{values, write};
 use crate::engine::{Must, Write};
@@ -6,24 +6,24 @@ use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::Time;
 
-/// Until when each kind of row is kept.
+/// Up to which time each kind of row has expired.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Rows that expire by themselves, by now.
+    /// The current time, for rows that expire by themselves.
     pub now: Time,
-    /// Requests of devices: what polls is told for a while that its request has expired.
+    /// Device requests: a device that polls is told for a while that its request has expired.
     pub devices: Time,
-    /// Sessions and families older than this can be live no more.
+    /// Sessions and families that are older cannot be live any more.
     pub sessions: Time,
-    /// Families, with the codes that began them.
+    /// Families, and the codes that began them.
     pub families: Time,
-    /// What was refused by minute and address.
+    /// Refused attempts, counted by minute and address.
     pub strangers: Time,
 }
 
-/// Rows whose column is before a bound: the first of them, in its order. The range ends at the last row of the step: without
-/// that PostgreSQL looks at all that has expired (300,000 rows: 126 to 246 ms instead of 1), and without the keys a step would take
-/// out all that expires in the same millisecond.
+/// Deletes the first rows whose column is before a bound, in the column's order. The range ends at the last row of the
+/// step: without that, PostgreSQL looks at all expired rows (300,000 rows: 126 to 246 ms instead of 1). Without the
+/// keys, a step would delete all rows that expire in the same millisecond.
 macro_rules! first {
     ($table:literal, $column:literal $bound:literal, $key:literal) => {
         concat!(
@@ -58,7 +58,7 @@ macro_rules! first {
     };
 }
 
-/// One batch of deletions: at most `limit` rows of each kind. Ids that sort by time are found by range.
+/// One batch of deletions: at most `limit` rows of each kind, or one minute of counts. Time-sorted ids go by range.
 pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
     let aged =
         |sql: &'static str, until: Time| write(sql, values![realm, until, realm, limit, realm, limit], Must::Any);

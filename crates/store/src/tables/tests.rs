@@ -1,4 +1,4 @@
-//! What holds of every statement that the tables have, as their source says them.
+//! Checks on every statement of the tables, as their source contains them.
 
 use super::restore::OF_FILES;
 use super::{Question, clients, counters, fences, users, values};
@@ -8,7 +8,7 @@ use rules::{Handle, Time};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The texts of a source file, without its tests and comments. `\` at the end of a line joins it with the next.
+/// The string literals of a source file, without its tests and comments. `\` at the end of a line joins it to the next.
 fn texts(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]").next().unwrap_or_default();
     let (mut texts, mut text): (Vec<String>, Option<String>) = (Vec::new(), None);
@@ -30,14 +30,14 @@ fn texts(source: &str) -> Vec<String> {
     texts
 }
 
-/// Whether a text is a statement, or a piece of one.
+/// Whether a string is a statement, or a piece of one.
 fn is_sql(text: &str) -> bool {
     const WORDS: [&str; 10] =
         ["SELECT", "INSERT", "UPDATE", "DELETE", "FROM", "WHERE", "JOIN", "AND", "ORDER", "PRAGMA"];
     text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| WORDS.contains(&word))
 }
 
-/// The files of a folder, and of those in it.
+/// The files of a folder and of its subfolders.
 fn within(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { within(&path) } else { vec![path] }).collect()
@@ -64,7 +64,7 @@ fn every_statement_keeps_to_what_every_engine_understands() {
     }
 }
 
-/// Whoever makes sure of such a row on PostgreSQL holds a lock of its name, and not the row.
+/// On PostgreSQL, a batch that relies on such a row holds an advisory lock on its name, and not a lock on the row.
 #[test]
 fn who_changes_what_everybody_relies_on_says_which_row() {
     let mut changes = 0;
@@ -78,7 +78,7 @@ fn who_changes_what_everybody_relies_on_says_which_row() {
     assert!(changes >= 4, "{changes}");
 }
 
-/// Rows that a later version wrote, beside those of this one: each is told in its own words, and hides no other.
+/// Rows that a later version wrote, next to rows of this one: each is shown in its own words, and hides no other.
 #[test]
 fn what_only_a_later_version_knows_hides_no_row() {
     let none = None::<Time>;
@@ -109,7 +109,7 @@ fn what_only_a_later_version_knows_hides_no_row() {
     let rows = vec![application("a", "authorization_code"), application("b", "urn:later:grant")];
     let found = clients::Page { after: "", limit: 9 }.fact(rows).unwrap();
     assert_eq!(found.iter().map(|client| client.is_enabled()).collect::<Vec<_>>(), [true, false]);
-    // What is no row of any version is still an error.
+    // A row that no version writes is still an error.
     assert!(clients::Page { after: "", limit: 9 }.fact(vec![values!["{}", none, none, none, none, none]]).is_none());
 }
 
@@ -121,7 +121,7 @@ fn a_source_is_read_as_the_compiler_reads_it() {
 
 #[test]
 fn no_list_is_cut_without_a_way_to_go_on() {
-    // What may be cut, and why nobody misses the rest.
+    // The limits that may cut a list, and why nobody misses the rest.
     const CUT: [(&str, &str); 3] = [
         ("LIMIT 500", "the `groups` claim: a token has an end; operators are shown all"),
         ("LIMIT 200", "nodes of fences, for people; `Waiting` has all that matter"),

@@ -9,7 +9,7 @@ use rules::id::{ClientId, RealmId};
 use rules::oauth::token::{AccessClaims, Opaque};
 use rules::time::Time;
 
-/// What an opaque access token stands for.
+/// The claims that an opaque access token stands for.
 pub struct ByHandle(pub Handle);
 
 impl Question for ByHandle {
@@ -36,8 +36,8 @@ pub(super) fn revoke(realm: &RealmId, jti: &str, expires: Time) -> Write {
     write(sql, values![realm, jti, expires], Must::Any)
 }
 
-/// Uses an assertion up: its key is there from then on. One that is older than a [fence](super::fences) which is up may have been
-/// used before that, where nobody who is there knows: the first statement does not hold then.
+/// Uses an assertion up: its key exists from then on. An assertion older than a [fence](super::fences) in force may
+/// have been used before, in a commit that was lost: then the first statement does not hold.
 pub(super) fn use_assertion(
     realm: &RealmId,
     (client, jti): (&ClientId, Handle),

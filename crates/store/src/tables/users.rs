@@ -1,4 +1,4 @@
-//! People and the names they sign in with.
+//! Users, and the names they sign in with.
 
 use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
@@ -8,7 +8,7 @@ use rules::people::names::{Email, LoginKey};
 use rules::people::user::{Profile, Role, User};
 use rules::time::Time;
 
-/// Columns of a person, under the alias `u`.
+/// The columns of a user, under the alias `u`.
 macro_rules! user_columns {
     () => {
         "u.id, u.username, u.email, u.email_verified, u.profile, u.password, u.role, u.disabled_at, u.created, u.updated"
@@ -31,7 +31,7 @@ pub(super) fn user(row: &mut Columns) -> Option<User> {
     })
 }
 
-/// A person that an outer join may not have found.
+/// A user that an outer join may not have found.
 pub(super) fn maybe_user(row: &mut Columns) -> Option<Option<User>> {
     if row.is_absent() {
         row.skip(10);
@@ -40,7 +40,7 @@ pub(super) fn maybe_user(row: &mut Columns) -> Option<Option<User>> {
     user(row).map(Some)
 }
 
-/// A person by id.
+/// A user by id.
 pub struct ById<'a>(pub &'a UserId);
 
 impl Question for ById<'_> {
@@ -54,7 +54,7 @@ impl Question for ById<'_> {
     }
 }
 
-/// A person by what they sign in with; a name that cannot be one finds nobody, at the same price.
+/// A user by login name; a name that cannot be a login name finds nobody, at the same cost.
 pub struct ByLogin<'a>(pub Option<&'a LoginKey>);
 
 impl Question for ByLogin<'_> {
@@ -72,11 +72,11 @@ impl Question for ByLogin<'_> {
     }
 }
 
-/// Up to `limit` people after `after`, by id.
+/// Up to `limit` users after `after`, by id.
 pub struct Page<'a> {
-    /// Where to go on; empty at first.
+    /// The id after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of users.
     pub limit: i64,
 }
 
@@ -92,13 +92,13 @@ impl Question for Page<'_> {
     }
 }
 
-/// Up to `limit` people of a group after `after`, by id.
+/// Up to `limit` users of a group after `after`, by id.
 pub struct InGroup<'a> {
     /// The group.
     pub group: &'a GroupId,
-    /// Where to go on; empty at first.
+    /// The id after which the page starts; empty for the first page.
     pub after: &'a str,
-    /// How many.
+    /// The maximum number of users.
     pub limit: i64,
 }
 
@@ -179,7 +179,7 @@ pub(super) fn set_email(
     };
     let mut writes = vec![
         set,
-        // Addresses hold an @, usernames cannot.
+        // Login names with an @ are addresses; usernames cannot contain one.
         write(
             "DELETE FROM logins WHERE realm = ? AND user_id = ? AND name LIKE '%@%'",
             values![realm, user],
@@ -193,9 +193,9 @@ pub(super) fn set_email(
     writes
 }
 
-/// Takes all addresses away but `kept`, and all names to sign in with that they were, but for that of `kept` where it is
-/// verified; from an account that was not changed since. Nothing is given, and `updated` stays: whatever else was lost of the
-/// account may be said again before or after this.
+/// Removes the user's addresses except `kept`, and the login names that were addresses, except `kept`'s if it is
+/// verified; only from an account that has not changed since. Grants nothing, and leaves `updated` alone: other lost
+/// changes of the account may be replayed before or after this.
 pub(super) fn take_addresses(
     realm: &RealmId,
     user: &UserId,
@@ -223,7 +223,7 @@ pub(super) fn take_addresses(
     ]
 }
 
-/// Somebody, and everything that is theirs. They go first: what is given to them meanwhile looks for them, and waits.
+/// Removes a user and all their data. The user goes first: a batch that grants them something looks for them and waits.
 pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
     let theirs = [
         "DELETE FROM logins WHERE realm = ? AND user_id = ?",
@@ -243,7 +243,7 @@ pub(super) fn claim_owner(realm: &RealmId, user: &UserId) -> Write {
     write("INSERT INTO owners (realm, user_id) VALUES (?, ?)", values![realm, user], Must::Touch(1))
 }
 
-/// Replaces a stored password, unless somebody else did since it was looked at.
+/// Replaces a stored password, unless it was replaced since the caller read it.
 pub(super) fn set_password(realm: &RealmId, user: &UserId, (seen, password): (Option<&str>, &str), at: Time) -> Write {
     let sql = "UPDATE users SET password = ?, updated = ? WHERE realm = ? AND id = ? AND COALESCE(password, '') = ?";
     write(sql, values![password, at, realm, user, seen.unwrap_or("")], Must::Touch(1))

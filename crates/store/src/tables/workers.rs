@@ -22,7 +22,7 @@ impl Question for All {
     }
 }
 
-/// The worker of this key.
+/// The worker with this key.
 pub struct OfKey(pub Handle);
 
 impl Question for OfKey {
@@ -37,7 +37,7 @@ impl Question for OfKey {
     }
 }
 
-/// Until when a token is good.
+/// The time until which a token is valid.
 pub struct Token(pub Handle);
 
 impl Question for Token {
@@ -58,7 +58,7 @@ fn worker(row: &mut Columns) -> Option<Worker> {
     Some(Worker { key, name, enrolled, address, quarantine })
 }
 
-/// Offers a token; those that have ended go.
+/// Offers a token, and removes expired tokens.
 pub(super) fn offer(realm: &RealmId, token: Handle, (now, expires): (Time, Time)) -> Vec<Write> {
     let insert = "INSERT INTO worker_tokens (realm, token, expires) VALUES (?, ?, ?)";
     vec![
@@ -67,8 +67,8 @@ pub(super) fn offer(realm: &RealmId, token: Handle, (now, expires): (Time, Time)
     ]
 }
 
-/// Uses a token up for a worker, as whose it is kept until it would have ended; fails when it is unknown, used or too old, and
-/// when the key or the name is taken.
+/// Uses a token up for a worker; the token is kept as the worker's until it would have expired. Fails if the token is
+/// unknown, used or expired, or if the key or the name is taken.
 pub(super) fn enroll(realm: &RealmId, worker: &Worker, (token, now): (Handle, Time)) -> Vec<Write> {
     let once = "UPDATE worker_tokens SET token = ? WHERE realm = ? AND token = ? AND expires > ?";
     let insert = "INSERT INTO workers (realm, worker_key, name, enrolled, address) VALUES (?, ?, ?, ?, ?)";
@@ -77,25 +77,25 @@ pub(super) fn enroll(realm: &RealmId, worker: &Worker, (token, now): (Handle, Ti
     vec![write(once, spent, Must::Touch(1)), write(insert, row, Must::Touch(1))]
 }
 
-/// Another name; fails when it is taken.
+/// Renames a worker; fails if the name is taken.
 pub(super) fn rename(realm: &RealmId, key: Handle, name: &str) -> Write {
     let sql = "UPDATE workers SET name = ? WHERE realm = ? AND worker_key = ?";
     write(sql, values![name, realm, key], Must::Touch(1))
 }
 
-/// It is not let in any more.
+/// Removes a worker, which is not let in any more.
 pub(super) fn remove(realm: &RealmId, key: Handle) -> Write {
     write("DELETE FROM workers WHERE realm = ? AND worker_key = ?", values![realm, key], Must::Touch(1))
 }
 
-/// It is asked nothing any more, unless that is so already.
+/// Stops sending work to a worker; fails if it is quarantined already.
 pub(super) fn quarantine(realm: &RealmId, key: Handle, (at, why): (Time, &str)) -> Write {
     let sql =
         "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND worker_key = ? AND quarantined_at IS NULL";
     write(sql, values![at, why, realm, key], Must::Touch(1))
 }
 
-/// It is asked again.
+/// Lets a worker get work again.
 pub(super) fn trust(realm: &RealmId, key: Handle) -> Write {
     let sql = "UPDATE workers SET quarantined_at = NULL, why = NULL \
                WHERE realm = ? AND worker_key = ? AND quarantined_at IS NOT NULL";

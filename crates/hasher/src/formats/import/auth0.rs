@@ -31,7 +31,7 @@ struct Encoded {
     position: Option<String>,
 }
 
-/// It may be a fast digest, which is as good as the password.
+/// Wiped: it may be a fast digest, which is as good as the password.
 impl Drop for Encoded {
     fn drop(&mut self) {
         self.value.zeroize();
@@ -43,18 +43,17 @@ struct Password {
     encoding: Option<String>,
 }
 
-/// The JSON object `custom_password_hash`. Knows `argon2`, `bcrypt`, `ldap` and `pbkdf2` (whose value is a text that
-/// names its algorithm), `scrypt`, and `md5`, `sha1`, `sha256`, `sha512` (fast). A `password_hash` is bcrypt:
+/// Reads the JSON object `custom_password_hash`. Knows `argon2`, `bcrypt`, `ldap` and `pbkdf2` (whose value is a text
+/// that names its algorithm), `scrypt`, and `md5`, `sha1`, `sha256`, `sha512` (fast). A `password_hash` is bcrypt:
 /// [`super::text`] reads it.
 ///
 /// # Errors
-/// [`ParseError`] when the JSON is something else, the algorithm or an encoding another, or a parameter outside the
-/// limits.
+/// [`ParseError`] when the JSON, the algorithm or an encoding is something else, or a parameter is outside the limits.
 pub fn auth0(custom: &str) -> Result<Imported, ParseError> {
     imported(WHOLE.read(custom)?)
 }
 
-/// The same of a user that has it.
+/// Reads the value of that field of a user.
 pub(super) fn of_user(custom: Value) -> Result<Imported, ParseError> {
     imported(Part("custom_password_hash").read_value(custom)?)
 }
@@ -86,7 +85,7 @@ fn imported(custom: Custom) -> Result<Imported, ParseError> {
 
 fn scrypt(custom: &Custom) -> Result<Stored, ParseError> {
     let salt = custom.salt.as_ref().ok_or(ParseError::Malformed("scrypt needs a salt"))?;
-    // Defaults of the field, which are Node's.
+    // The defaults of these fields, which are Node's.
     let (n, r, p) =
         (custom.cost.unwrap_or(16_384), custom.block_size.unwrap_or(8), custom.parallelization.unwrap_or(1));
     let key = custom.hash.bytes("base64")?;
@@ -110,7 +109,7 @@ fn fast(digest: &str, custom: &Custom) -> Result<Fast, ParseError> {
 }
 
 impl Encoded {
-    /// The bytes, by the encoding that it names or else `usual`.
+    /// The bytes, in the encoding that it names, or else in `usual`.
     fn bytes(&self, usual: &str) -> Result<Vec<u8>, ParseError> {
         match self.encoding.as_deref().unwrap_or(usual) {
             "base64" => text::any_base64(&self.value),

@@ -19,7 +19,7 @@ pub struct Firebase {
     cost: Cost,
 }
 
-/// Without the salt separator, which goes into every salt.
+/// Prints no salt separator, which goes into every salt.
 impl fmt::Debug for Firebase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Firebase").field("signer", &self.signer).finish_non_exhaustive()
@@ -27,15 +27,15 @@ impl fmt::Debug for Firebase {
 }
 
 impl Firebase {
-    /// What the console shows: `base64_salt_separator`, `rounds` and `mem_cost`; `signer` names the import key that
-    /// holds `base64_signer_key`.
+    /// Takes what the console shows: `base64_salt_separator`, `rounds` and `mem_cost`; `signer` names the import key
+    /// that holds `base64_signer_key`.
     ///
     /// # Errors
     /// [`ParseError`] when the separator is not base64 or the cost is outside the limits.
     pub fn new(signer: KeyId, separator: &str, rounds: u32, mem_cost: u32) -> Result<Self, ParseError> {
         Ok(Firebase { signer, separator: text::any_base64(separator)?, cost: Cost::new(mem_cost, rounds, 1)? })
     }
-    /// One account's `passwordHash` and `salt`, in base64 of either alphabet.
+    /// Reads one account's `passwordHash` and `salt`, in base64 of either alphabet.
     ///
     /// # Errors
     /// [`ParseError`] when they are not base64 or of a length outside the limits.
@@ -46,12 +46,12 @@ impl Firebase {
     }
 }
 
-/// One account of `firebase auth:export` as JSON, `passwordHash` and `salt`, and beside them the project's
-/// `base64_salt_separator`, `rounds` and `mem_cost` as the console shows them. `import_key` names the import key that holds
-/// `base64_signer_key`.
+/// Reads one account of `firebase auth:export` as JSON: `passwordHash` and `salt`, and beside them the project's
+/// `base64_salt_separator`, `rounds` and `mem_cost` as the console shows them. `import_key` names the import key that
+/// holds `base64_signer_key`.
 ///
 /// # Errors
-/// As [`Firebase::new`] and [`Firebase::user`], and when the JSON is something else or has the signer key in it.
+/// As [`Firebase::new`] and [`Firebase::user`], and when the JSON is something else or contains the signer key.
 pub fn firebase(user: &str) -> Result<Stored, ParseError> {
     let user: User = WHOLE.read(user)?;
     if user.base64_signer_key.is_some() {

@@ -14,11 +14,11 @@ struct User {
     password: String,
 }
 
-/// A user of FusionAuth: JSON with `encryptionScheme`, `factor`, `salt` and `password`. Knows `bcrypt` (22 and 31
+/// Reads a user of FusionAuth: JSON with `encryptionScheme`, `factor`, `salt` and `password`. Knows `bcrypt` (22 and 31
 /// characters of bcrypt's base64) and `salted-pbkdf2-hmac-sha256`, `…-sha256-512` and `…-sha512-512` (base64).
 ///
 /// # Errors
-/// [`ParseError`] when the JSON is something else, the scheme another, or a parameter outside the limits.
+/// [`ParseError`] when the JSON or the scheme is something else, or a parameter is outside the limits.
 pub fn fusionauth(user: &str) -> Result<Stored, ParseError> {
     let user: User = WHOLE.read(user)?;
     let (digest, bytes) = match user.encryption_scheme.as_str() {

@@ -1,4 +1,4 @@
-//! JSON of one account. What is wrong with it is told without a word of it: a fast digest is as good as the password.
+//! JSON of one account. Errors do not repeat a word of it: a fast digest is as good as the password.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 
 use super::{ParseError, limits};
 
-/// What is wrong with JSON. Repeats nothing of it.
+/// What is wrong with a piece of JSON. Repeats nothing of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadJson {
-    /// All of it, or the field whose value it is.
+    /// The whole of it, or the field whose value is wrong.
     pub part: &'static str,
     /// What is wrong.
     pub problem: &'static str,
@@ -30,14 +30,14 @@ impl fmt::Display for BadJson {
     }
 }
 
-/// JSON, by the name that errors have for it.
+/// A piece of JSON, by its name in errors.
 #[derive(Clone, Copy)]
 pub(super) struct Part(pub(super) &'static str);
 
-/// What was given.
+/// The whole JSON that was given.
 pub(super) const WHOLE: Part = Part("the JSON");
 
-/// How serde begins where a field is missing, and what is told instead: the name is ours, the rest may be of the input.
+/// How serde's error begins if a field is missing, and what to report instead: the name is ours, the rest may be input.
 macro_rules! missing {
     ($($name:literal)+) => { [$((concat!("missing field `", $name, "`"), concat!("lacks the field ", $name))),+] };
 }
@@ -48,7 +48,7 @@ const MISSING: [(&str, &str); 13] = missing!(
 );
 
 impl Part {
-    /// Reads it when it is of bounded length. Fields that are not asked for are ignored.
+    /// Reads the JSON if it is within the length limit. Fields that are not asked for are ignored.
     pub(super) fn read<T: DeserializeOwned>(self, text: &str) -> Result<T, ParseError> {
         limits::JSON.length(text.as_bytes())?;
         serde_json::from_str(text).map_err(|error| self.told(&error))
@@ -78,7 +78,7 @@ impl Part {
             Category::Data if said.starts_with("duplicate field") => "has a field twice",
             Category::Data => "has a field of another type or value than the system exports",
         };
-        // A value that was read before has none.
+        // A value that was read before has no place.
         let place = Some((error.line(), error.column())).filter(|(line, _)| *line > 0);
         ParseError::Json(BadJson { part: self.0, problem, place })
     }

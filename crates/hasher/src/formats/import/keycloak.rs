@@ -18,7 +18,7 @@ struct CredentialData {
     additional_parameters: Argon2Parameters,
 }
 
-/// Each is a list of one text.
+/// Each parameter is a list of one text.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Argon2Parameters {
@@ -39,16 +39,16 @@ struct SecretData {
 const CREDENTIAL: Part = Part("credentialData");
 const SECRET: Part = Part("secretData");
 
-/// A password credential of Keycloak: `credentialData` and `secretData`, each the JSON text that the export has. Knows
+/// Reads a password credential of Keycloak: `credentialData` and `secretData`, each the JSON text in the export. Knows
 /// `pbkdf2` (which other programs call `pbkdf2-sha1`), `pbkdf2-sha256`, `pbkdf2-sha512` and `argon2`.
 ///
 /// # Errors
-/// [`ParseError`] when the JSON is something else, the algorithm another, or a parameter outside the limits.
+/// [`ParseError`] when the JSON or the algorithm is something else, or a parameter is outside the limits.
 pub fn keycloak(credential_data: &str, secret_data: &str) -> Result<Stored, ParseError> {
     imported(&CREDENTIAL.read(credential_data)?, &SECRET.read(secret_data)?)
 }
 
-/// The same of the fields of a credential. Programs that read an export write objects where it has their text.
+/// Reads the fields of a credential. Programs that process an export write objects where it has their text.
 pub(super) fn of_parts(credential_data: Value, secret_data: Value) -> Result<Stored, ParseError> {
     imported(&CREDENTIAL.read_value(credential_data)?, &SECRET.read_value(secret_data)?)
 }

@@ -1,8 +1,8 @@
-//! Hashes of other systems, as their exports have them. Each function gives a [`Stored`] whose text is self-contained,
-//! but for secrets, which it names by [`KeyId`]; a digest that is too fast to be stored comes as [`Imported::Fast`] and
-//! has to be wrapped first.
+//! Hashes of other systems, as their exports contain them. Each function returns a [`Stored`] whose text is
+//! self-contained except for secrets, which it names by [`KeyId`]; a digest that is too fast to be stored comes as
+//! [`Imported::Fast`] and has to be wrapped first.
 //!
-//! What other systems keep as one text is read by [`text`]: PHC strings, bcrypt, phpass, Drupal, WordPress, Django and
+//! [`text`] reads what other systems keep as one text: PHC strings, bcrypt, phpass, Drupal, WordPress, Django and
 //! authentik, Werkzeug, LDAP, ASP.NET Core Identity.
 
 mod auth0;
@@ -32,7 +32,7 @@ use crate::pepper::KeyId;
 pub enum Imported {
     /// It can be stored.
     Stored(Stored),
-    /// It has to be wrapped in Argon2id first: it costs one hash.
+    /// It has to be wrapped in Argon2id first, which costs one hash.
     Fast(Fast),
 }
 
@@ -50,10 +50,10 @@ pub struct Fast {
 }
 
 impl Fast {
-    /// The digest `value` of a password, with the salt where it stood.
+    /// Takes the digest `value` of a password, with the salt where it stood.
     ///
     /// # Errors
-    /// [`ParseError`] when `value` has not the length of the digest, or the salt is empty or longer than 128 bytes.
+    /// [`ParseError`] when `value` does not have the digest's length, or the salt is empty or longer than 128 bytes.
     pub fn new(digest: Digest, salt: Salted, value: &[u8]) -> Result<Self, ParseError> {
         if value.len() != digest.bytes() {
             return Err(ParseError::Malformed("length of the digest"));
@@ -90,10 +90,10 @@ impl std::fmt::Debug for Fast {
     }
 }
 
-/// Any hash that names its own algorithm.
+/// Reads any hash that names its own algorithm.
 ///
 /// # Errors
-/// [`ParseError`] says why it is none.
+/// [`ParseError`] says why the text is none.
 pub fn text(text: &str) -> Result<Imported, ParseError> {
     limits::TEXT.length(text.as_bytes())?;
     match ldap::fast(text).or_else(|| salted_digest(text)) {
@@ -102,8 +102,8 @@ pub fn text(text: &str) -> Result<Imported, ParseError> {
     }
 }
 
-/// Whatever another system stored: a text that names its format, or a JSON object of one account. Which one it is follows
-/// from its fields:
+/// Reads whatever another system stored: a text that names its format, or the JSON object of one account. Its fields
+/// tell which object it is:
 ///
 /// | fields | whose |
 /// |---|---|
@@ -114,12 +114,12 @@ pub fn text(text: &str) -> Result<Imported, ParseError> {
 /// | `encrypted_password` | Devise's user: see [`devise_json`] |
 /// | `algorithm`, or a user with `custom_password_hash` | what is imported into Auth0: see [`auth0`] |
 ///
-/// A byte order mark before it, as programs on Windows write it, is passed over.
+/// A byte order mark in front, as programs on Windows write it, is skipped.
 ///
 /// # Errors
-/// As [`text`] and those; [`ParseError::Json`] when it is JSON that cannot be read, or of no known shape.
+/// As [`text`] and these functions; [`ParseError::Json`] when it is JSON that cannot be read, or of no known shape.
 pub fn any(given: &str) -> Result<Imported, ParseError> {
-    // Before anything reads it.
+    // Before anything is read.
     limits::JSON.length(given.as_bytes())?;
     let given = given.strip_prefix('\u{feff}').unwrap_or(given);
     let begun = given.trim_start();
@@ -131,7 +131,7 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
     }
 }
 
-/// The JSON object of one account.
+/// Reads the JSON object of one account.
 fn object(given: &str) -> Result<Imported, ParseError> {
     #[derive(Deserialize)]
     struct Shape {
@@ -165,8 +165,9 @@ fn object(given: &str) -> Result<Imported, ParseError> {
     .map(Imported::Stored)
 }
 
-/// `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django, H(salt, password); and those, and `sha256$SALT$HEX` and so on, of
-/// Werkzeug before 3.0: an HMAC, whose key is the salt. Werkzeug's salts had 8 characters, later 16; Django's 5, later 12 and 22.
+/// Reads `md5$SALT$HEX` and `sha1$SALT$HEX` of early versions of Django, H(salt, password); and these,
+/// `sha256$SALT$HEX` and so on of Werkzeug before 3.0: an HMAC whose key is the salt. Werkzeug's salts had 8
+/// characters, later 16; Django's 5, later 12 and 22.
 fn salted_digest(text: &str) -> Option<Result<Fast, ParseError>> {
     let (digest, both) = match text.split_once('$')?.0 {
         "md5" => (Digest::Md5, true),
@@ -183,7 +184,7 @@ fn salted_digest(text: &str) -> Option<Result<Fast, ParseError>> {
     }))
 }
 
-/// Devise's `encrypted_password`. `pepper` names the import key that holds `config.pepper`, where one was set.
+/// Reads Devise's `encrypted_password`. `pepper` names the import key that holds `config.pepper`, where one was set.
 ///
 /// # Errors
 /// [`ParseError`] when it is not bcrypt.
@@ -196,11 +197,11 @@ pub fn devise(text: &str, pepper: Option<KeyId>) -> Result<Stored, ParseError> {
     .map(Stored)
 }
 
-/// Devise's user as JSON: `encrypted_password` and, where `config.pepper` was set, `import_key`, the name of the import key
-/// that holds it.
+/// Reads a user of Devise as JSON: `encrypted_password` and, where `config.pepper` was set, `import_key`, the name of
+/// the import key that holds it.
 ///
 /// # Errors
-/// [`ParseError`] when it is something else.
+/// [`ParseError`] when it is anything else.
 pub fn devise_json(user: &str) -> Result<Stored, ParseError> {
     #[derive(Deserialize)]
     struct User {
@@ -211,7 +212,7 @@ pub fn devise_json(user: &str) -> Result<Stored, ParseError> {
     devise(&user.encrypted_password, user.import_key.as_deref().map(key_id).transpose()?)
 }
 
-/// The name of an import key as people write it.
+/// Reads the name of an import key as people write it.
 fn key_id(name: &str) -> Result<KeyId, ParseError> {
     KeyId::new(name.as_bytes()).ok_or(ParseError::Malformed("the name of an import key has 1 to 8 bytes"))
 }

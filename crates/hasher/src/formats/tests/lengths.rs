@@ -1,4 +1,4 @@
-//! Passwords of any length: what they cost, and that the cost is known before.
+//! Passwords of any length: what they cost, and that the cost is known beforehand.
 
 use super::{ALICE, keys, parse, vectors::VECTORS, verify};
 use crate::{
@@ -11,8 +11,8 @@ fn kind(stored: &Stored, bytes: usize) -> Kind {
     stored.prepare(&vec![b'x'; bytes], ALICE, &keys()).unwrap().kind
 }
 
-/// What takes the password in every round is dearer for a longer one, up to the longest that is looked at. All else costs
-/// the same for every password.
+/// Formats that take the password in every round cost more for a longer one, up to the longest that is accepted. All
+/// others cost the same for every password.
 #[test]
 fn the_longest_password_is_the_dearest() {
     let mut rounds = 0;

@@ -1,31 +1,31 @@
-//! A NUL in a password: nobody types one by mistake, but whoever sends one may have been let in for another password, which is not to
-//! be replaced by what was sent.
+//! A NUL in a password: nobody types one by mistake, but a client that sends one may have signed in with a variant of
+//! the password, which must not replace it.
 
 use super::{SNOWMAN, parse, vectors::VECTORS, verify};
 use crate::formats::Stored;
 
-/// `password` and NULs behind it, in so many bytes.
+/// `password`, padded with NULs to this many bytes.
 fn filled(password: &[u8], bytes: usize) -> Vec<u8> {
     let mut key = password.to_vec();
     key.resize(bytes, 0);
     key
 }
 
-/// The password with NULs in it, as formats may take it for the password: behind it, up to the blocks of both sizes that an HMAC has,
-/// before it, and once more behind one.
+/// Variants of the password with NULs, which formats may take for it: behind it, up to and beyond HMAC's two block
+/// sizes, in front of it, and with a repetition behind a NUL.
 fn variants(password: &[u8]) -> Vec<Vec<u8>> {
     let mut all: Vec<_> = [password.len() + 1, 64, 65, 128, 129].map(|bytes| filled(password, bytes)).into();
     all.extend([[b"\0", password].concat(), [password, b"\0", password].concat()]);
     all
 }
 
-/// As a sign-in tries them.
+/// Tries all spellings, as a sign-in does.
 fn is_right(stored: &Stored, typed: &[u8]) -> bool {
     verify(stored, typed) || stored.spellings(typed).iter().any(|other| verify(stored, other))
 }
 
-/// Red without the NULs in `hears_all_of` of bcrypt, PBKDF2, scrypt, Firebase, or in spelling.rs, is_plain: the next sign-in with the
-/// variant would have stored it, and the password itself would be wrong from then on.
+/// Red without the NULs in `hears_all_of` of bcrypt, PBKDF2, scrypt, Firebase, or in spelling.rs, is_plain: the next
+/// sign-in with the variant would have stored it, and the password itself would be wrong from then on.
 #[test]
 fn a_variant_of_a_password_is_never_stored_in_its_place() {
     let mut right = Vec::new();
@@ -43,7 +43,7 @@ fn a_variant_of_a_password_is_never_stored_in_its_place() {
     assert_eq!(right, ["bcrypt", "firebase scrypt", "pbkdf2", "phpass", "scrypt"]);
 }
 
-/// An HMAC fills a key up with NULs as far as a block goes, and takes the digest of a longer one.
+/// An HMAC pads a key with NULs up to a block, and takes the digest of a longer key.
 #[test]
 fn an_hmac_hears_all_but_the_nuls_that_fill_up_its_block() {
     for (text, block) in [
@@ -62,7 +62,7 @@ fn an_hmac_hears_all_but_the_nuls_that_fill_up_its_block() {
     }
 }
 
-/// WordPress and others in PHP may have put a backslash and a zero where a NUL was; that may as well be what its owner types.
+/// WordPress and other PHP programs may have put a backslash and a zero for a NUL; the owner may as well type these.
 #[test]
 fn what_stands_for_a_nul_in_php_is_not_replaced_by_it() {
     for text in

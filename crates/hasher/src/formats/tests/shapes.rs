@@ -1,4 +1,4 @@
-//! What is told of an import that cannot be read: whose it looks like, what is wrong with it and where, and nothing of what is in it.
+//! What is reported about an unreadable import: its likely format, what is wrong and where, and none of its content.
 
 use super::{SNOWMAN, parse, verify};
 use crate::{
@@ -14,7 +14,7 @@ fn refused(given: &str) -> String {
     import::any(given).err().unwrap_or_else(|| panic!("{given}")).to_string()
 }
 
-/// Keycloak's export has texts; who reads it with a program writes objects. Red without `read_value` in json.rs.
+/// Keycloak exports texts; programs that process an export write objects. Red without `read_value` in json.rs.
 #[test]
 fn a_credential_of_keycloak_may_be_of_texts_or_of_objects() {
     let quoted = |json: &str| serde_json::to_string(json).unwrap();
@@ -26,7 +26,7 @@ fn a_credential_of_keycloak_may_be_of_texts_or_of_objects() {
     assert_eq!(objects, Ok(texts));
 }
 
-/// Red where `any` takes for LDAP's what is no JSON of a known shape.
+/// Red where `any` takes JSON of no known shape for LDAP's.
 #[test]
 fn json_that_cannot_be_read_is_told_as_json_and_where() {
     let deep = format!(r#"{{"credentialData":{},"secretData":"{{}}"}}"#, "[".repeat(2000));
@@ -63,7 +63,7 @@ fn json_that_cannot_be_read_is_told_as_json_and_where() {
         assert!(error.starts_with(told), "{given}: {error}");
         assert!(!error.contains("LDAP") && !error.contains("hunter2"), "{given}: {error}");
     }
-    // Objects that were read before have no place any more.
+    // Objects that were parsed before have no place any more.
     let objects = |data: &str| import::any(&format!(r#"{{"credentialData":{data},"secretData":{SECRET}}}"#));
     let problem = "has a field of another type or value than the system exports";
     let bad = BadJson { part: "credentialData", problem, place: None };
@@ -71,7 +71,7 @@ fn json_that_cannot_be_read_is_told_as_json_and_where() {
     assert_eq!(objects(&DATA.replace("2750", "-1")), Err(ParseError::Json(bad)));
 }
 
-/// Red without OF_SPRING and `is_springs_own` in ldap.rs: Spring's names were told as LDAP's, and its digests as broken base64.
+/// Red without OF_SPRING and `is_springs_own` in ldap.rs: Spring's names counted as LDAP's, its digests as bad base64.
 #[test]
 fn what_spring_security_and_ldap_have_in_braces_is_refused_by_whose_it_is() {
     let hex = "5251f537da347f6dce2f6addfaa9e9790a8cb08b1a340951fd23e3dcf69d6d8a";
@@ -117,7 +117,7 @@ fn what_spring_security_has_in_a_known_format_is_read() {
     }
 }
 
-/// Red without `strip_prefix` in `any`: a file that was saved on Windows.
+/// Red without `strip_prefix` in `any`: the file was saved on Windows.
 #[test]
 fn a_byte_order_mark_is_passed_over() {
     let digest = "{SSHA}koT7eR03nOA9C6Rvp9x8ojq/o/ALwRhD";
@@ -129,7 +129,7 @@ fn a_byte_order_mark_is_passed_over() {
     assert!(import::any(&format!("\u{feff}\u{feff}{BCRYPT}")).is_err(), "one of them");
 }
 
-/// Whoever asked says that it is about a password hash. Red where an error says so again.
+/// The caller says that this is about a password hash. Red where an error says so again.
 #[test]
 fn what_is_wrong_is_told_without_saying_again_of_what() {
     for given in

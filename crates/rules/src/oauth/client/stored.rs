@@ -1,6 +1,6 @@
-//! An application as it is stored, by this version or by a later one. While nodes are upgraded one after the other, a later one
-//! may store a value that this one does not know; an application that has one is listed, refused where it is used, and written
-//! back as it was, and all others go on.
+//! A client as stored, by this version or by a later one. While nodes are upgraded one after the other, a later version
+//! may store a value that this one does not know. A client that has one is listed, refused where it is used, and
+//! written back as it was; all other clients go on.
 
 use super::{AccessFormat, AuthMethod, Client, Grant};
 use crate::jose::{Alg, JwkSet};
@@ -16,7 +16,7 @@ fn knows<T: DeserializeOwned>(value: &Value) -> bool {
     T::deserialize(value).is_ok()
 }
 
-/// A set of keys skips those of other kinds (RFC 7517 §5), and would be written back without them.
+/// Whether all keys are known: a set skips other kinds of keys (RFC 7517 §5), and would be written back without them.
 fn knows_all_keys(value: &Value) -> bool {
     match Option::<JwkSet>::deserialize(value) {
         Ok(Some(set)) => value["keys"].as_array().is_some_and(|keys| keys.len() == set.keys.len()),
@@ -25,10 +25,10 @@ fn knows_all_keys(value: &Value) -> bool {
     }
 }
 
-/// Fields that are lists: what is known of one stays in it.
+/// Fields that are lists: the known items stay in the list.
 static LISTS: [(&str, Knows); 2] = [("grants", knows::<Grant>), ("auth_methods", knows::<AuthMethod>)];
 
-/// Fields of one value, and what stands in the place of an unknown one, so that the rest can be read. Nothing is done by it.
+/// Fields of one value, and the stand-in for an unknown one, so that the rest can be read. Nothing acts on a stand-in.
 static SINGLE: [(&str, Knows, Option<&str>); 4] = [
     ("id_token_alg", knows::<Alg>, Some("RS256")),
     ("access_alg", knows::<Alg>, Some("ES256")),
@@ -36,7 +36,7 @@ static SINGLE: [(&str, Knows, Option<&str>); 4] = [
     ("jwks", knows_all_keys, None),
 ];
 
-/// Takes out what this version does not know: the fields that hold it, whole.
+/// Takes out the fields that hold a value which this version does not know, whole.
 fn take_unknown(stored: &mut Map<String, Value>) -> Map<String, Value> {
     let mut unknown = Map::new();
     for (name, knows) in &LISTS {
@@ -78,7 +78,7 @@ impl Serialize for Client {
 }
 
 impl Client {
-    /// The values of a field that this version does not know, as they are stored; none of one that it knows.
+    /// Returns the values of a field that this version does not know, as stored; none if it knows them all.
     pub fn unknown_of(&self, field: &str) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let list = LISTS.iter().find(|(name, _)| *name == field);
@@ -91,7 +91,7 @@ impl Client {
         }
     }
 
-    /// What this version does not know of it, for whoever looks after the server; `None` where it knows all.
+    /// Describes what this version does not know of the client, for the operator; `None` if it knows everything.
     pub fn unknown_values(&self) -> Option<String> {
         let of = |field: &String| format!("{field}: {}", self.unknown_of(field).join(" "));
         (!self.unknown.is_empty()).then(|| self.unknown.keys().map(of).collect::<Vec<_>>().join("; "))
@@ -106,7 +106,7 @@ mod tests {
     use crate::oauth::client::{DISABLED, LATER};
     use serde_json::json;
 
-    /// As a later version stores one, with this in one of its fields.
+    /// A client as a later version stores it, with `value` in `field`.
     fn stored(field: &str, value: &Value) -> Value {
         let mut stored = serde_json::to_value(confidential("shop", "https://shop.test/cb")).expect("json");
         stored[field] = value.clone();
@@ -126,7 +126,7 @@ mod tests {
             ("grants", json!(["authorization_code", "urn:later:grant"]), vec!["urn:later:grant"]),
             ("grants", json!(["urn:later:grant", { "type": "x" }]), vec!["urn:later:grant", "{\"type\":\"x\"}"]),
             ("auth_methods", json!(["tls_client_auth"]), vec!["tls_client_auth"]),
-            // With what is known of it alone it would be a public one.
+            // By its known part alone, it would be a public client.
             ("auth_methods", json!(["none", "attest_jwt_client_auth"]), vec!["attest_jwt_client_auth"]),
             ("auth_methods", json!("any"), vec!["any"]),
             ("id_token_alg", json!("ML-DSA-65"), vec!["ML-DSA-65"]),
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn what_only_a_later_version_knows_is_told_refused_and_written_back_as_it_was() {
-        // red without `take_unknown`: no list with such an application could be read; without `unknown` in `serialize`: whoever
-        // disables it would take the value out; without LATER in `refusal`.
+        // red without `take_unknown`: no list with such a client could be read; without `unknown` in `serialize`:
+        // disabling the client would take the value out; without LATER in `refusal`.
         for (field, value, told) in later() {
             let stored = stored(field, &value);
             let read: Client = serde_json::from_value(stored.clone()).expect("known by its other fields");
@@ -166,7 +166,7 @@ mod tests {
         let read: Client = serde_json::from_value(stored.clone()).expect("ours");
         assert_eq!((read.unknown_values(), read.refusal()), (None, None));
         assert_eq!(serde_json::to_value(&read).expect("json"), stored);
-        // What is no application of any version is still an error.
+        // What is a client of no version is still an error.
         for (field, value) in [("name", json!(1)), ("scope", json!([])), ("redirect_uris", json!("https://shop.test"))]
         {
             assert!(serde_json::from_value::<Client>(self::stored(field, &value)).is_err(), "{field}");

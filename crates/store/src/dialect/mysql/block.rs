@@ -1,20 +1,20 @@
-//! Several statements as one, for MariaDB: a compound statement, which is prepared and takes values as any other does.
+//! Several statements as one, for MariaDB: a compound statement, which is prepared and takes values like any other.
 //!
-//! A round trip costs both sides more than most of our statements do, and each statement of a block what it says: nothing is
-//! counted that is known.
+//! A round trip costs both sides more than most of our statements do, and every statement in a block has its own cost:
+//! nothing is counted whose count is already known.
 
 use super::lookup::{self, Lookup};
 use super::{Kind, TOUCHED_NOTHING, lock};
 use crate::engine::Must;
 
-/// What a block raises when a guard does not hold, before the number of the statement.
+/// The message that a block raises when a guard does not hold, before the number of the statement.
 const GUARD: &str = "portiere: guard ";
 
-/// What it raises when one of several does not hold that were asked as one.
+/// The message that a block raises when one of several guards that were checked as one does not hold.
 const GUARDS: &str = "portiere: one of several guards";
 
-/// How many rows were found, and room for what is of no use. A variable of a block has precedence over a column of the same
-/// name: no column has such a one.
+/// A variable for the number of rows found, and for values that are discarded. A block's variables take precedence over
+/// columns of the same name: no column has this name.
 const FOUND: &str = "portiere_found";
 
 /// One statement of a batch, translated.
@@ -22,24 +22,24 @@ const FOUND: &str = "portiere_found";
 pub(crate) struct Part<'a> {
     pub(crate) kind: Kind,
     pub(crate) text: &'a str,
-    /// Of a read: what follows its columns.
+    /// For a read: the text after its columns.
     pub(crate) rows: Option<&'a str>,
-    /// Of a read: what it asks, where it can be asked with others.
+    /// For a read: what it asks, if it can be combined with others.
     pub(crate) lookup: Option<&'a Lookup>,
-    /// Of a read: whether it locks as a change does.
+    /// For a read: whether it locks as a change does.
     pub(crate) exclusive: bool,
     pub(crate) must: Must,
 }
 
 impl Part<'_> {
-    /// Whether it adds one row, or fails.
+    /// Whether it inserts one row, or fails.
     fn adds_one(&self) -> bool {
         self.kind == Kind::Insert { if_absent: false } && self.must == Must::Touch(1) && self.text.contains(" VALUES (")
     }
 }
 
-/// A batch up to its commit. It answers one row: how many rows each statement touched or found of which
-/// [any](Must::Any) number will do; without such a statement none. `None` where a read has no rows to be counted.
+/// A batch up to its commit. It returns one row with the number of rows that each [`Must::Any`] statement touched or
+/// found; no row if there is no such statement. `None` if a read has no rows that can be counted.
 pub(crate) fn batch(parts: &[Part<'_>]) -> Option<String> {
     let (mut text, mut told, mut at) = (String::from("START TRANSACTION; "), Vec::new(), 0);
     while at < parts.len() {
@@ -69,18 +69,18 @@ pub(crate) fn batch(parts: &[Part<'_>]) -> Option<String> {
     Some(format!("BEGIN NOT ATOMIC {declared}{text}{told}END"))
 }
 
-/// Reads that answer one after the other.
+/// Reads that are answered one after the other.
 pub(crate) fn reads<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let texts: String = texts.map(|text| format!("{text}; ")).collect();
     format!("BEGIN NOT ATOMIC {texts}END")
 }
 
-/// The number of the statement whose guard did not hold, when that is what a server's message says.
+/// Returns the number of the statement whose guard did not hold, if the server's message gives it.
 pub(crate) fn broken(message: &str) -> Option<usize> {
     message.strip_prefix(GUARD)?.parse().ok()
 }
 
-/// The first of these statements, as far as they are one question: reads that each have to find one row, locked alike.
+/// The first statements that can be combined: reads that each have to find one row and that lock alike.
 fn asked_together<'a>(parts: &[Part<'a>]) -> Vec<&'a Lookup> {
     let alike = |part: &&Part<'a>| part.must == Must::Find(1) && part.exclusive == parts[0].exclusive;
     parts.iter().take_while(alike).map_while(|part| part.lookup).collect()
@@ -90,9 +90,9 @@ fn unless(count: &str, wanted: u64, raised: &str) -> String {
     format!("IF {count} <> {wanted} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{raised}'; END IF; ")
 }
 
-/// A statement, and what tells after it how many rows it touched or found.
+/// Returns a statement, and the expression that then gives the number of rows that it touched or found.
 fn counted(part: &Part<'_>) -> Option<(String, &'static str)> {
-    // What an earlier statement left behind says nothing about this one.
+    // Reset first, so that an id that an earlier statement left behind is not taken for this one's.
     const ABSENT: &str = "IF(LAST_INSERT_ID() = 1, 0, ROW_COUNT())";
     const { assert!(TOUCHED_NOTHING == 1) };
     let text = part.text;

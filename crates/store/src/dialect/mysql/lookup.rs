@@ -1,10 +1,10 @@
-//! Reads that only ask whether a row is there: several of them are one read of several tables.
+//! Reads that only ask whether a row exists: several of them are combined into one read of several tables.
 //!
-//! Most of what a short statement costs these servers is opening and closing what it needs, and planning it.
+//! Most of the cost of a short statement on these servers is opening and closing what it needs, and planning it.
 
 use super::lock;
 
-/// `SELECT 1 FROM table WHERE column = ? AND column IS NULL …`, and nothing else.
+/// A read of exactly the form `SELECT 1 FROM table WHERE column = ? AND column IS NULL …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
     table: String,
@@ -12,7 +12,7 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// `None` for any other statement.
+    /// Returns `None` for any other statement.
     pub(super) fn of(sql: &str) -> Option<Self> {
         let (table, conditions) = sql.strip_prefix("SELECT 1 FROM ")?.split_once(" WHERE ")?;
         let is_plain = |condition: &&str| {
@@ -29,9 +29,9 @@ fn is_name(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|letter| letter.is_ascii_lowercase() || letter == b'_')
 }
 
-/// What follows the columns of a read that gives one row where each of these finds one row, and another number of rows where
-/// one of them does not: of numbers that are multiplied, all are one where their product is. The values follow each other.
-/// The rows are locked in the order of the lookups, where each of them finds its row by a unique key.
+/// The text after the columns of a read that returns exactly one row if each lookup finds one row, and another number
+/// of rows if one of them does not: the counts are multiplied, and all are one if their product is. The values follow
+/// each other. The rows are locked in the order of the lookups, if each lookup finds its row by a unique key.
 pub(super) fn joined(lookups: &[&Lookup], exclusive: bool) -> String {
     let tables: Vec<String> =
         lookups.iter().enumerate().map(|(at, lookup)| format!("{} portiere_t{at}", lookup.table)).collect();

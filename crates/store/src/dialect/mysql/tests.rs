@@ -143,7 +143,7 @@ fn mysql_has_another_name_for_the_order_of_bytes() {
     assert!(of(Flavor::MariaDb).starts_with("CREATE TABLE IF NOT EXISTS schema_steps (version bigint NOT NULL, "));
 }
 
-/// The columns of every index there is, as one that a server makes: table, and columns with what they are.
+/// Every index, as the server would build it: its table, and its columns with their attributes.
 fn keys() -> Vec<(String, Vec<String>)> {
     let mut keys = Vec::new();
     for sql in MIGRATIONS.iter().flat_map(|migration| migration.steps) {
@@ -161,7 +161,7 @@ fn keys() -> Vec<(String, Vec<String>)> {
     keys
 }
 
-/// What a column became in the step that made it.
+/// The definition of a column from the step that created it.
 fn column(table: &str, name: &str) -> String {
     for migration in MIGRATIONS {
         let keyed = Keyed::of(migration.steps);
@@ -196,7 +196,7 @@ fn every_index_of_the_schema_fits() {
     }
 }
 
-/// Words that MySQL 8.4 or MariaDB 11 takes for its own wherever they stand.
+/// Words that MySQL 8.4 or MariaDB 11 reserves in every position.
 const RESERVED: &str = "accessible add all alter analyze and as asc asensitive before between bigint binary blob both by \
     call cascade case change char character check collate column condition constraint continue convert create cross cube \
     cume_dist current_date current_role current_time current_timestamp current_user cursor database databases day_hour \

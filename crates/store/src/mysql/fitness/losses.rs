@@ -1,21 +1,21 @@
-//! What a server is set to lose, and which of that is lost without a word.
+//! What a server is configured to lose, and which of these losses go unnoticed.
 
 use super::Answers;
 use crate::remote::Loss;
 
-/// A loss that a server is set to have.
+/// A loss that a server is configured to have.
 pub(super) struct Risk {
-    /// Which one.
+    /// The kind of loss.
     pub(super) loss: Loss,
-    /// Whether the server goes on without it, as if nothing had been there. Otherwise it finds the damage by its own checksums, and
-    /// does not start, or says so.
+    /// Whether the server goes on without the lost data as if it had never existed. Otherwise it finds the damage by
+    /// its own checksums, and does not start or reports it.
     pub(super) forgets: bool,
-    /// The setting.
+    /// The setting that causes it.
     pub(super) why: String,
 }
 
 impl Risk {
-    /// Why a server that has it is refused.
+    /// The error with which a server that has this risk is refused.
     pub(super) fn refusal(&self) -> String {
         let Risk { loss, forgets, why } = self;
         let what = match loss {
@@ -33,7 +33,7 @@ impl Risk {
     }
 }
 
-/// Everything that a server is set to lose.
+/// Returns every loss that a server is configured to have.
 pub(super) fn would_lose(variables: &Answers, status: &Answers) -> Vec<Risk> {
     let mut risks = Vec::new();
     let mut set = |loss, forgets, name: &str| {
@@ -45,15 +45,15 @@ pub(super) fn would_lose(variables: &Answers, status: &Answers) -> Vec<Risk> {
     if variables.is_on("log_bin") && variables.text("sync_binlog") != "1" {
         set(Loss::Commits, true, "sync_binlog");
     }
-    // MySQL: DETECT_ONLY finds a torn page, and cannot mend it; so does whoever has none, by the page's checksum. MariaDB: fast does
-    // not sync the pages' own places, so that those of before may be back.
+    // MySQL: DETECT_ONLY finds a torn page but cannot repair it; without a doublewrite buffer the page's checksum finds
+    // it too. MariaDB: `fast` does not sync the pages' own places, so that older pages may come back.
     match variables.text("innodb_doublewrite") {
         "DETECT_AND_RECOVER" => {}
         fast if fast.eq_ignore_ascii_case("fast") => set(Loss::Database, true, "innodb_doublewrite"),
         _ if !variables.is_on("innodb_doublewrite") => set(Loss::Database, false, "innodb_doublewrite"),
         _ => {}
     }
-    // The first syncs nothing at all, the second its log alone: what a checkpoint counts as written may not be.
+    // `nosync` syncs nothing at all, `littlesync` only the log: what a checkpoint counts as written may not be on disk.
     match variables.text("innodb_flush_method") {
         method if method.eq_ignore_ascii_case("nosync") => {
             set(Loss::Commits, true, "innodb_flush_method");
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_server_without_a_doublewrite_buffer_forgets_nothing() {
-        // red with every accepted loss in `forgets`: on storage that writes pages whole each start would be a failover.
+        // Red with every accepted loss in `forgets`: on storage that writes whole pages each start would be a failover.
         let accepted = [Loss::Commits, Loss::Database];
         for (server, name, value, forgets) in [
             (MYSQL, "innodb_doublewrite", "OFF", false),
@@ -134,7 +134,7 @@ mod tests {
         ] {
             let fitness = but(server, name, value, &accepted).unwrap();
             assert_eq!(fitness.forgets(), forgets, "{name} = {value}");
-            // It was accepted that something is lost, and that is said.
+            // A loss was accepted, and the durability says so.
             assert_eq!(fitness.durability(true), Durability::Bounded, "{name} = {value}");
             let why = but(server, name, value, &[]).unwrap_err();
             assert_eq!(why.contains("RDS Optimized Writes"), !forgets, "{why}");

@@ -1,14 +1,14 @@
-//! Which of several servers is used: the first that is fit. One that only follows another comes after all that do not: what is written
-//! there reaches nobody, while others may write to the one that it follows.
+//! Chooses one of several servers: the first that is fit. A replica comes after all servers that are not replicas: what
+//! is written to it reaches no other server, while others may write to its primary.
 
 use super::{State, together};
 use crate::mysql::connect::{Link, Node, Refused};
 use crate::mysql::fitness::Fitness;
 
-/// A server of this number, with a connection to it.
+/// The number of a server, with a connection to it.
 pub(super) type Chosen = (usize, (Link, Fitness));
 
-/// Asks servers in this order; why none may be used, otherwise.
+/// Asks servers in this order, and returns the one to use, or why none may be used.
 pub(super) async fn first_fit(nodes: &[Node], order: impl Iterator<Item = usize>, era: u64) -> Result<Chosen, Refused> {
     let (mut second, mut refusals) = (None, Vec::new());
     for at in order {
@@ -23,7 +23,7 @@ pub(super) async fn first_fit(nodes: &[Node], order: impl Iterator<Item = usize>
 }
 
 impl State {
-    /// Says, once, what an operator should know of the server that is used.
+    /// Logs, once, what an operator should know about the server in use.
     pub(super) fn advise(&mut self) {
         for advice in self.fitness.advice() {
             if !self.advised.contains(&advice) {

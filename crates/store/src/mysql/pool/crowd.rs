@@ -1,5 +1,5 @@
-//! Where the server has no room for one more connection (`max_connections`, `MAX_USER_CONNECTIONS`): those that are there
-//! work, and whoever finds none free waits for one of them.
+//! Handles a server without room for one more connection (`max_connections`, `MAX_USER_CONNECTIONS`): the existing
+//! connections keep working, and a caller that finds none free waits for one of them.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{One, Pool};
 
-/// The server is not asked for another one again for so long, and then by one alone.
+/// For this long the server is not asked for another connection, and then by one caller only.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// For how long it is worth a warning.
+/// How long this is worth a warning.
 const TOLD: Duration = Duration::from_secs(60);
 
 /// When the server had no room, and what it said.
@@ -19,7 +19,7 @@ const TOLD: Duration = Duration::from_secs(60);
 pub(super) struct Crowd(Option<(Instant, String)>);
 
 impl Crowd {
-    /// What it said, where one of those in use is waited for, or whether the one that is being made is let in.
+    /// Returns what the server said, if the caller should wait for a connection in use or one being made.
     pub(super) fn sharing(&self, used: usize, making: usize) -> Option<&str> {
         match (used, making) {
             (0, 0) => None,
@@ -34,8 +34,8 @@ impl Crowd {
 }
 
 impl Pool {
-    /// Notes that the server had no room for the one that was being made; `why` there is none where nobody else here has one, or
-    /// makes one.
+    /// Notes that the server had no room for a new connection. Returns the reason if no other connection exists here or
+    /// is being made.
     pub(super) fn note_crowd(&self, why: String, made: One<'_>) -> Result<(), String> {
         drop(made);
         let mut state = self.state();
@@ -48,22 +48,22 @@ impl Pool {
         }
         state.crowd = Crowd(Some((Instant::now(), why.clone())));
         drop(state);
-        // It may have been the last that somebody could wait for.
+        // It may have been the last connection that a caller could wait for.
         self.freed.notify_waiters();
         if others == 0 { Err(why) } else { Ok(()) }
     }
 
-    /// Waits until a connection may be free, or the server may be asked again; `why` there is none where it is too late for that.
+    /// Waits until a connection may be free or the server may be asked again; returns `why` if it is too late for that.
     pub(super) async fn until_free(&self, why: String, deadline: Instant) -> Result<(), String> {
         if Instant::now() >= deadline {
             return Err(why);
         }
-        // It is looked at again either way: one that was closed rings for nobody.
+        // The caller looks again either way, because a connection that is closed notifies nobody.
         drop(timeout_at(deadline.min(Instant::now() + AGAIN), self.freed.notified()).await);
         Ok(())
     }
 
-    /// What is wrong, as long as it is worth a warning.
+    /// The shortage, as long as it is worth a warning.
     pub(in crate::mysql) fn shortage(&self) -> Option<String> {
         let state = self.state();
         let why = state.crowd.within(TOLD)?;

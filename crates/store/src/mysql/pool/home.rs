@@ -1,8 +1,8 @@
-//! The way back, in a Galera cluster, to the server that the URL names first.
+//! The return, in a Galera cluster, to the server that the URL names first.
 //!
-//! All nodes are to use the same member: what one of them only looks at, another may change through another member. After a
-//! failure they all went on to the next one in the same order; but one that is started anew then begins with the first that is fit,
-//! which the others left. So everybody goes back to it, once it has been fit for a while.
+//! All nodes should use the same member: what a batch only reads through one member, another batch may change through
+//! another. After a failure all nodes move on in the same order, but a node that is restarted then begins with the
+//! first fit server, which the others have left. So all nodes return to it once it has been fit for a while.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::{Pool, identity};
 use crate::caught::caught;
 use crate::mysql::fitness::Fitness;
 
-/// For how long a member has to be fit before it is gone back to: one that comes and goes would have everybody follow it.
+/// How long a member has to be fit before nodes return to it: a member that comes and goes would drag every node along.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// How long after a look at the active one the others are looked at.
+/// The pause between the check of the active server and the check of the others.
 const AFTER: Duration = Duration::from_secs(1);
-/// How long what is under way has to come to its end; otherwise it is a better moment later.
+/// How long work in flight has to finish; if it takes longer, the return is postponed.
 const DRAINED: Duration = Duration::from_millis(300);
 
-/// What is known of the way back.
+/// The state of the return to an earlier server.
 #[derive(Default)]
 pub(super) struct Home {
-    /// Somebody looks.
+    /// Whether a check is running.
     looking: bool,
-    /// The first one before the active one that is a member of its cluster, and since when.
+    /// The first server before the active one that is a member of its cluster, and since when.
     fit: Option<(usize, Instant)>,
 }
 
 impl Home {
-    /// Notes which member was found fit at this look; the one to go back to, if it is time.
+    /// Notes which member this check found fit, and returns the member to return to, if it is time.
     fn found(&mut self, fit: Option<usize>, now: Instant) -> Option<usize> {
         self.looking = false;
         let since = match (fit, self.fit) {
@@ -45,7 +45,7 @@ impl Home {
 }
 
 impl Pool {
-    /// Asks those before the active one whether they are fit, beside everything else.
+    /// Checks whether servers before the active one are fit, in the background.
     pub(super) fn look_home(self: &Arc<Self>) {
         let (before, fitness) = {
             let mut state = self.state();
@@ -58,19 +58,19 @@ impl Pool {
         };
         let pool = Arc::clone(self);
         Handle::current().spawn(async move {
-            // Whoever looks at the server at this moment is to come to the end with it.
+            // Lets the check of the active server finish first.
             sleep(AFTER).await;
             let fit = pool.first_with(before, &fitness).await;
             pool.go_home(before, fit);
         });
     }
 
-    /// The first of those before it that is a member of the same cluster. One that was begun anew beside it is fit, too, and knows
-    /// nothing.
+    /// The first earlier server that is a member of the same cluster. One that was bootstrapped anew beside it is fit
+    /// as well, but has none of its data.
     async fn first_with(&self, before: usize, active: &Fitness) -> Option<usize> {
         for at in 0..before {
             if let Ok((link, fitness)) = self.nodes[at].connect(0).await {
-                // It is going either way.
+                // The connection is discarded either way.
                 drop(caught(link.conn.disconnect()).await);
                 if fitness.is_with(active) {
                     return Some(at);
@@ -84,7 +84,7 @@ impl Pool {
         let (tell, home) = {
             let mut state = self.state();
             if state.active != before {
-                // Another one is used by now.
+                // Another server is used by now.
                 state.home.looking = false;
                 return;
             }
@@ -96,15 +96,15 @@ impl Pool {
         };
         self.go_looking(tell, |pool| async move {
             if !pool.cross(before, home).await {
-                // Everybody waited: not again at the next look.
+                // All callers had to wait, so this is not repeated at the next check.
                 pool.state().home = Home::default();
             }
             Ok(())
         });
     }
 
-    /// Goes over once nobody has anything under way, and both are found to be members of one cluster then: nothing is lost on the
-    /// way. Otherwise everything stays as it is. Tells whether it went.
+    /// Moves to the earlier server once nothing is in flight and both are found to be members of one cluster: nothing
+    /// is lost on the way. Otherwise everything stays as it is. Returns whether it moved.
     async fn cross(&self, before: usize, home: usize) -> bool {
         let Ok(Ok(_everything)) = timeout(DRAINED, self.places.acquire_many(self.size)).await else { return false };
         let era = self.state().idle.era;
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(at(0, Some(0)), None);
         assert_eq!(at(29, Some(0)), None);
         assert_eq!(at(30, Some(0)), Some(0));
-        // Red where only the last look counts, or where another one inherits its time.
+        // Red where only the last check counts, or where another member inherits the time.
         assert_eq!(at(31, None), None);
         assert_eq!(at(61, Some(0)), None);
         assert_eq!(at(95, Some(1)), None);

@@ -1,7 +1,7 @@
-//! How it is found out that the server is not there any more, and which one is used from then on.
+//! Finds out that the server is gone, and which server is used from then on.
 //!
-//! Both are done by tasks of their own, one at a time, which no request's deadline ends; a request waits for what they find
-//! for as long as it has time.
+//! Tasks of their own do both, one at a time, and no request's deadline ends them; a request waits for their result for
+//! as long as it has time.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::caught::caught;
 use crate::mysql::connect::{Link, Refused};
 use crate::mysql::fitness::Fitness;
 
-/// What comes of looking for another server, once that is known: it may be used, or why none may.
+/// The result of a search for another server, once it is known: it may be used, or the reason why none may.
 pub(super) type Search = watch::Receiver<Option<Result<(), String>>>;
 
-/// By whom that is told.
+/// The sender of that result.
 pub(super) type Tell = watch::Sender<Option<Result<(), String>>>;
 
 impl State {
-    /// From now on whoever needs a connection waits for what is found.
+    /// Begins a search: from now on every caller that needs a connection waits for its result.
     pub(super) fn begin_search(&mut self) -> Tell {
         let (tell, search) = watch::channel(None);
         self.search = Some(search);
@@ -34,7 +34,7 @@ impl State {
     }
 }
 
-/// Somebody searches, until dropped.
+/// Marks that a search is running, until dropped.
 struct Searching(Arc<Pool>);
 
 impl Drop for Searching {
@@ -44,9 +44,8 @@ impl Drop for Searching {
 }
 
 impl Pool {
-    /// What comes over a connection of `era`: nothing where it has not come by `deadline`, the server was given up before, or the
-    /// driver broke down over it.
-    /// Whoever waits for long has it made sure that the server is there.
+    /// Waits for `answer` over a connection of `era`. Returns `None` if it does not come by `deadline`, if the server
+    /// is given up before, or if the driver panics. A long wait triggers a check that the server is still there.
     pub(in crate::mysql) async fn hear<T>(
         self: &Arc<Self>,
         era: u64,
@@ -68,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// What comes of `answer`, unless the server of `era` is given up before.
+    /// Waits for `answer`, unless the server of `era` is given up before.
     pub(super) async fn unless_given_up<T>(&self, era: u64, answer: impl Future<Output = T>) -> Option<T> {
         let mut eras = self.given_up.subscribe();
         let given_up = pin!(eras.wait_for(|since| era < *since));
@@ -78,8 +77,8 @@ impl Pool {
         }
     }
 
-    /// Makes sure that the server of `era` is there, which owes somebody an answer: over a connection beyond those that there
-    /// may be, since none of those may be free.
+    /// Checks that the server of `era`, which owes a caller an answer, is still there. Uses a connection beyond the
+    /// pool's limit, since none of the pool's connections may be free.
     pub(super) fn doubt(self: &Arc<Self>, era: u64) {
         let node = {
             let mut state = self.state();
@@ -97,17 +96,17 @@ impl Pool {
             match answer {
                 Ok((_, fitness)) => drop(pool.note(era, fitness)),
                 Err(Refused::Crowded(_)) => {}
-                // Whoever comes next is told why there is none.
+                // The next caller is told why there is none.
                 Err(refused) => drop(pool.search(era, refused, asked)),
             }
         });
     }
 
-    /// Looks for the server that is used from now on, unless that is done already, or was done since `era`: its server refused
-    /// a connection that it was asked for at that time. Otherwise says why it is not looked for.
+    /// Starts a search for the server to use from now on, unless a search is running or has ended since `era`; the
+    /// server of `era` refused a connection that was requested at `asked`. Otherwise returns why no search is started.
     pub(super) fn search(self: &Arc<Self>, era: u64, refused: Refused, asked: Instant) -> Result<(), String> {
         if self.nodes.len() == 1 {
-            // There is nowhere to go, and its other connections may be well.
+            // There is no other server, and the other connections to this one may be well.
             return Err(self.note_refusal(refused.why()));
         }
         let tell = {
@@ -122,7 +121,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Looks for it; whoever waits is told what came of that.
+    /// Runs the search; the waiting callers get its result.
     pub(super) fn go_looking<L>(self: &Arc<Self>, tell: Tell, look: impl FnOnce(Arc<Pool>) -> L)
     where
         L: Future<Output = Result<(), String>> + Send + 'static,
@@ -136,7 +135,7 @@ impl Pool {
         });
     }
 
-    /// A place, once it is known which server is used.
+    /// Returns a place, once it is known which server is used.
     pub(super) async fn found(&self, mut search: Search, deadline: Instant) -> Result<Place, String> {
         let found = timeout_at(deadline, search.wait_for(Option::is_some)).await;
         let found = found.map_err(|_| "another database server was not found in time".to_owned())?;
@@ -149,7 +148,7 @@ impl Pool {
     }
 
     async fn look(&self, refused: Refused, asked: Instant) -> Result<(), String> {
-        // Whoever still is at the old server comes to an end there first.
+        // Callers that still use the old server finish there first.
         let _everything = self.everything(asked).await?;
         let (era, ended) = {
             let mut state = self.state();
@@ -162,8 +161,8 @@ impl Pool {
         }
     }
 
-    /// Every place, once nobody has one. While the server answers somebody, everybody has the time that they have; when
-    /// it has been silent for a while, nobody waits for it any more.
+    /// Waits until all places are free. While the server answers anybody, all callers keep their full time; once it has
+    /// been silent for a while, nobody waits for it any more.
     async fn everything(&self, mut since: Instant) -> Result<SemaphorePermit<'_>, String> {
         let mut everything = pin!(self.places.acquire_many(self.size));
         loop {
@@ -178,7 +177,7 @@ impl Pool {
         Some(self.state().heard).filter(|heard| *heard > since)
     }
 
-    /// Lets nobody wait any more for what the server was asked. Answers when that was.
+    /// Ends all waiting for answers of the server. Returns the time of that.
     fn give_up(&self) -> Instant {
         let (era, ended) = {
             let mut state = self.state();
@@ -190,8 +189,8 @@ impl Pool {
         Instant::now()
     }
 
-    /// In which order the servers are asked. One that was not reached is asked once more, now that nobody is busy with it:
-    /// another one is a loss where commits may be missing there. One that is not fit comes last.
+    /// The order in which the servers are asked. One that was not reached is asked once more, now that nothing keeps it
+    /// busy: changing to another is a loss if commits may be missing there. A server that is not fit comes last.
     fn in_turn(&self, refused: &Refused) -> impl Iterator<Item = usize> + use<> {
         let (active, count) = (self.state().active, self.nodes.len());
         let from = usize::from(matches!(refused, Refused::Unfit(_)));
@@ -203,7 +202,7 @@ impl Pool {
         why
     }
 
-    /// Uses this server from now on; `came_from` the one before, where nothing can have been lost on the way.
+    /// Uses this server from now on; `came_from` is the previous one, if nothing can have been lost in the change.
     pub(super) fn enter(
         &self,
         at: usize,
@@ -245,7 +244,7 @@ mod tests {
         Arc::new(Pool::new(vec![], 2, PATIENCE, State::new(0, vec![], Fitness::plain(Flavor::MariaDb, "a"))))
     }
 
-    /// A request that is never answered, which holds a place for as long as it waits.
+    /// A request that is never answered, and holds a place for as long as it waits.
     async fn wait(pool: Arc<Pool>, era: u64, time: Duration) -> Option<()> {
         let _place = Arc::clone(&pool.places).acquire_owned().await.unwrap();
         pool.hear(era, Instant::now() + time, pending()).await
@@ -253,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_waits_for_a_server_that_is_silent_while_another_is_looked_for() {
-        // Red without give_up in everything, or the comparison in unless_given_up.
+        // Red without give_up in everything, or without the comparison in unless_given_up.
         let pool = pool();
         let began = Instant::now();
         let (answer, everything) =

@@ -1,8 +1,8 @@
-//! Batches take only some of the places, so that reads go on where commits hang: they wait for a replica that is away, or for room
-//! on a disk.
+//! Batches take only some of the places, so that reads go on while commits hang, for example because they wait for a
+//! replica that is away, or for space on a disk.
 //!
-//! A commit that was given up here goes on waiting at the server, and keeps its connection there. It keeps its turn, too, until the
-//! server is done with it: a server has only so many connections, for everybody.
+//! A commit that was given up here goes on waiting at the server, and keeps its connection there. It also keeps its
+//! turn until the server is done with it: a server has only so many connections for all its clients.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,13 +15,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{CLOSED, Lease, One, Pool};
 
-/// Between two looks whether a connection that was given up has ended at the server, at first and in the end.
+/// The pause between checks whether an abandoned connection has ended at the server, at first and in the end.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
 
-/// The server may be asked for so long.
+/// How long the server may take to answer such a check.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many of so many places batches may take: a quarter, one at least, is left to reads.
+/// How many of `size` places batches may take: a quarter, at least one, is left to reads.
 pub(super) fn of(size: u32) -> usize {
     (size - (size / 4).max(1)).max(1) as usize
 }
@@ -30,13 +30,13 @@ pub(super) fn of(size: u32) -> usize {
 pub(super) struct Turn {
     permit: Option<OwnedSemaphorePermit>,
     pool: Arc<Pool>,
-    /// The connection at the server, and its era here.
+    /// The connection's id at the server, and its era here.
     thread: u32,
     era: u64,
 }
 
 impl Turn {
-    /// The connection of a batch, if it was one, is as it was before, or has been taken leave of.
+    /// Ends the turn of a batch, if there is one: the connection is clean again, or was closed properly.
     pub(super) fn is_over(turn: Option<Turn>) {
         if let Some(mut turn) = turn {
             turn.permit = None;
@@ -56,7 +56,7 @@ impl Drop for Turn {
 }
 
 impl Pool {
-    /// Why no batch can be written at present: all that may run hang, and were given up here.
+    /// Returns why no batch can be written: as many batches as may run were given up here and hang at the server.
     pub(in crate::mysql) fn is_free_for_batches(&self) -> Result<(), String> {
         match self.hanging.load(Relaxed) {
             hanging if hanging >= of(self.size) => {
@@ -66,7 +66,7 @@ impl Pool {
         }
     }
 
-    /// A connection for a batch, by `deadline`; otherwise why there is none.
+    /// Returns a connection for a batch by `deadline`, or the reason why there is none.
     pub(in crate::mysql) async fn lease_to_write(self: &Arc<Self>, deadline: Instant) -> Result<Lease<'_>, String> {
         self.is_free_for_batches()?;
         let waiter = One::of(&self.waiting);
@@ -80,7 +80,7 @@ impl Pool {
         Ok(lease)
     }
 
-    /// Waits until the server does nothing any more over a connection that was closed here, or another one is used.
+    /// Waits until the server does nothing any more for a connection that was closed here, or another server is used.
     async fn until_ended(self: &Arc<Self>, thread: u32, era: u64) {
         let (began, mut pause, mut hangs) = (Instant::now(), LOOKS.0, None);
         while self.state().idle.era == era && !self.places.is_closed() && self.is_at_server(thread).await {
@@ -92,8 +92,8 @@ impl Pool {
         }
     }
 
-    /// Whether the server still does something over a connection. One that says nothing does. A connection that sleeps holds nothing
-    /// up: its end may have been lost on the way, or, since a server that is started anew begins to count anew, it is another one.
+    /// Whether the server still works for a connection; assumed if it does not answer. A sleeping connection holds
+    /// nothing up: its end may have got lost, or it is another one, since a restarted server counts ids anew.
     async fn is_at_server(self: &Arc<Self>, thread: u32) -> bool {
         let deadline = Instant::now() + PATIENCE;
         let Ok(mut lease) = self.lease(deadline).await else { return true };
@@ -106,7 +106,7 @@ impl Pool {
                 lease.keep();
                 count.is_some_and(|count| count > 0)
             }
-            // It cannot be asked for that.
+            // The server cannot be asked for that.
             Some(Err(_)) => false,
             None => true,
         }

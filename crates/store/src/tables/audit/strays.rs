@@ -1,4 +1,4 @@
-//! Lines as somebody may have left them who wrote into the table by hand: of no block, or beside what no program writes.
+//! Lines that somebody may have left by writing into the table by hand: of no block, or with values no program writes.
 
 use crate::engine::{Read, Row};
 use crate::tables::events::{Window, line, select};
@@ -7,7 +7,7 @@ use crate::tables::{Question, read, values};
 use rules::audit::Line;
 use rules::id::RealmId;
 
-/// The same with -1 for a block of NULL alone. No index tells which those are, but for their being at one end.
+/// Like `whole!`, but -1 stands only for a block of NULL. No index finds these lines, but NULL sorts at one end.
 macro_rules! nulls {
     ($rest:literal) => {
         concat!(
@@ -19,7 +19,7 @@ macro_rules! nulls {
     };
 }
 
-/// A window of the whole log, whatever stands in its columns.
+/// A window of the whole log, whatever its columns hold.
 pub struct Readable<'a>(pub Window<'a>);
 
 impl Question for Readable<'_> {
@@ -43,11 +43,11 @@ impl Question for Readable<'_> {
     }
 }
 
-/// All lines that name one block, whatever their ids are, in the order of those.
+/// All lines that name one block, whatever their ids are, in the order of the ids.
 pub struct Naming {
     /// The block.
     pub block: i64,
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
@@ -65,35 +65,35 @@ impl Question for Naming {
     }
 }
 
-/// Where lines can be that name no block. What a column holds has one order, whatever its type is: numbers with or without a
-/// fraction, text, bytes, and NULL at one end. So these, what is not sealed and the blocks that are there leave nothing out.
+/// Where lines can be that name no existing block. Values of a column have one order across all types: numbers with or
+/// without a fraction, text, bytes, and NULL at one end. These places, unsealed lines and existing blocks cover all.
 #[derive(Clone, Copy, Debug)]
 pub enum Astray {
-    /// At the beginning, where some engines put NULL. Lines of NULL have -1, the others no less than 0, whatever they name.
+    /// At the beginning, where some engines put NULL. Lines with NULL get -1, all others 0 or more, whatever they name.
     First,
-    /// The same at the end.
+    /// The same, at the end.
     Last,
     /// Below 0.
     Below,
-    /// Between two blocks, neither of them included.
+    /// Between two blocks, both excluded.
     Among {
-        /// The one.
+        /// The number of the earlier block.
         after: i64,
-        /// The other.
+        /// The number of the later block.
         before: i64,
     },
-    /// After the last block that was looked at. What was sealed since is not among them.
+    /// After the last block that was looked at. Lines that were sealed since then are left out.
     Beyond {
-        /// That one.
+        /// The number of that block.
         after: i64,
     },
 }
 
-/// Lines that name no block that is there.
+/// Lines that name no existing block.
 pub struct Strays {
-    /// Where.
+    /// Where to look.
     pub of: Astray,
-    /// How many.
+    /// The maximum number of lines.
     pub limit: i64,
 }
 
@@ -109,7 +109,7 @@ impl Question for Strays {
                 let sql = lines!("AND block > ? AND block < ? ORDER BY block, id LIMIT ?");
                 read(sql, values![realm, after, before, limit])
             }
-            // In one statement: a line is there when its block is.
+            // In one statement, because a line and its block are committed together.
             Astray::Beyond { after } => {
                 let sql = lines!(
                     "AND block > ? AND NOT EXISTS (SELECT 1 FROM audit_blocks WHERE audit_blocks.realm = events.realm AND \
