@@ -1,2 +1,2 @@
-"""The benchmark: what it runs on (machine), what it runs (programs, place, wire), what it measures (measures, timing,
-growth) and what it says afterwards (figures)."""
+"""The benchmark: the machine (machine), the programs it runs (programs, place, wire), the measurements (measures,
+timing, growth) and the output (figures)."""

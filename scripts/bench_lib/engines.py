@@ -1,4 +1,4 @@
-"""The same load on every engine: a file, PostgreSQL, MariaDB; one node and two; a database that is far."""
+"""The same load on every engine: a file, PostgreSQL, MariaDB; one node and two; a distant database."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from .measures import Bench
 from .place import CLIENTS, PASSWORD, Place
 from .programs import RELEASE, ROOT, Server, load, run
 
-# People who sign in, and the database servers beside the file.
+# People who sign in, and the database servers that are compared with the file.
 PEOPLE = 50
 SERVERS = ("postgres", "mariadb", *(["mysql"] if "MYSQL_BIN" in os.environ else []))
-# What is asked of two of them; of MySQL what it does is said.
+# The required share of two of them; for MySQL the result is only reported.
 LEAST = {"postgres": 40, "mariadb": 40}
 
-# Milliseconds that are added to each round trip to a database that is far.
+# Milliseconds that are added to each round trip to a distant database.
 FAR = 5
 
 
@@ -33,7 +33,7 @@ class Home(Place):
         self.settings = settings
 
     def make(self) -> "Home":
-        """From nothing, through the command line."""
+        """Creates it from nothing, through the command line."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         with self.node() as server:
@@ -45,12 +45,12 @@ class Home(Place):
                 self.secret(name).touch(mode=0o600)
                 self.secret(name).write_text(made["client_secret"])
             self.people.write_text("".join(f"user-{at}:{PASSWORD}\n" for at in range(PEOPLE)))
-            # What was just made is warm, and its tables have rows.
+            # This warms up what was just created, and adds rows to its tables.
             load(server, "w1", vus=20, seconds=3, arguments=[*self.arguments("web-es256"), "--no-password"])
         return self
 
     def node(self, number: int = 0, settings: dict[str, str] | None = None, url: str | None = None) -> Server:
-        """One of the nodes, each with a data folder and the same master key; all that run have one public URL."""
+        """Returns a node, each with a data folder and the same master key; all running nodes have one public URL."""
         data = self.data if number == 0 else self.folder / f"data-{number}"
         if number and not data.exists():
             data.mkdir(mode=0o700)
@@ -59,10 +59,10 @@ class Home(Place):
 
 
 class Databases:
-    """Database servers of our own."""
+    """Our own database servers."""
 
     def __init__(self, stack: ExitStack):
-        # Where the users as whom they run may go.
+        # A folder that the users who run the servers can reach.
         self.folder = Path(tempfile.mkdtemp(prefix="portiere-engines."))
         self.folder.chmod(0o755)
         self.stack = stack
@@ -73,7 +73,7 @@ class Databases:
         return Home(folder, settings).make()
 
     def empty(self, kind: str) -> str:
-        """The URL of a database with nothing in it, on a server that ends with the stack."""
+        """Returns the URL of an empty database, on a server that ends with the stack."""
         self._databases("up", kind, self.folder / kind)
         self.stack.callback(self._databases, "down", self.folder / kind)
         return self._databases("database", self.folder / kind, "portiere").strip()
@@ -84,7 +84,7 @@ class Databases:
 
 
 def behind(url: str, milliseconds: float, stack: ExitStack) -> str:
-    """The URL of the same database behind something that passes every byte on, late by so much for there and back."""
+    """Returns the URL of the same database behind a proxy that delays every byte by this much per round trip."""
     before, _, place = url.rpartition("@")
     address, slash, rest = place.partition("/")
     command = [RELEASE / "examples" / "delay", "127.0.0.1:0", address, str(milliseconds)]
@@ -95,7 +95,7 @@ def behind(url: str, milliseconds: float, stack: ExitStack) -> str:
 
 
 def engines(bench: Bench, _: Place) -> None:
-    """W1 without password, refreshes and introspections on each engine, in turns."""
+    """Measures W1 without password, refreshes and introspections on each engine, in turns."""
     with ExitStack() as stack:
         databases = Databases(stack)
         homes = {kind: databases.home(kind, bench.folder / f"engines-{kind}") for kind in ("sqlite", *SERVERS)}
@@ -117,7 +117,7 @@ def engines(bench: Bench, _: Place) -> None:
 
 
 def two_nodes(bench: Bench, home: Home) -> None:
-    """Two load generators on one node, and one on each of two."""
+    """Compares two load generators on one node with one on each of two nodes."""
     shares, evenness = [], []
     for _ in range(bench.rounds):
         with home.node() as server:
@@ -132,7 +132,7 @@ def two_nodes(bench: Bench, home: Home) -> None:
 
 
 def halves(bench: Bench, home: Home, servers: tuple[Server, Server]) -> list[float]:
-    """Flows a second of ten users at each of these."""
+    """Returns the flows per second of ten users at each of these servers."""
     def half(server: Server) -> float:
         return bench.measure(server, home, "web-es256", "w1", "--no-password", vus=10)["iterations_per_second"]
 
@@ -141,7 +141,8 @@ def halves(bench: Bench, home: Home, servers: tuple[Server, Server]) -> list[flo
 
 
 def distance(bench: Bench, home: Home, stack: ExitStack, kind: str) -> None:
-    """Refreshes with the database near and far. What adds the distance passes bytes on for both: it has its share of the cores."""
+    """Measures refreshes with the database near and far. Both go through the delaying proxy, which takes its share of
+    the cores."""
     url = home.settings["PORTIERE_STORE_URL"]
     near, away = ({"PORTIERE_STORE_URL": behind(url, late, stack)} for late in (0, FAR))
     kept, medians, reports = [], [], []

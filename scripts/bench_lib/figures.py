@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass
 class Figure:
-    """One measured value: the median of its runs."""
+    """One measured figure: the median of its runs."""
 
     name: str
     runs: list[float]
@@ -24,13 +24,13 @@ class Figure:
 
     @property
     def spread(self) -> float:
-        """Half the distance between the highest and the lowest run, as a share of the median."""
+        """Returns half the distance between the highest and the lowest run, as a share of the median."""
         return (max(self.runs) - min(self.runs)) / 2 / self.value if self.value else 0.0
 
     @property
     def reached(self) -> bool:
         if not self.at_least and not self.target:
-            # What must never be is not made good by the other rounds.
+            # Something that must never happen is not offset by the other rounds.
             return max(self.runs) <= 0
         return self.value >= self.target if self.at_least else self.value <= self.target
 
@@ -43,12 +43,12 @@ class Figure:
 
     @property
     def generator_cores(self) -> float | None:
-        """Processors that the load generator kept busy, at the most."""
+        """Returns the most processors that the load generator kept busy."""
         return max((report["generator_cores"] or 0 for report in self.reports), default=None)
 
     @property
     def setbacks(self) -> int:
-        """Iterations that failed or were refused."""
+        """Returns the iterations that failed or were refused."""
         return sum(report["failed"] + report["refused"] for report in self.reports)
 
     def row(self) -> list[str]:
@@ -67,7 +67,7 @@ class Figure:
 
 
 def number(value: float) -> str:
-    """Three figures or so: 34,600 or 78.2 or 0.91 or 0.030."""
+    """Formats a number with about three digits: 34,600 or 78.2 or 0.91 or 0.030."""
     if value == int(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
     if abs(value) >= 10:
@@ -80,7 +80,7 @@ def _space(unit: str) -> str:
 
 
 def table(figures: list[Figure]) -> str:
-    """Aligned columns, as wide as what is in them."""
+    """Returns aligned columns, as wide as their contents."""
     head = ["figure", "measured", "reference", "target", "generator cores", "verdict"]
     rows = [head, *(figure.row() for figure in figures)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
@@ -89,6 +89,6 @@ def table(figures: list[Figure]) -> str:
 
 
 def write(path: Path, machine: dict, settings: list[str], figures: list[Figure]) -> None:
-    """The whole run as JSON."""
+    """Writes the whole run as JSON."""
     run = {"machine": machine, "settings": settings, "figures": [figure.as_json() for figure in figures]}
     path.write_text(json.dumps(run, indent=2) + "\n")

@@ -11,13 +11,13 @@ from .measures import Bench, starts
 from .place import Place
 from .programs import ROOT, Failed, Server
 
-# A large file is kept and used again while its sessions are young enough for the server to let them be.
+# A large file is kept and reused while its sessions are young enough that the server does not delete them.
 KEEP_DAYS = 14
 SESSIONS_EACH = 5
-# What a user and their sessions take on the disk, in bytes, about.
+# The approximate size on disk of a user with their sessions, in bytes.
 BYTES_EACH = 3500
 
-# Figure, application, arguments of the load generator, and what of its report is compared.
+# Figure, application, arguments of the load generator, and the field of its report that is compared.
 COMPARED = [
     ("W1 without password", "web-es256", ["w1", "--no-password"], "iterations_per_second"),
     ("W1, 20 users", "web-rs256", ["w1"], "iterations_per_second"),
@@ -40,7 +40,7 @@ def growth(bench: Bench, small: Place) -> None:
 
 
 def compare(bench: Bench, name: str, small: tuple, large: tuple, how: tuple) -> None:
-    """Small, large, small, large: the share that remains of a figure."""
+    """Measures small, large, small, large: the share of a figure that remains on the large file."""
     client, arguments, field = how
     values, reports = {"small": [], "large": []}, []
     for _ in range(bench.rounds):
@@ -55,7 +55,7 @@ def compare(bench: Bench, name: str, small: tuple, large: tuple, how: tuple) -> 
 
 
 def grown(bench: Bench) -> Place:
-    """The large file, made if there is none of this size, schema and age."""
+    """Returns the large file; creates it unless there is one of this size, schema and age."""
     place, sessions = Place(bench.folder / "grown"), bench.users * SESSIONS_EACH
     mark = place.folder / "made.json"
     wanted = {"users": bench.users, "sessions": sessions, "schema": schema()}
@@ -71,7 +71,7 @@ def grown(bench: Bench) -> Place:
 
 
 def schema() -> str:
-    """Changes with the tables."""
+    """Returns a hash that changes with the tables."""
     files = sorted((ROOT / "crates/store/src/migrations").glob("*.rs"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

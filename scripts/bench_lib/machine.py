@@ -1,4 +1,4 @@
-"""What the machine is, and what a process of it costs."""
+"""The machine, and what a process on it costs."""
 
 import os
 import statistics
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def describe(folder: Path) -> dict:
-    """Everything about the machine that a figure depends on, read at the start of the run."""
+    """Returns everything about the machine that a figure depends on, read at the start of the run."""
     return {
         "cpu": _cpu_model(),
         "cores": os.cpu_count(),
@@ -22,8 +22,8 @@ def describe(folder: Path) -> dict:
 
 
 def autogroup() -> bool:
-    """Whether Linux schedules sessions as groups (sched(7)): niceness then counts within a session alone, and threads that hash
-    keep the kernel's own, those of the disk among them, waiting."""
+    """Returns whether Linux schedules sessions as groups (sched(7)): niceness then counts only within a session, and
+    hashing threads delay the kernel's own threads, among them those of the disk."""
     setting = Path("/proc/sys/kernel/sched_autogroup_enabled")
     return setting.exists() and setting.read_text().strip() == "1"
 
@@ -36,7 +36,7 @@ def _cpu_model() -> str:
 
 
 def fsync_ms(folder: Path) -> float:
-    """The time to append 4 KiB to a file and sync it, as the median of 200."""
+    """Returns the time to append 4 KiB to a file and sync it, as the median of 200."""
     probe = folder / "fsync-probe"
     with probe.open("wb", buffering=0) as file:
         took = [_sync_ms(file) for _ in range(200)]
@@ -52,8 +52,8 @@ def _sync_ms(file) -> float:
 
 
 class Disk:
-    """What a disk does meanwhile: 4 KiB are appended and synced twenty times a second. A disk that others use, or that is held to
-    a rate, stands still now and then, and so does every commit."""
+    """Watches a disk: appends and syncs 4 KiB twenty times per second. A disk that others use, or whose rate is
+    limited, stalls now and then, and so does every commit."""
 
     PAUSE = 0.05
 
@@ -81,7 +81,7 @@ class Disk:
 
 
 def rss_mib(pid: int) -> float:
-    """Resident memory of a process, in MiB."""
+    """Returns the resident memory of a process, in MiB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
@@ -89,13 +89,13 @@ def rss_mib(pid: int) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far: fields 14 and 15 of proc_pid_stat(5)."""
+    """Returns user and system time of a process so far: fields 14 and 15 of proc_pid_stat(5)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def threads_cpu_seconds(pid: int) -> dict[str, float]:
-    """The same for the threads that live now, by name."""
+    """Returns the same for the threads that live now, by name."""
     found: dict[str, float] = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         text = (task / "stat").read_text()
@@ -107,7 +107,7 @@ def threads_cpu_seconds(pid: int) -> dict[str, float]:
 
 
 class Cage:
-    """A control group in which processes share a part of a core, with its folder under /sys/fs/cgroup (version 1 or 2)."""
+    """A control group whose processes share a part of a core; its folder is under /sys/fs/cgroup (version 1 or 2)."""
 
     PERIOD_US = 20_000
 
@@ -131,7 +131,7 @@ class Cage:
         return self
 
     def __exit__(self, *_) -> None:
-        # A process that was killed is in it for a moment longer.
+        # A killed process stays in the group for a moment.
         for _ in range(50):
             try:
                 return self.folder.rmdir()
@@ -140,7 +140,7 @@ class Cage:
 
 
 def has_symbol_table(binary: Path) -> bool:
-    """Whether a 64-bit little-endian ELF file has a section of type SHT_SYMTAB."""
+    """Returns whether a 64-bit little-endian ELF file has a section of type SHT_SYMTAB."""
     data = binary.read_bytes()
     if data[:6] != b"\x7fELF\x02\x01":
         return False

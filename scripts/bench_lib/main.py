@@ -1,4 +1,4 @@
-"""The command line, and the order of things."""
+"""The command line, and the order of the measures."""
 
 import argparse
 import shutil
@@ -37,7 +37,7 @@ MEASURES = {
     "workers": workers,
 }
 
-# What needs more than the release build: measured only when it is named.
+# Measures that need more than the release build: they run only if named.
 APART = {"engines", "move", "overload", "w2", "workers"}
 
 SMALL = (1000, 5000)
@@ -72,7 +72,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs what was asked for. 0: every target was reached; 1: one was not, or something failed."""
+    """Runs what was asked for. Returns 0 if every target was reached, 1 if one was missed or something failed."""
     chosen = arguments(argv)
     folder = RELEASE.parent / "bench"
     if chosen.clean:

@@ -13,8 +13,8 @@ from .figures import Figure, number
 from .place import Place
 from .programs import PORTIERE, RELEASE, Failed, Server, load, pool_rate
 
-# Requests per second of server CPU: title, workload, application, target, best of five other providers on the reference
-# machine.
+# Requests per second of server CPU: title, workload, application, target, and the best of five other providers on the
+# reference machine.
 REQUESTS = {
     "jwks": ("JWKS", "jwks", "web-es256", 50_000, 34_600),
     "introspect": ("introspection", "introspect", "web-es256", 20_000, 5_200),
@@ -27,7 +27,7 @@ REQUESTS = {
 
 @dataclass
 class Bench:
-    """A run: what was asked for, and what came out."""
+    """A run: its settings, and its results."""
 
     folder: Path
     seconds: float
@@ -42,7 +42,7 @@ class Bench:
 
     def add(self, name: str, runs: list[float], unit: str, *, reference: str = "", least: float | None = None,
             most: float | None = None, reports: list[dict] | None = None) -> None:
-        """Adds a figure with its lower or upper target, and says what it came to."""
+        """Adds a figure with its lower or upper target, and prints it."""
         target = least if least is not None else most
         assert target is not None
         figure = Figure(name, runs, unit, target, least is not None, reference, reports or [])
@@ -50,13 +50,13 @@ class Bench:
         self.say(f"{name}: {number(figure.value)} {unit}, {figure.verdict}")
 
     def measure(self, server: Server, place: Place, client: str, workload: str, *more, vus: int = 20) -> dict:
-        """One run of the load generator."""
+        """Runs the load generator once."""
         arguments = [*place.arguments(client), *more]
         return load(server, workload, vus=vus, seconds=self.seconds, arguments=arguments)
 
 
 def start(bench: Bench, place: Place) -> None:
-    """Time from the start of the process to the first 200 of /readyz, and memory at rest."""
+    """Measures the time from the start of the process to the first 200 of /readyz, and memory at rest."""
     new = Place(bench.folder / "new").data
     shutil.rmtree(new, ignore_errors=True)
     new.parent.mkdir(parents=True, exist_ok=True)
@@ -75,8 +75,8 @@ def start(bench: Bench, place: Place) -> None:
 
 
 def given_back(server: Server) -> tuple[float, float]:
-    """Seconds until memory is lowest, and how low, once nobody signs in any more. Hashing threads give theirs back
-    after ten seconds without work."""
+    """Returns the seconds until memory is lowest after the last sign-in, and how low it is. Hashing threads release
+    theirs after ten seconds without work."""
     begun, low = time.monotonic(), (0.0, machine.rss_mib(server.pid))
     while time.monotonic() - begun < 30:
         time.sleep(1)
@@ -87,7 +87,7 @@ def given_back(server: Server) -> tuple[float, float]:
 
 
 def starts(data: Path, count: int = 5) -> list[float]:
-    """Milliseconds to ready of several starts on the same folder."""
+    """Returns the milliseconds until ready of several starts on the same folder."""
     took = []
     for _ in range(count):
         with Server(data) as server:
@@ -102,8 +102,8 @@ def binary(bench: Bench, _: Place) -> None:
 
 
 def w1(bench: Bench, place: Place) -> None:
-    """Sign-ins with a password beside what the hashing pool alone, and the strongest library for one password at a time, reach
-    just before and just after, in turns."""
+    """Compares sign-ins with a password with the rates of the hashing pool alone, and of the strongest library for one
+    password at a time, just before and just after, in turns."""
     span = max(2.0, bench.seconds / 2)
     reports, alone = {20: [], 200: []}, {20: [], 200: []}
     before = hashing(span)
@@ -111,7 +111,7 @@ def w1(bench: Bench, place: Place) -> None:
         for turn in range(bench.rounds):
             for vus in reports:
                 reports[vus].append(bench.measure(server, place, "web-rs256", "w1", vus=vus))
-                # Where others share the machine, the pool is not as fast as it was ten seconds ago.
+                # If others share the machine, the pool may be slower than ten seconds ago.
                 after = hashing(span)
                 alone[vus].append([statistics.mean(pair) for pair in zip(before, after)])
                 before = after
@@ -134,12 +134,12 @@ def w1(bench: Bench, place: Place) -> None:
 
 
 def hashing(span: float) -> tuple[float, float]:
-    """Passwords a second of the pool, and of argon2-rust with a hasher that is kept for each core."""
+    """Returns passwords per second of the pool, and of argon2-rust with one hasher kept per core."""
     return pool_rate(span), pool_rate(span, "argon2-rust")
 
 
 def patience(bench: Bench, rate: float) -> dict[str, str]:
-    """Two hundred who wait for two cores may wait longer than the default lets them."""
+    """Extends the wait: two hundred users waiting for two cores may exceed the default."""
     wait = 200 / rate
     if wait <= 0.8 * 3:
         return {}
@@ -149,7 +149,7 @@ def patience(bench: Bench, rate: float) -> dict[str, str]:
 
 
 def session(bench: Bench, place: Place) -> None:
-    """The same flow with a session cookie instead of a password."""
+    """Measures the same flow with a session cookie instead of a password."""
     with Server(place.data) as server:
         reports = [bench.measure(server, place, "web-es256", "w1", "--no-password") for _ in range(bench.rounds)]
         rs256 = bench.measure(server, place, "web-rs256", "w1", "--no-password")
@@ -158,7 +158,7 @@ def session(bench: Bench, place: Place) -> None:
 
 
 def requests(name: str):
-    """A measure of requests divided by the server's own CPU seconds."""
+    """Returns a measure of requests divided by the server's own CPU seconds."""
     title, workload, client, target, best = REQUESTS[name]
 
     def measure(bench: Bench, place: Place) -> None:
@@ -172,7 +172,7 @@ def requests(name: str):
 
 
 def generator(bench: Bench, _: Place) -> None:
-    """Requests a second that one core of the load generator makes of a provider that does nothing but answer."""
+    """Measures how many requests per second one core of the load generator makes to a provider that only answers."""
     server = subprocess.Popen([RELEASE / "examples" / "trivial"], stdout=subprocess.PIPE, text=True)
     try:
         target = server.stdout.readline().strip()
@@ -187,7 +187,7 @@ def generator(bench: Bench, _: Place) -> None:
 
 
 def writers(bench: Bench, _: Place) -> None:
-    """64 writers of three-row batches through the store."""
+    """Measures 64 writers of three-row batches through the store."""
     found = programs.writers(bench.folder)
     many = found["store, 64 rate"]
     bench.add("64 writers beside one at a time", [found["one at a time"]], "x", least=3,

@@ -1,4 +1,4 @@
-"""`portiere move` of the large file to each database server, comparison included: nobody can write meanwhile."""
+"""`portiere move` of the large file to each database server, including the comparison: nobody can write meanwhile."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from .measures import Bench
 from .place import Place
 from .programs import PORTIERE, run
 
-# Seconds for a million people.
+# The most seconds for a million people.
 MOST = 300
 
 
@@ -20,7 +20,7 @@ def moving(bench: Bench, _: Place) -> None:
     with ExitStack() as stack:
         databases = Databases(stack)
         for kind in SERVERS:
-            # What was moved is closed to writes.
+            # The source of a move is closed to writes afterwards.
             source = bench.folder / "moved"
             shutil.rmtree(source, ignore_errors=True)
             shutil.copytree(large.data, source)

@@ -1,4 +1,4 @@
-"""Ten times more than there is room for: who gets through, who is told to come back, and what those inside notice."""
+"""Ten times the load that there is room for: who gets through, who has to retry later, and what those inside notice."""
 
 import json
 import subprocess
@@ -13,26 +13,26 @@ from .measures import Bench
 from .place import Place
 from .programs import RELEASE, Server, load, run
 
-# What is asked beside a flood: workload, and how often a second.
+# The light requests beside a flood: workload, and rate per second.
 LIGHT = {"introspect": 300, "refresh": 100, "jwks": 100}
 
-# Who asks lightly has to sign in first, which a flood would not let them do: seconds until all have.
+# The light clients have to sign in first, which a flood would prevent: seconds until all have.
 HEAD_START = 5
-# Who asks lightly is done before the flood is: thousands of connections that are closed at one moment are no part of it. Seconds.
+# The light load ends before the flood: thousands of connections that close at one moment must not affect it. Seconds.
 BEFORE_THE_END = 2
-# Seconds of a load before what counts.
+# Seconds of load before anything counts.
 WARMUP = 2
 
-# People at once in the closed loop that finds the best rate.
+# Concurrent users in the closed loop that finds the best rate.
 BEST = 40
 
-# Connections that send next to nothing, and who makes them.
+# Connections that send next to nothing, and the program that makes them.
 SLOW = 5000
 HOSTILE = Path(__file__).with_name("hostile.py")
 
 
 def overload(bench: Bench, place: Place) -> None:
-    """W4 at ten times the best rate, a crowd of browsers, and hostile clients."""
+    """Measures W4 at ten times the best rate, a crowd of browsers, and hostile clients."""
     with Server(place.data) as server:
         flood(bench, place, server)
     for browsers in (1000, 5000):
@@ -43,7 +43,7 @@ def overload(bench: Bench, place: Place) -> None:
 
 
 def offered(place: Place, server: Server, pace: tuple[str, float, int], seconds: float, warmup: int = WARMUP) -> dict:
-    """One open loop, of a workload, so often a second, by so many; unlike the closed one it may be refused."""
+    """Runs one open loop of a workload, a rate and a number of users; unlike the closed one it may be refused."""
     workload, rate, vus = pace
     command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--server-pid", server.pid,
                "--duration", f"{seconds}s", "--warmup", f"{warmup}s", "--rate", rate, "--vus", vus,
@@ -53,7 +53,7 @@ def offered(place: Place, server: Server, pace: tuple[str, float, int], seconds:
 
 
 def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dict, dict[str, dict]]:
-    """What `heavy` gives while light requests go on, measured in the same seconds."""
+    """Runs `heavy` while light requests go on, all measured in the same seconds."""
     with ThreadPoolExecutor(len(LIGHT) + 1) as all_of_it:
         seconds = max(1, bench.seconds - BEFORE_THE_END)
         light = {name: all_of_it.submit(offered, place, server, (name, rate, 50), seconds, WARMUP + HEAD_START)
@@ -95,7 +95,7 @@ def flood(bench: Bench, place: Place, server: Server) -> None:
 
 
 def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
-    """So many browsers at once, each of which comes back at once when it is refused."""
+    """Runs this many concurrent browsers, each of which retries at once when it is refused."""
     best = bench.measure(server, place, "web-es256", "w1", vus=BEST)["iterations_per_second"]
     peak = Peak(server.pid)
     command = [RELEASE / "examples" / "load", "w1", "--json", "--target", server.url, "--vus", browsers, "--duration",
@@ -111,7 +111,7 @@ def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
 
 
 class Peak:
-    """The most memory of a process while it is watched, in MiB; `beside` says what of it does not count."""
+    """The most memory of a process while it is watched, in MiB; `beside` returns the part that does not count."""
 
     def __init__(self, pid: int, beside=lambda: 0.0):
         self.pid, self.beside, self.most, self.over = pid, beside, 0.0, threading.Event()
@@ -133,7 +133,7 @@ class Peak:
 
 
 def hostile(bench: Bench, place: Place, server: Server) -> None:
-    """Legitimate sign-ins while thousands of connections dawdle and others send far too much."""
+    """Measures legitimate sign-ins while thousands of connections dawdle and others send far too much."""
     before = machine.rss_mib(server.pid)
     peak = Peak(server.pid)
     port = server.url.rpartition(":")[2]

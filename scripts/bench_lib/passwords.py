@@ -1,5 +1,5 @@
-"""The figures that depend on password hashing: sign-ins at the parameters that other providers ship, what a sign-in costs
-outside the pool, and what others feel while every core hashes."""
+"""The figures that depend on password hashing: sign-ins with the parameters that other providers ship, the cost of a
+sign-in outside the pool, and what other requests notice while every core hashes."""
 
 import threading
 
@@ -9,8 +9,8 @@ from .measures import Bench
 from .place import Place
 from .programs import Server, load, pool_rate
 
-# What other providers ship: title, settings, a stored hash of PASSWORD (made by the server where there is none), the pool's
-# parameters, the least flows a second, the best of others on the reference machine.
+# The parameters of other providers: title, settings, a stored hash of PASSWORD (made by the server where it is None),
+# the pool's parameters, the least flows per second, the best of others on the reference machine.
 BCRYPT = "$2b$10$abcdefghijklmnopqrstuuAKyzz7z/BqWs0Ji.x36dVa/Fo5px.lC"
 OTHERS = {
     "bcrypt 10": ({"PORTIERE_HASH_UPGRADE": "false"}, BCRYPT, (BCRYPT,), 100, 33),
@@ -20,12 +20,12 @@ OTHERS = {
                                     "PORTIERE_HASH_ARGON2_LANES": "8"}, None, (131072, 4, 8), 18, 3.0),
 }
 
-# Nobody is turned away: 200 users wait for two cores.
+# No sign-in is refused: 200 users wait for two cores.
 PATIENT = {"PORTIERE_HASH_MAX_WAIT": "60s"}
 
 
 def hashes(bench: Bench, _: Place) -> None:
-    """W1 at the parameters that other providers ship."""
+    """Measures W1 with the parameters that other providers ship."""
     bench.settings.append("hash.max_wait = 60s and other parameters for the measure `hashes`")
     for title, (settings, stored, parameters, least, best) in OTHERS.items():
         place = Place(bench.folder / "others").make(1000, 1000, settings, stored)
@@ -40,7 +40,7 @@ def hashes(bench: Bench, _: Place) -> None:
 
 
 def overhead(bench: Bench, place: Place) -> None:
-    """CPU time of a sign-in on all threads but those that hash."""
+    """Measures the CPU time of a sign-in on all threads except those that hash."""
     for client, name, most in (("web-rs256", "RS256", 0.8), ("web-es256", "ES256", 0.5)):
         with Server(place.data, PATIENT) as server:
             server.settle()
@@ -57,7 +57,7 @@ def outside(bench: Bench, server: Server, place: Place, client: str) -> float:
 
 
 def light(bench: Bench, place: Place) -> None:
-    """Light requests while 20 people at a time sign in, as fast as the cores hash."""
+    """Measures light requests while 20 people at a time sign in, as fast as the cores hash."""
     with Server(place.data, PATIENT) as server:
         server.settle()
         for title, workload in (("introspection", "introspect"), ("JWKS", "jwks")):

@@ -21,11 +21,11 @@ PATIENCE = 60
 
 
 class Failed(Exception):
-    """Why there is no figure, in one line."""
+    """The reason, in one line, why there is no figure."""
 
 
 def build() -> None:
-    """Builds what is measured, and what measures."""
+    """Builds the programs that are measured, and those that measure."""
     if subprocess.run([ROOT / "scripts/check-tools", "cc", "cargo"]).returncode:
         raise Failed("tools are missing")
     command = ["cargo", "build", "--release", "--locked", "--bin", "portiere"]
@@ -38,7 +38,7 @@ def build() -> None:
 
 
 def run(command: list, stdin: str = "") -> str:
-    """Standard output of a program that must succeed."""
+    """Returns the standard output of a program that must succeed."""
     done = subprocess.run([str(part) for part in command], input=stdin, capture_output=True, text=True)
     if done.returncode:
         raise Failed(f"{Path(command[0]).name} {command[1]}: {done.stderr.strip() or 'failed'}")
@@ -56,13 +56,13 @@ def example(name: str, *arguments, show: bool = False) -> str:
 
 
 def pool_rate(seconds: float, *hashes) -> float:
-    """Passwords a second that the hashing pool alone reaches: for the default policy, or for `hashes` (M, T, P of Argon2id,
-    the text of a stored hash, or `argon2-rust`, which is that library in the place of the pool)."""
+    """Returns the passwords per second of the hashing pool alone: for the default policy, or for `hashes` (M, T, P of
+    Argon2id, the text of a stored hash, or `argon2-rust`, which runs that library instead of the pool)."""
     return float(example("rate", seconds, *hashes))
 
 
 def writers(folder: Path) -> dict[str, float]:
-    """What the store example measures on the disk of `folder`: two ratios and three rates."""
+    """Returns what the store example measures on the disk of `folder`: two ratios and three rates."""
     text = example("writers", folder)
     found = dict(re.findall(r"^64 writers / (one at a time|plain SQLite) +([\d.]+)", text, re.M))
     rates = re.findall(r"^(plain SQLite|store, one|store, 64).*? ([\d.]+) batches/s", text, re.M)
@@ -72,13 +72,13 @@ def writers(folder: Path) -> dict[str, float]:
 
 
 class Server:
-    """A running server on a data folder, with the default configuration but for its port and `settings`; on one `core` alone, and under
-    another's public `url`, if these are given."""
+    """A running server on a data folder, with the default configuration except for its port and `settings`; on only one
+    `core`, and under another server's public `url`, if these are given."""
 
     def __init__(self, data: Path, settings: dict[str, str] | None = None, core: int | None = None, url: str | None = None):
         self.data, self.port = data, free_port()
         self.url = url or f"http://localhost:{self.port}"
-        # What leads to it where the name leads to another one.
+        # How to reach it if its name leads to another server.
         self.way = ["--connect-to", f"127.0.0.1:{self.port}"] if url else []
         public = {"PORTIERE_PUBLIC_URL": url} if url else {}
         mine = {name: value for name, value in os.environ.items() if not name.startswith("PORTIERE_")}
@@ -104,7 +104,7 @@ class Server:
         raise Failed(f"the server does not start: see {self.log.name}")
 
     def settle(self) -> None:
-        """Waits until what runs after the start (checks, measurements) has run: a second with next to no CPU."""
+        """Waits until the work after the start (checks, measurements) is done: a second with next to no CPU."""
         from .machine import cpu_seconds
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
@@ -130,7 +130,7 @@ class Server:
 
 
 def load(server: Server, workload: str, *, vus: int, seconds: float, arguments: list) -> dict:
-    """One report of the load generator, without failures."""
+    """Returns one report of the load generator, without failures."""
     command = [RELEASE / "examples" / "load", workload, "--json", "--target", server.url, "--vus", vus, "--duration",
                f"{seconds}s", "--warmup", f"{min(2.0, seconds / 3)}s", "--server-pid", server.pid, *server.way,
                *arguments]

@@ -1,4 +1,4 @@
-"""Whether the time of a refusal tells what was wrong: several kinds of request in turn, compared by rank."""
+"""Whether the time of a refusal reveals what was wrong: several kinds of request in turn, compared by rank."""
 
 import base64
 import hashlib
@@ -17,22 +17,22 @@ from .place import PASSWORD, REDIRECT_URI, Place
 from .programs import Failed, Server
 from .wire import Answer, Wire
 
-# Rounds that are made before those that count: caches and hashing threads are warm after them.
+# Rounds before those that count: they warm up caches and hashing threads.
 WARMUP = 20
 
-# Nothing is throttled: throttling is the same for all kinds, and would be all that is measured.
+# Throttling is off: it is the same for all kinds, and would dominate the measurement.
 SETTINGS = {"PORTIERE_THROTTLE_FREE_FAILURES": "1000", "PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES": "1000000"}
 
-# How far the medians may be apart, in milliseconds, and the AUC from one half: 0.47 to 0.53.
+# The allowed difference of the medians, in milliseconds, and of the AUC from one half: 0.47 to 0.53.
 MEDIANS_APART = 1
 AUC_MARGIN = 0.03
 
-# A kind of request: makes the one of a round, which must be refused.
+# A kind of request: makes the request of a round, which must be refused.
 Kind = Callable[[int], Answer]
 
 
 def timing(bench: Bench, _: Place) -> None:
-    """Refusals that must not differ: at sign-in, of clients, and of refresh tokens."""
+    """Compares refusals that must not differ: at sign-in, of clients, and of refresh tokens."""
     rounds = WARMUP + bench.pairs
     place = Place(bench.folder / "timing").make(3 * rounds, 0)
     spoil(place, rounds)
@@ -46,12 +46,12 @@ def timing(bench: Bench, _: Place) -> None:
 
 
 def username(kind: int, turn: int) -> str:
-    """People of three kinds, in turn: with a password (0), disabled (1), without a password (2)."""
+    """Returns the name of one of three kinds, in turn: with a password (0), disabled (1), without a password (2)."""
     return f"user-{3 * turn + kind:07}"
 
 
 def spoil(place: Place, rounds: int) -> None:
-    """Disables one third of the people of a stopped server, and takes the password of another."""
+    """Disables one third of a stopped server's people, and removes the passwords of another third."""
     with closing(sqlite3.connect(place.data / "portiere.db")) as file:
         for kind, change in ((1, "disabled_at = created"), (2, "password = NULL")):
             every_third = "username LIKE 'user-%' AND CAST(substr(username, 6) AS integer) % 3 = ?"
@@ -61,7 +61,7 @@ def spoil(place: Place, rounds: int) -> None:
 
 
 def sign_ins(bench: Bench, wire: Wire) -> None:
-    """A wrong password for somebody, and for nobody whose name is as long."""
+    """Compares a wrong password for an existing account with one for an unknown name of the same length."""
     form = sign_in_form(wire.get("/login"))
 
     def trying(login: Callable[[int], str]) -> Kind:
@@ -77,8 +77,8 @@ def sign_ins(bench: Bench, wire: Wire) -> None:
 
 
 def clients(bench: Bench, place: Place, wire: Wire) -> None:
-    """A client's secret that is wrong from its start, and one that is wrong at its end only. That a client exists is no
-    secret (RFC 6749 §2.2)."""
+    """Compares a client secret that is wrong from its start with one that is wrong only at its end. That a client
+    exists is not a secret (RFC 6749 §2.2)."""
 
     def trying(secret: Callable[[], str]) -> Kind:
         return lambda _: token(wire, "web-rs256", secret(), grant_type="client_credentials")
@@ -92,7 +92,7 @@ def clients(bench: Bench, place: Place, wire: Wire) -> None:
 
 
 def refreshes(bench: Bench, place: Place, wire: Wire) -> None:
-    """Another client's refresh token, revoked and live: whoever found one must not learn whether it is good (RT-04)."""
+    """Presents another client's refresh token, revoked and live: its finder must not learn if it is good (RT-04)."""
     secret, owner = place.secret("web-rs256").read_text(), place.secret("web-es256").read_text()
     live, revoked = (refresh_token(place, wire, "web-es256") for _ in range(2))
     if token(wire, "web-es256", owner, "/oauth2/revoke", token=revoked).status != 200:
@@ -109,13 +109,13 @@ def refreshes(bench: Bench, place: Place, wire: Wire) -> None:
 
 
 def garbage(size: int = 32) -> str:
-    """So many random bytes, written as the server writes secrets and tokens: it is not refused for its form."""
+    """Returns random bytes, written like the server's secrets and tokens, so their form is no reason to refuse them."""
     return secrets.token_urlsafe(size)
 
 
 def compare(bench: Bench, what: str, status: int, kinds: dict[str, Kind]) -> None:
-    """One request of each kind a round, in an order drawn anew. The first two kinds are the same: how far they come out
-    apart is chance, and the reference of the others. Those are compared with the first."""
+    """Makes one request of each kind per round, in a new random order. The first two kinds are the same: their
+    difference is chance, and the reference for the others, which are compared with the first."""
     took = {name: [] for name in kinds}
     for turn in range(WARMUP + bench.pairs):
         for name in random.sample(list(kinds), len(kinds)):
@@ -137,8 +137,8 @@ def compare(bench: Bench, what: str, status: int, kinds: dict[str, Kind]) -> Non
 
 
 def auc(base: list[float], other: list[float]) -> float:
-    """The probability that one drawn from `other` is longer than one drawn from `base` (Mann and Whitney's U over the
-    number of pairs); ties count half."""
+    """Returns the probability that a value drawn from `other` is longer than one drawn from `base` (Mann and Whitney's
+    U over the number of pairs); ties count half."""
     ordered = sorted([(value, 0) for value in base] + [(value, 1) for value in other])
     wins, below, at = 0.0, 0, 0
     while at < len(ordered):
@@ -153,12 +153,12 @@ def auc(base: list[float], other: list[float]) -> float:
 
 
 def deviation(pairs: int) -> float:
-    """The standard deviation of the AUC of two samples of the same kind."""
+    """Returns the standard deviation of the AUC of two samples of the same kind."""
     return sqrt((2 * pairs + 1) / (12 * pairs * pairs))
 
 
 def sign_in_form(page: Answer) -> Callable[[Wire, str, str], Answer]:
-    """What fills in and sends the form of a sign-in page, as often as wanted."""
+    """Returns a function that fills in and sends the form of a sign-in page, any number of times."""
     flow = re.search(r'name="flow" value="([^"]+)"', page.text)
     cookie = page.headers.get("set-cookie", "").partition(";")[0]
     if page.status != 200 or not flow:
@@ -172,13 +172,13 @@ def sign_in_form(page: Answer) -> Callable[[Wire, str, str], Answer]:
 
 
 def token(wire: Wire, client: str, secret: str, path: str = "/oauth2/token", **fields: str) -> Answer:
-    """A request of a client that proves itself. Names and secrets here need no escaping."""
+    """Makes a request of an authenticating client. Names and secrets here need no escaping."""
     basic = base64.b64encode(f"{client}:{secret}".encode()).decode()
     return wire.post(path, fields, {"Authorization": f"Basic {basic}"})
 
 
 def refresh_token(place: Place, wire: Wire, client: str) -> str:
-    """A live refresh token of `client`, by way of the sign-in page."""
+    """Returns a live refresh token of `client`, through the sign-in page."""
     verifier = secrets.token_urlsafe(32)
     digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     request = {"response_type": "code", "client_id": client, "redirect_uri": REDIRECT_URI,

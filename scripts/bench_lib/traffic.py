@@ -9,12 +9,12 @@ from .place import Place
 from .programs import RELEASE, Server, run
 
 USERS = 2000
-# Of a run of the others.
+# The length, as a multiple of the other measures' runs.
 LENGTH = 30
 
 
 def traffic(bench: Bench, place: Place) -> None:
-    """W2: 2,000 people at a request a second each, for five minutes."""
+    """Measures W2: 2,000 people with one request per second each, for five minutes."""
     with Server(place.data, {"PORTIERE_HASH_MAX_WAIT": "60s"}) as server:
         bench.settings.append("hash.max_wait = 60s for the measure `w2`: 2,000 people sign in at once before it begins")
         peak = Peak(server.pid, lambda: arena_mib(server))
@@ -29,6 +29,6 @@ def traffic(bench: Bench, place: Place) -> None:
 
 
 def arena_mib(server: Server) -> float:
-    """What the hashing threads hold: after ten seconds without a password nothing."""
+    """Returns what the hashing threads hold: nothing after ten seconds without a password."""
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/readyz", timeout=5) as answer:
         return json.load(answer)["hashing"]["memory_mib"]

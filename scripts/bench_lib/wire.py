@@ -1,4 +1,4 @@
-"""One connection that is kept, and how long each answer takes on it."""
+"""One connection that is kept open, and the time of each answer on it."""
 
 import http.client
 import io
@@ -20,8 +20,8 @@ class Answer:
 
 
 class Wire:
-    """Speaks HTTP/1.1 to a server of this machine. A request is one write, and its time ends with the last byte of its
-    answer: nothing is parsed meanwhile but the length."""
+    """Speaks HTTP/1.1 to a server on this machine. A request is one write, and its time ends with the last byte of its
+    answer: until then only the length is parsed."""
 
     def __init__(self, port: int):
         self.host = f"localhost:{port}"
@@ -48,7 +48,7 @@ class Wire:
         return Answer(int(first.split()[1]), http.client.parse_headers(io.BytesIO(rest)), text.decode(), ms)
 
     def _answer(self) -> tuple[bytes, bytes]:
-        """Head and body of an answer that says how long it is."""
+        """Returns head and body of an answer with a content length."""
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._more()

@@ -1,4 +1,4 @@
-"""Hash workers beside a server that has one core: what each of them adds, where it has a quarter of another core."""
+"""Hash workers beside a server that has one core: what each of them adds with a quarter of another core."""
 
 import json
 import os
@@ -15,19 +15,19 @@ from databases_lib.folder import free_port
 from .place import PASSWORD, Place
 from .programs import PORTIERE, Failed, Server, load, run
 
-# How many at the most, and the share of a core that each may use.
+# The most workers, and the share of a core that each may use.
 MOST = 4
 SHARE = 0.25
-# People at once: enough for every core to hash all the time.
+# Concurrent users: enough for every core to hash all the time.
 USERS = 60
-# Who they are.
+# The number of accounts.
 PEOPLE = 150
-# How long workers may take to be there.
+# How long workers may take to connect.
 PATIENCE = 30
 
 
 def workers(bench: Bench, _: Place) -> None:
-    """Sign-ins a second with none to four workers."""
+    """Measures sign-ins per second with none to four workers."""
     if (os.cpu_count() or 1) < 2:
         raise Failed("the server and its workers need a core each")
     folder = bench.folder / "workers"
@@ -51,13 +51,13 @@ def workers(bench: Bench, _: Place) -> None:
                     bench.say(f"round {turn + 1}, {count} workers: {rate:.1f} sign-ins/s, {share:.0f} % of the hashes theirs")
     for count in range(1, MOST + 1):
         gains = [with_them / without for with_them, without in zip(rates[count], rates[0])]
-        # A worker hashes a quarter of what the server's own core does at best; half of that has to arrive.
+        # At best a worker hashes a quarter of what the server's own core does; half of that is required.
         bench.add(f"sign-ins with {count} workers of a quarter of a core, beside none", gains, "x",
                   least=1 + count * SHARE / 2, reference=f"{sum(shares[count]) / len(shares[count]):.0f} % of the hashes theirs")
 
 
 def measure(bench: Bench, place: Place, server: Server, staff: list[tuple[Path, machine.Cage]]) -> tuple[float, float]:
-    """Sign-ins a second beside these workers, and the share of the hashes that they computed."""
+    """Returns sign-ins per second beside these workers, and the share of the hashes that they computed."""
     started = []
     try:
         for home, cage in staff:
@@ -78,7 +78,7 @@ def measure(bench: Bench, place: Place, server: Server, staff: list[tuple[Path, 
 
 
 def admit(server: Server, place: Place) -> None:
-    """People whose hashes workers can compute: each is bound to its account, so that one does not serve for all."""
+    """Adds people whose hashes workers can compute: a hash is bound to its account, so one cannot serve for all."""
     names = [f"person-{number}" for number in range(PEOPLE)]
     for name in names:
         run([PORTIERE, "user", "add", name, "--password-stdin", "--data", server.data], PASSWORD)
@@ -86,7 +86,7 @@ def admit(server: Server, place: Place) -> None:
 
 
 def secrets(folder: Path) -> dict[str, str]:
-    """What a server needs before it lets anybody else hash."""
+    """Creates what a server needs before it lets others hash."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for what, name in (("pepper", "PORTIERE_HASH_PEPPERS"), ("binding", "PORTIERE_HASH_BINDING_KEYS")):
@@ -98,7 +98,7 @@ def secrets(folder: Path) -> dict[str, str]:
 
 
 def enroll(server: Server, settings: dict[str, str], home: Path) -> Path:
-    """Makes a worker known to the server; its folder."""
+    """Enrolls a worker at the server; returns its folder."""
     if home.exists():
         for file in home.iterdir():
             file.unlink()
@@ -114,7 +114,7 @@ def status(server: Server) -> dict:
 
 
 def wait_for(server: Server, count: int) -> None:
-    """Until so many are connected, and none that is gone."""
+    """Waits until this many workers are connected, and none that is gone."""
     end = time.monotonic() + PATIENCE
     while True:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/readyz", timeout=5) as answer:

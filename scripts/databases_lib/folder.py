@@ -1,4 +1,4 @@
-"""The folder of a server, of either kind: what is in it, and whose it is."""
+"""The folder of a server of any kind: what is in it, and who owns it."""
 
 import os
 import pwd
@@ -10,19 +10,19 @@ from pathlib import Path
 
 
 def url(folder: Path) -> str:
-    """Where the server of `folder` is, as one who may do everything."""
+    """Returns the URL of the server in `folder`, for a user with all privileges."""
     return (folder / "url").read_text().strip()
 
 
 def keep_private(path: Path, text: str) -> None:
-    """Writes a file that has a password in it."""
+    """Writes a file that contains a password."""
     path.touch(0o600)
     path.write_text(text)
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port of that address which nobody has at present, and which the system hands to nobody before it is taken: those for
-    connections and for whoever asks for any port begin at 32768 (Linux) or higher."""
+    """Returns a port of that address which is free at present and which the system does not hand out before it is
+    taken: ports for connections and for programs that ask for any port begin at 32768 (Linux) or higher."""
     while True:
         port = random.randrange(10_000, 32_000)
         with socket.socket() as probe:
@@ -34,7 +34,7 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 
 class Owner:
-    """As whom a server runs: started by root, as the package's own user, who may do nothing else."""
+    """The user that a server runs as: if started by root, the package's own user, who may do nothing else."""
 
     def __init__(self, name: str):
         self.name = name
@@ -48,19 +48,19 @@ class Owner:
             return pwd.getpwnam("nobody")
 
     def running(self) -> dict:
-        """How to run something as this user."""
+        """Returns how to run something as this user."""
         who = self.account()
         return {} if who is None else {"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []}
 
     def own(self, folder: Path) -> None:
-        """Gives this user the folder, and what is in it."""
+        """Gives this user the folder and its contents."""
         who = self.account()
         for path in [] if who is None else [folder, *folder.iterdir()]:
             os.chown(path, who.pw_uid, who.pw_gid)
 
 
 def certify(folder: Path, client: str) -> None:
-    """An authority, a certificate of it for this server, and one for `client`, where OpenSSL is installed."""
+    """Makes an authority, its certificate for this server, and one for `client`, if OpenSSL is installed."""
     if shutil.which("openssl") is None:
         return
 

@@ -1,4 +1,4 @@
-"""Servers of MariaDB and of MySQL: what both are started with, and how they are stopped."""
+"""Servers of MariaDB and of MySQL: how both are started and stopped."""
 
 import os
 import secrets
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .folder import Owner, certify, free_port, keep_private, url
 
-# What a server that keeps acknowledged commits is set to; the rest is the package's default, but for what takes memory.
+# The settings of a server that keeps acknowledged commits; all others are defaults, except those that save memory.
 SETTINGS = {
     "bind-address": "127.0.0.1",
     "innodb-flush-log-at-trx-commit": "1",
@@ -32,7 +32,8 @@ OWNER = Owner("mysql")
 
 @dataclass(frozen=True)
 class Kin:
-    """One of the two. Its programs are looked for in the folder that the environment names by `where`, then on the PATH.
+    """One of the two. Its programs are looked for in the folder that the environment names by `where`, then on the
+    PATH.
 
     `root` is run at every start, with `{password}` filled in.
     """
@@ -46,7 +47,7 @@ class Kin:
     root: str
 
     def up(self, folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> str:
-        """Starts a server with its data in `folder`, which is made where it is not there. Answers its admin URL.
+        """Starts a server with its data in `folder`, which is created if it does not exist. Returns its admin URL.
 
         A folder that held a server before is started again as it was, with the same port and password.
         """
@@ -66,7 +67,7 @@ class Kin:
         return url(folder)
 
     def down(self, folder: Path) -> None:
-        """Stops the server of `folder`, if one runs."""
+        """Stops the server of `folder`, if one is running."""
         folder = folder.resolve()
         pid = self.running(folder)
         if pid is None:
@@ -79,18 +80,18 @@ class Kin:
             time.sleep(0.05)
 
     def running(self, folder: Path) -> int | None:
-        """The process that serves `folder`."""
+        """Returns the process that serves `folder`."""
         try:
             pid = int((folder / f"{self.daemon}.pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except (OSError, ValueError, IndexError):
             return None
-        # The number may have gone to another process since, and a dead one stays until its parent looks.
+        # The PID may have been reused since, and a zombie stays until its parent reaps it.
         return pid if str(folder).encode() in command and state != "Z" else None
 
     def database(self, folder: Path, name: str) -> str:
-        """Makes an empty database. Answers its URL."""
+        """Creates an empty database. Returns its URL."""
         password = url(folder).split(":")[2].split("@")[0]
         subprocess.run(
             [self.tool(self.client), "--no-defaults", f"--socket={folder / 'socket'}", "--user=root",
@@ -100,7 +101,7 @@ class Kin:
         return f"{url(folder)}/{name}"
 
     def create(self, folder: Path, port: int) -> None:
-        """Makes an empty server."""
+        """Creates an empty server."""
         folder.mkdir(parents=True, exist_ok=True)
         OWNER.own(folder)
         password = secrets.token_hex(16)
@@ -110,14 +111,14 @@ class Kin:
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **OWNER.running(),
         )
         certify(folder, "client")
-        # Run at every start: says the same each time.
+        # Run at every start; its effect is always the same.
         keep_private(folder / "init.sql", self.root.format(password=password))
         (folder / "port").write_text(str(port))
         keep_private(folder / "url", f"mysql://root:{password}@127.0.0.1:{port}\n")
 
     def configure(self, folder: Path, settings: dict[str, str]) -> None:
         """Writes the server's settings."""
-        # A server that starts removes what others left in a folder for temporary tables, also what they still use.
+        # A starting server removes what others left in a folder for temporary tables, even if they still use it.
         (folder / "tmp").mkdir(exist_ok=True)
         places = {
             "tmpdir": folder / "tmp",
@@ -133,7 +134,7 @@ class Kin:
         (folder / "server.cnf").write_text("\n".join([f"[{self.daemon}]", *lines, ""]))
 
     def wait_until_ready(self, folder: Path) -> None:
-        """Until the server greets who connects."""
+        """Waits until the server greets new connections."""
         port = int((folder / "port").read_text())
         deadline = time.monotonic() + READY_WITHIN_S
         while time.monotonic() < deadline:
@@ -148,11 +149,11 @@ class Kin:
         raise SystemExit(f"the server in {folder} is not ready after {READY_WITHIN_S} s")
 
     def log(self, folder: Path) -> Path:
-        """What the server says."""
+        """Returns the server's log file."""
         return folder / f"{self.daemon}.log"
 
     def tool(self, name: str) -> str:
-        """A program of the package."""
+        """Returns a program of the package."""
         found = shutil.which(name, path=f"{os.environ.get(self.where, '')}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
         if found is None:
             raise SystemExit(f"{name} is not installed: {self.advice}")

@@ -1,4 +1,4 @@
-"""A MariaDB server of one's own for tests and measurements: on loopback, durable, in one folder."""
+"""Our own MariaDB server for tests and measurements: on loopback, durable, in one folder."""
 
 from .kin import Kin
 

@@ -1,4 +1,4 @@
-"""A MySQL server of one's own for tests and measurements: on loopback, durable, in one folder.
+"""Our own MySQL server for tests and measurements: on loopback, durable, in one folder.
 
 MySQL is not among the packages of Debian's stable releases, whose `mysqld` is MariaDB's.
 """
@@ -11,7 +11,7 @@ SERVER = Kin(
     where="MYSQL_BIN",
     advice="set MYSQL_BIN to the folder with mysqld and mysql of MySQL 8.0 or newer",
     settings={"innodb-redo-log-capacity": "512M", "mysqlx": "OFF", "secure-file-priv": "NULL",
-              # Tests have a table outside transactions, which raises what they want.
+              # A test raises errors through a non-transactional table, which GTID consistency would not allow.
               "gtid-mode": "OFF", "enforce-gtid-consistency": "OFF"},
     install=["mysqld", "--initialize-insecure"],
     root="ALTER USER root@localhost IDENTIFIED BY '{password}';\n",

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own for tests and measurements: on loopback, durable, in one folder."""
+"""Our own PostgreSQL server for tests and measurements: on loopback, durable, in one folder."""
 
 import os
 import secrets
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from .folder import Owner, certify, free_port, keep_private, url
 
-# What a server that keeps acknowledged commits is set to; the rest is the package's default, but for what takes memory.
+# The settings of a server that keeps acknowledged commits; all others are defaults, except those that save memory.
 SETTINGS = {
     "fsync": "on",
     "full_page_writes": "on",
     "synchronous_commit": "on",
     "shared_buffers": "256MB",
     "max_connections": "1000",
-    # A test may bring many WARNINGs about; its log says which statement did.
+    # A test may cause many WARNINGs; the log says which statement did.
     "log_line_prefix": "'%m [%p] %d '",
 }
 
@@ -26,7 +26,7 @@ OWNER = Owner("postgres")
 
 
 def up(folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> str:
-    """Starts a server with its data in `folder`, which is made where it is not there. Answers its admin URL.
+    """Starts a server with its data in `folder`, which is created if it does not exist. Returns its admin URL.
 
     A folder that held a server before is started again as it was, with the same port and password.
     """
@@ -44,35 +44,35 @@ def up(folder: Path, port: int = 0, settings: dict[str, str] | None = None) -> s
 
 
 def down(folder: Path) -> None:
-    """Stops the server of `folder`, if one runs."""
+    """Stops the server of `folder`, if one is running."""
     folder = folder.resolve()
     if running(folder) and (stopped := control(folder, "stop", "-w", "-s", "-m", "fast")).returncode != 0:
         raise SystemExit(f"the server in {folder} does not stop: {stopped.stderr}")
 
 
 def running(folder: Path) -> int | None:
-    """The process that serves `folder`."""
+    """Returns the process that serves `folder`."""
     try:
         pid = int((folder / "data" / "postmaster.pid").read_text().split()[0])
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except (OSError, ValueError, IndexError):
         return None
-    # The number may have gone to another process since.
+    # The PID may have been reused since.
     return pid if str(folder).encode() in command else None
 
 
 def database(folder: Path, name: str) -> str:
-    """Makes an empty database. Answers its URL."""
+    """Creates an empty database. Returns its URL."""
     subprocess.run([tool("psql"), url(folder), "-q", "-c", f'CREATE DATABASE "{name}"'], check=True)
     return url(folder).rsplit("/", 1)[0] + f"/{name}"
 
 
 def create(folder: Path, port: int) -> None:
-    """Makes an empty server. Its own collation is one for people, so that whoever needs another has to say so."""
+    """Creates an empty server. Its default collation is linguistic, so code that needs another one has to say so."""
     folder.mkdir(parents=True, exist_ok=True)
     password = secrets.token_hex(16)
     keep_private(folder / "password", password)
-    # This name is a role of a test, which signs in with its certificate alone.
+    # A test uses a role of this name, which signs in only with its certificate.
     certify(folder, "certified")
     OWNER.own(folder)
     subprocess.run(
@@ -82,7 +82,7 @@ def create(folder: Path, port: int) -> None:
     )
     with (folder / "data" / "pg_hba.conf").open("w") as rules:
         rules.write("local all all scram-sha-256\n")
-        # This one is who its certificate says.
+        # This role is authenticated by its certificate.
         rules.write("hostssl all certified 127.0.0.1/32 cert\n" if (folder / "server.pem").exists() else "")
         rules.write("host all all 127.0.0.1/32 scram-sha-256\nhost replication all 127.0.0.1/32 scram-sha-256\n")
     (folder / "port").write_text(str(port))
@@ -115,7 +115,7 @@ def control(folder: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 def tool(name: str) -> str:
-    """A program of the package `postgresql`: the newest of those that Debian keeps beside each other, or the PATH's."""
+    """Returns a program of the package `postgresql`: of the newest version that Debian has, or the one on the PATH."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*"), key=lambda path: int(path.name) if path.name.isdigit() else 0)
     found = shutil.which(name, path=":".join([*(str(path / "bin") for path in reversed(versions)), os.environ.get("PATH", "")]))
     if found is None:

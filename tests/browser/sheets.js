@@ -1,4 +1,4 @@
-// `node sheets.js FOLDER`: takes every sample page at both widths, and lays them out on one sheet a theme.
+// `node sheets.js FOLDER`: takes pictures of every sample page at both widths, and puts them on one sheet per theme.
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { launch, themes, viewports } from "./harness/chromium.js";
@@ -6,12 +6,13 @@ import { encode } from "./harness/png.js";
 import { names, origin, show } from "./harness/samples.js";
 
 const target = path.resolve(process.argv[2] ?? "docs/pages");
-/** A page is shown at half its size on the sheet, a desktop's at less. */
+/** A phone page is shown at half its size on the sheet, a desktop page smaller. */
 const shownWidths = { 390: 195, 1280: 480 };
 const sheetWidth = 2160;
 const looks = { light: { paper: "#dcdce0", ink: "#27272a" }, dark: { paper: "#000", ink: "#d4d4d8" } };
 
-/** Pictures of each page in one theme: a list of `{ width, data }` by the page's name. The empty foot of a page is left out. */
+/** Returns pictures of each page in one theme: a list of `{ width, data }` by page name, without the empty foot of a
+ * page. */
 async function takePictures(browser, pages, colorScheme) {
   const pictures = new Map(pages.map((name) => [name, []]));
   for (const viewport of viewports) {

@@ -1,11 +1,11 @@
-//! What this machine can carry, and why: measured on it, predicted from that, and proved.
+//! What this machine can carry, and why: measured on it, predicted from the measurements, and verified.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`private`] | servers of our own: a folder that goes away, people, a client, cores |
-//! | [`capacity`] | `portiere capacity`: parts measured, a model of queues, what it predicts, the proof |
+//! | [`private`] | private servers: a temporary folder, people, a client, cores |
+//! | [`capacity`] | `portiere capacity`: measured parts, a queueing model, its predictions, the verification |
 //! | [`experiments`] | `portiere lab`: named experiments, each one page of a report |
-//! | [`report`] | what experiments came to: verdicts, a page, Markdown |
+//! | [`report`] | the results of experiments: verdicts, a page, Markdown |
 //! | [`cli`] | the command line of `portiere lab` |
 
 pub mod capacity;

@@ -1,7 +1,8 @@
-//! A far server on this machine: passes connections on, and every byte late.
+//! A server far away, simulated on this machine: a proxy that forwards connections and delays every byte.
 //!
-//! `delay LISTEN TARGET MILLISECONDS`: half of the time on the way there, half on the way back. Plain threads that sleep: they
-//! are late by less than a tenth of a millisecond, where the timers of a runtime count whole ones.
+//! `delay LISTEN TARGET MILLISECONDS`: half of the delay on the way there, half on the way back. It uses plain threads
+//! that sleep: they wake less than a tenth of a millisecond late, while the timers of an async runtime have a
+//! resolution of a millisecond.
 
 use std::error::Error;
 use std::io::{Read, Write, stdout};
@@ -26,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Passes bytes on, each as late as the others: what is under way does not hold up what comes after it.
+/// Forwards bytes, each chunk delayed by the same time: a chunk in flight does not hold up the chunks after it.
 fn pass(mut from: TcpStream, mut to: TcpStream, late: Duration) -> Result<(), Box<dyn Error>> {
     to.set_nodelay(true)?;
     let (hand, under_way) = mpsc::channel::<(Instant, Vec<u8>)>();

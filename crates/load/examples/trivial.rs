@@ -1,6 +1,6 @@
-//! A provider that does nothing but answer, to see how much load the generator can make.
+//! A provider that only answers requests, to find out how much load the generator can make.
 //!
-//! `trivial [ADDRESS:PORT]` prints where it is, and gives its metadata and an empty-handed key set on one thread.
+//! `trivial [ADDRESS:PORT]` prints its URL, and serves its metadata and a dummy key set on one thread.
 
 use std::error::Error;
 use std::io::{Write, stdout};
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let answers: &'static [String; 2] = Box::leak(Box::new([metadata, answer(r#"{"keys":[{"kty":"EC"}]}"#)]));
         loop {
             let (stream, _) = listener.accept().await?;
-            // A visitor that goes away ends its own task only.
+            // A visitor that disconnects ends only its own task.
             tokio::task::spawn_local(async move { serve(stream, answers).await.ok() });
         }
     }))
@@ -31,7 +31,7 @@ fn answer(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// One request after the other; none has a body.
+/// Serves one request after the other; none of them has a body.
 async fn serve(mut stream: TcpStream, [metadata, keys]: &[String; 2]) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut request = Vec::with_capacity(4 * 1024);

@@ -1,47 +1,47 @@
-//! Starts that come by chance, as those of people who know nothing of each other: a Poisson process.
+//! Random starts, like those of people who act independently of each other: a Poisson process.
 //!
-//! Where it is known how many starts such a process had in a time, they lie like so many numbers drawn at random, in their order:
-//! the gaps between them, and those before the first and behind the last, are exponential ones over their sum. So a window gets
-//! exactly the starts that its rate says. What is drawn is the same in every run of a plan: two of them differ by what they
-//! measured, and not by who came.
+//! If the number of such starts in a period is known, they lie like that many random numbers in order: the gaps between
+//! them, before the first and after the last are exponentially distributed values, divided by their sum. So a window
+//! gets exactly the number of starts that its rate implies. The draw is the same in every run of a plan: two runs
+//! differ in what they measured, not in when the starts came.
 
 use std::ops::Range;
 
-/// The most starts that are drawn: a second of work, and 25 MiB.
+/// The most starts that are drawn: this takes a second of work, and 25 MB.
 pub const MOST: f64 = 1e8;
 
-/// So many starts are drawn anew to find one of them, in place of keeping them all.
+/// Only the first of this many starts is kept; the ones in between are drawn again when one of them is looked up.
 const BLOCK: u64 = 64;
 
-/// Where the starts of a schedule lie, counted in starts that come evenly.
+/// Where the starts of a schedule lie, in units of evenly spaced starts.
 pub struct Chance {
-    /// Before the window, and in it.
+    /// The time before the window, and the window.
     parts: [Part; 2],
 }
 
 impl Chance {
-    /// Of a window that begins and ends at these places and counts these starts, and of what comes before it. Streams that run
-    /// side by side have seeds of their own, or they would all come at the same moments.
+    /// Draws the `counted` starts of a window from `begin` to `end`, and those before it. Streams that run side by side
+    /// need different seeds, or their starts would all come at the same moments.
     pub fn of((begin, end): (f64, f64), counted: &Range<u64>, seed: &str) -> Chance {
         let mut draw = Draw::of(seed);
         let before = Part::of(0..counted.start, (0.0, begin), &mut draw);
         Chance { parts: [before, Part::of(counted.clone(), (begin, end), &mut draw)] }
     }
 
-    /// The place of a start; each behind the window lies at its number.
+    /// Returns the place of a start; a start after the window lies at its number.
     pub fn place(&self, start: u64) -> f64 {
         let part = self.parts.iter().find(|part| part.starts.contains(&start));
         part.map_or(start as f64, |part| part.place(start))
     }
 }
 
-/// A time of which it is known how many starts it has.
+/// A period with a known number of starts.
 struct Part {
     starts: Range<u64>,
     from: f64,
-    /// What a gap of one is.
+    /// The length of a gap of one.
     scale: f64,
-    /// For the first of each block: what its gap is drawn from, and the sum of those before.
+    /// For the first start of each block: the state that its gap is drawn from, and the sum of the gaps before it.
     blocks: Vec<(Draw, f64)>,
 }
 
@@ -66,20 +66,20 @@ impl Part {
     }
 }
 
-/// Numbers that look like chance (xorshift).
+/// Pseudorandom numbers (xorshift).
 #[derive(Clone, Copy)]
 struct Draw(u64);
 
 impl Draw {
     fn of(seed: &str) -> Draw {
-        // FNV-1a; never zero, which xorshift would stay at.
+        // FNV-1a; never zero, because xorshift would stay at zero.
         let mixed = seed
             .bytes()
             .fold(0xCBF2_9CE4_8422_2325, |mixed: u64, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
         Draw(mixed | 1)
     }
 
-    /// Exponential, one in the mean.
+    /// Returns an exponentially distributed number with a mean of one.
     fn gap(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -102,7 +102,7 @@ mod tests {
         for least in [0.1, 1.0, 3.0] {
             assert!((share(least) - f64::exp(-least)).abs() < 0.01, "{least}: {}", share(least));
         }
-        // One gap says nothing of the next.
+        // Successive gaps are not correlated.
         let (mean, pairs) = (1.0, gaps.windows(2));
         let together = pairs.map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / gaps.len() as f64;
         assert!(together.abs() < 0.03, "{together}");

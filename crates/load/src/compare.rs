@@ -1,10 +1,10 @@
-//! Two results beside one another: how much faster, and how sure that is.
+//! Compares two results: how much faster one is, and how certain that is.
 //!
-//! Where there are enough runs, the intervals come from how far one run lies from the next: Welch's t on the logarithm of the
-//! ratio of the means, whose variances are those of the means by the delta method. Otherwise they are those of a bootstrap
-//! (Efron 1979) over slices of time: slices are drawn again with replacement, many times, and the middle 95 % of the ratios
-//! that come out are the interval. They are drawn in blocks, since a slice is like its neighbours (Künsch 1989); that shows how
-//! much a run varies within itself, and is too sure of itself by what differs between runs.
+//! With enough runs, the intervals come from the differences between runs: Welch's t on the logarithm of the ratio of
+//! the means, with the variances of the means by the delta method. Otherwise they come from a bootstrap (Efron 1979)
+//! over slices of time: slices are drawn again with replacement, many times, and the middle 95 % of the resulting
+//! ratios are the interval. They are drawn in blocks, because a slice resembles its neighbours (Künsch 1989). A
+//! bootstrap shows how much a run varies within itself; it is too certain, because it misses what differs between runs.
 
 use crate::Refusal;
 use crate::doubts::{differences, doubts, of_terms};
@@ -17,87 +17,88 @@ use std::fmt;
 
 pub use crate::welch::student;
 
-/// Slices with anything in them that a side needs for a verdict: drawn from fewer, most draws are alike, and none shows what there
-/// might have been.
+/// The number of non-empty slices that a side needs for a verdict: with fewer, most draws are alike, and none shows
+/// what else might have happened.
 const SLICES: usize = 5;
-/// Iterations that a side (or where runs are compared, each of them) needs for a verdict on its p95 and its p99: of fewer, that is the
-/// longest, or nearly, and the mean of several longest is no percentile either.
+/// The iterations that a side (when comparing runs, each run) needs for a verdict on its p95 and its p99: with fewer,
+/// that percentile is the longest latency or nearly so, and the mean of several longest latencies is not a percentile
+/// either.
 const TAILS: [u64; 2] = [20, 100];
-/// Runs of each that are enough for an interval over runs.
+/// The number of runs of each side that is enough for an interval over runs.
 const RUNS: usize = 5;
-/// Times that is drawn: fewer where it is tested, which compares many and is not optimised.
+/// The number of draws: fewer in tests, which compare many results and are not optimised.
 const DRAWS: usize = if cfg!(test) { 400 } else { 2000 };
-/// What lies outside of the interval, on each side.
+/// The share that lies outside of the interval, on each side.
 const TAIL: f64 = 0.025;
 
-/// What one side is.
+/// One side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Side {
-    /// The file that it was read from, where it was.
+    /// The file that it was read from, if any.
     pub file: Option<String>,
-    /// What was measured: the URL.
+    /// The URL that was measured.
     pub target: Option<String>,
 }
 
-/// B beside A.
+/// The comparison of B with A.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// What A is.
+    /// Side A.
     pub a: Side,
-    /// What B is.
+    /// Side B.
     pub b: Side,
-    /// What the workloads are together, where both are of one programme: `w3` or `w6`.
+    /// The programme that the workloads belong to, if both sides have the same: `w3` or `w6`.
     pub programme: Option<String>,
-    /// Where the intervals come from, and what they are worth.
+    /// How the intervals were computed, and what they are worth.
     pub method: String,
-    /// By workload.
+    /// The comparison of each workload.
     pub parts: Vec<Part>,
     /// What makes a side worth less than it looks.
     pub notes: Vec<String>,
 }
 
-/// One workload.
+/// The comparison of one workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
-    /// Which.
+    /// The name of the workload.
     pub workload: String,
-    /// True when both are open loops in which nothing failed: their rates are what was offered.
+    /// True if both are open loops in which nothing failed: their rates are what was offered.
     pub offered: bool,
-    /// What the ends of its figures' intervals are: of 95 %, or the least and the most that two searches leave open.
+    /// What the ends of its figures' intervals mean: 95 %, or the least and the most that two searches leave open.
     pub interval: &'static str,
     /// What could not be compared.
     pub notes: Vec<String>,
-    /// Rate, latencies, and the share that came out well.
+    /// Rate, latencies, and the share that succeeded.
     pub figures: Vec<Figure>,
 }
 
-/// One figure of both.
+/// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Its name.
     pub name: &'static str,
-    /// Of A.
+    /// The value of A.
     pub a: f64,
-    /// Of B.
+    /// The value of B.
     pub b: f64,
-    /// B over A.
+    /// The ratio of B to A.
     pub ratio: f64,
-    /// The interval of the ratio; without any limit where there is too little for one.
+    /// The lower end of the ratio's interval; the interval is unbounded if there is too little data.
     pub low: f64,
-    /// Its other end.
+    /// Its upper end.
     pub high: f64,
 }
 
-/// The interval of a figure of which there is too little to say anything.
+/// The interval of a figure with too little data to say anything.
 const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 impl Figure {
-    /// True when there was enough for a verdict.
+    /// Returns true if there was enough data for a verdict.
     pub fn is_judged(&self) -> bool {
         (self.low, self.high) != OPEN
     }
 
-    /// True when the interval does not cover 1.
+    /// Returns true if the interval does not cover 1.
     pub fn differs(&self) -> bool {
         !(self.low..=self.high).contains(&1.0)
     }
@@ -106,7 +107,8 @@ impl Figure {
 /// Compares `b` with `a`.
 ///
 /// # Errors
-/// [`Refusal::Use`] when they are not of the same workloads, or hold too little, or when one is a sweep or a search that found nothing.
+/// [`Refusal::Use`] if the workloads differ, if a side holds too little, or if one is a sweep or a search that found
+/// nothing.
 pub fn compare(a: &Series, b: &Series) -> Result<Comparison, Refusal> {
     if let Some((name, _)) = [("A", a), ("B", b)].iter().find(|(_, one)| one.found.is_none() && !one.trials.is_empty())
     {
@@ -158,7 +160,7 @@ impl Side {
     }
 }
 
-/// The reports of each workload, those beside others too.
+/// Returns the reports of each workload, including those that ran beside others.
 fn workloads(series: &Series) -> Vec<(&str, Vec<&Report>)> {
     let mut found: Vec<(&str, Vec<&Report>)> = Vec::new();
     for report in series.runs.iter().flat_map(|run| std::iter::once(run).chain(&run.beside)) {
@@ -170,7 +172,7 @@ fn workloads(series: &Series) -> Vec<(&str, Vec<&Report>)> {
     found
 }
 
-/// Of two searches: each limit lies between a rate that held and one that did not, and so does their ratio.
+/// Compares two searches: each limit lies between a rate that held and one that did not, which bounds their ratio.
 fn limits(a: &Found, b: &Found) -> Comparison {
     let (least, most) = (b.rate / a.not.unwrap_or(f64::INFINITY), b.not.unwrap_or(f64::INFINITY) / a.rate);
     let limit = Figure { name: "limit /s", a: a.rate, b: b.rate, ratio: b.rate / a.rate, low: least, high: most };
@@ -190,7 +192,7 @@ fn limits(a: &Found, b: &Found) -> Comparison {
 
 const NAMES: [&str; 6] = ["iterations/s", "mean ms", "p50 ms", "p95 ms", "p99 ms", "came out well %"];
 
-/// One value for each of the names. Without any iteration there is no latency, which is not a latency of zero.
+/// One value for each of `NAMES`. Without any iteration there is no latency, which is not a latency of zero.
 type Row = [f64; 6];
 
 fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<Part, Refusal> {
@@ -226,7 +228,7 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
     })
 }
 
-/// The figures for which a side has too little for a verdict. That nothing came out well is enough to say so.
+/// Returns which figures a side has too little data for. If nothing succeeded, that alone is enough for a verdict.
 fn thin(runs: &[&Report], by_runs: bool) -> [bool; 6] {
     let slices = || runs.iter().flat_map(|run| &run.timeline);
     let with = |count: fn(&Slice) -> u64| slices().filter(|slice| count(slice) > 0).count();
@@ -240,7 +242,7 @@ fn thin(runs: &[&Report], by_runs: bool) -> [bool; 6] {
     [false, few, few, few || count < TAILS[0], few || count < TAILS[1], few_ended]
 }
 
-/// Which of the figures that are shown a side has too little for.
+/// Names the figures shown for which a side has too little data.
 fn too_few(side: &str, thin: &[bool; 6], shown: &[Figure]) -> Option<String> {
     let names = NAMES.iter().zip(thin).filter(|(name, thin)| **thin && shown.iter().any(|one| one.name == **name));
     let names: Vec<_> = names.map(|(name, _)| *name).collect();
@@ -262,13 +264,13 @@ fn of_run(report: &Report) -> Row {
         0 => [f64::NAN; 4],
         _ => [latency.mean, latency.p50, latency.p95, latency.p99],
     };
-    // Who is under way at the end of a closed loop has done nothing wrong.
+    // An iteration in flight at the end of a closed loop has not failed.
     let missing = if report.is_open() { report.unanswered() } else { report.failed + report.refused };
     let well = share(report.iterations as f64, (report.iterations + missing) as f64);
     [report.iterations_per_second, mean, p50, p95, p99, well]
 }
 
-/// In per cent; of nothing, nothing came out well.
+/// Returns a share in percent; zero if nothing was due.
 fn share(done: f64, due: f64) -> f64 {
     if due > 0.0 { done / due * 100.0 } else { 0.0 }
 }
@@ -299,8 +301,9 @@ fn slices<'a>(reports: &[&'a Report]) -> Result<Vec<Piece<'a>>, Refusal> {
     }
 }
 
-/// The slices of a run. Which of them had what never ended is not known: it is spread by what each lacks of its rate, and no more
-/// than there was, since starts are not as even as their rate.
+/// Returns the slices of a run. It is not known in which of them the unfinished iterations were due: they are spread
+/// according to how far each slice falls short of its rate, and no further, because starts are not as even as their
+/// rate.
 fn pieces(report: &Report) -> Vec<Piece<'_>> {
     let ended = |slice: &Slice| (slice.done + slice.failed + slice.refused) as f64;
     let lacks = |slice: &Slice| (slice.level * slice.seconds - ended(slice)).max(0.0);
@@ -330,7 +333,7 @@ fn of_slices(slices: &[Piece<'_>]) -> Row {
     [managed as f64 / seconds, mean, p50, p95, p99, share(count, due)]
 }
 
-/// As many as there are, drawn with replacement in blocks of neighbours.
+/// Draws as many as there are, with replacement, in blocks of neighbours.
 fn drawn<T: Clone>(from: &[T], block: usize, rng: &mut fastrand::Rng) -> Vec<T> {
     let mut drawn = Vec::with_capacity(from.len() + block);
     while drawn.len() < from.len() {
@@ -345,7 +348,7 @@ fn ratios(a: Row, b: Row) -> Row {
     std::array::from_fn(|at| b[at] / a[at])
 }
 
-/// Of sorted values; 1 when there is none.
+/// Returns a percentile of sorted values; 1 if there is none.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
     sorted.get(at).copied().unwrap_or(1.0)

@@ -1,31 +1,31 @@
-//! Processor time of processes, from `/proc` (Linux; elsewhere there is none to read).
+//! Processor time of processes, read from `/proc` (Linux; other systems have none to read).
 
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::time::Duration;
 
-/// The work of other programs, in cores, from which on it is worth a sentence.
+/// From this many cores on, the work of other programs is reported in a sentence.
 pub const DISTURBED: f64 = 0.15;
 
-/// User and system time of a process and all its threads so far, `None` when it cannot be read. Fine to one clock tick,
-/// mostly 10 ms. See proc_pid_stat(5), fields 14 and 15.
+/// Returns user and system time of a process with all its threads so far, `None` if it cannot be read. Its resolution
+/// is one clock tick, usually 10 ms. See proc_pid_stat(5), fields 14 and 15.
 pub fn of_process(pid: u32) -> Option<Duration> {
     of_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, rustix::param::clock_ticks_per_second())
 }
 
-/// The same of this process.
+/// Returns the same for this process.
 pub fn own() -> Option<Duration> {
     of_process(std::process::id())
 }
 
-/// The same of the calling thread alone, to the nanosecond.
+/// Returns the same for the calling thread alone, to the nanosecond.
 pub fn of_thread() -> Duration {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
 }
 
-/// How long the calling thread has been ready while others had the processors: the second field of its `schedstat`, in
-/// nanoseconds (the kernel's `sched-stats`). `None` where that cannot be read.
+/// Returns how long the calling thread has been ready to run without a processor: the second field of its `schedstat`,
+/// in nanoseconds (the kernel's `sched-stats`). `None` if it cannot be read.
 pub fn waited_of_thread() -> Option<Duration> {
     of_schedstat(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
@@ -34,8 +34,8 @@ fn of_schedstat(text: &str) -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// How long the cores that this process or one of `pids` may use were at work since the machine started, all of them together, what
-/// its host took away included; `None` when it cannot be read. See proc_stat(5).
+/// Returns how long the cores that this process or one of `pids` may use have worked since the machine started, in
+/// total, including time that its host took away; `None` if it cannot be read. See proc_stat(5).
 pub fn of_cores(pids: &[u32]) -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let own = [std::process::id()];
@@ -50,7 +50,7 @@ fn of_these(stat: &str, ticks_per_second: u64, are: impl Fn(usize) -> bool) -> O
         let mut words = line.split_ascii_whitespace();
         let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
         let fields: Vec<u64> = words.map_while(|field| field.parse().ok()).collect();
-        // What guests use is in user already.
+        // Guest time is already in `user`.
         let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
         are(core).then_some(user + nice + system + irq + softirq + steal)
     };
@@ -58,12 +58,12 @@ fn of_these(stat: &str, ticks_per_second: u64, are: impl Fn(usize) -> bool) -> O
     (!each.is_empty()).then(|| Duration::from_secs_f64(each.iter().sum::<u64>() as f64 / ticks_per_second as f64))
 }
 
-/// The sum over several processes, `None` when one cannot be read.
+/// Returns the sum over several processes, `None` if one cannot be read.
 pub fn of_processes(pids: &[u32]) -> Option<Duration> {
     pids.iter().map(|pid| of_process(*pid)).sum()
 }
 
-/// The name in the second field may hold anything, blanks and brackets too: counting begins after its last bracket.
+/// The name in the second field may contain anything, even blanks and brackets: counting starts after its last bracket.
 fn of_stat(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! Where the visitors of one thread are told when to begin, and where they report.
+//! Tells the visitors of one thread when to begin, and records what they report.
 
 use crate::record::{Place, Record};
 use crate::run::{Pulse, Window};
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until, timeout_at};
 
-/// How long after the window an iteration that was due in it may still begin, where the machine is busy.
+/// How long after the window an iteration that was due in it may still begin, if the machine is busy.
 const LATE: Duration = Duration::from_millis(100);
-/// How long a visitor waits after no connection could be made, so that a server that is gone is not called in a tight loop. The report
-/// says how often that was: a closed loop "without pause" then had some.
+/// How long a visitor waits after a connection attempt failed, so that it does not call a server that is gone in a
+/// tight loop. The report says how often that happened, because a closed loop "without pause" then had pauses.
 pub const RECONNECT: Duration = Duration::from_millis(100);
-/// How often a visitor that nothing is asked of renews its tokens at most, however short they live.
+/// The shortest time between two token renewals of an idle visitor, however short-lived its tokens are.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// Where the visitors of one thread report. They take turns on that thread, so cells are enough.
+/// The place where the visitors of one thread report. They run one at a time on that thread, so cells are enough.
 pub struct Desk {
     window: Window,
     scene: Arc<Scene>,
-    /// Of an open loop.
+    /// Only in an open loop.
     schedule: Option<Arc<Schedule>>,
     turns: Turns,
     slice: Duration,
@@ -37,8 +37,8 @@ pub struct Desk {
     slot: Cell<u64>,
 }
 
-/// A visitor of a closed loop, and since when an iteration of it has been under way: it is dropped in the middle of one when the window
-/// ends.
+/// A visitor of a closed loop, and the time at which its current iteration began: when the window ends, the visitor is
+/// dropped in the middle of an iteration.
 struct Turn<'d> {
     desk: &'d Desk,
     visitor: Visitor,
@@ -56,7 +56,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Desk {
-    /// For the visitors of one thread out of several.
+    /// Creates the desk for the visitors of one thread out of several.
     pub fn new(window: Window, (scene, thread): (&Arc<Scene>, usize), has_watcher: bool) -> Self {
         Desk {
             window,
@@ -72,12 +72,12 @@ impl Desk {
         }
     }
 
-    /// What has happened since it was asked last.
+    /// Returns what has happened since the last call.
     pub fn pulse(&self) -> Pulse {
         self.pulse.take()
     }
 
-    /// Lets a visitor do what it does until the window is over.
+    /// Runs a visitor until the window is over.
     pub async fn serve(self: Rc<Self>, visitor: Visitor, number: usize) {
         match &self.schedule {
             Some(schedule) => self.on_schedule(visitor, schedule).await,
@@ -85,7 +85,7 @@ impl Desk {
         }
     }
 
-    /// Hands out the starts of an open loop as they are let go at the gate.
+    /// Hands out the starts of an open loop as they are released at the gate.
     pub async fn hand_out(self: Rc<Self>, gate: Arc<Semaphore>) {
         self.turns.hand_out(&gate).await;
     }
@@ -95,7 +95,7 @@ impl Desk {
         let visitor = &mut turn.visitor;
         let pause = self.scene.plan.pace.pause();
         sleep_until((self.window.begin + self.scene.plan.joins(number)).into()).await;
-        // Visitors that pause do not all arrive in the same instant.
+        // Visitors that pause should not all begin at the same instant.
         sleep(pause.mul_f64(fastrand::f64())).await;
         while Instant::now() < self.window.until {
             visitor.renew().await;
@@ -116,7 +116,7 @@ impl Desk {
         }
     }
 
-    /// Takes the next start of the schedule whenever it is free: if it is late by then, its latency says so.
+    /// Takes the next start of the schedule whenever the visitor is free: if it is late by then, its latency shows it.
     async fn on_schedule(&self, mut visitor: Visitor, schedule: &Schedule) {
         let counted = schedule.counted();
         let mut was_busy = false;
@@ -127,7 +127,7 @@ impl Desk {
             }
             self.slot.set(slot + self.scene.plan.threads() as u64);
             let (due, counts) = (self.window.begin + schedule.due(slot), counted.contains(&slot));
-            // Before its first a visitor was not busy, but not there yet.
+            // Before its first iteration a visitor was not busy; it had not arrived yet.
             self.record.borrow_mut().waited += u64::from(waited && was_busy && counts);
             if counts && !waited {
                 self.record.borrow_mut().lateness.add(Instant::now().saturating_duration_since(due));
@@ -142,8 +142,8 @@ impl Desk {
         }
     }
 
-    /// The next start for a visitor, whose tokens are renewed while nothing is due from it; whether it was due before anybody was
-    /// free. `None` once there are no more.
+    /// Waits for the visitor's next start, and renews its tokens while nothing is due. Returns whether the start was
+    /// due before any visitor was free, or `None` once there are no more starts.
     async fn turn(&self, visitor: &mut Visitor) -> Option<bool> {
         loop {
             visitor.renew().await;
@@ -156,7 +156,7 @@ impl Desk {
         }
     }
 
-    /// Where an iteration belongs; `counts` is the time that it counts for, if it does.
+    /// Returns the slices that an iteration belongs to; `counts` is the time that it counts for, if it counts.
     fn place(&self, counts: Option<Instant>, ended: Instant) -> Place {
         let slice = |when: Instant| {
             let since = when.saturating_duration_since(self.window.from);
@@ -165,9 +165,9 @@ impl Desk {
         Place { counts: counts.map(slice), ended: self.window.holds(ended).then(|| slice(ended)) }
     }
 
-    /// Writes down an iteration.
+    /// Records an iteration.
     fn book(&self, visitor: &Visitor, latency: Duration, outcome: &Result<(), Setback>, place: Place) {
-        // What comes after the end does not count, also when the end comes early.
+        // What ends after the run does not count, even if the run ends early.
         if self.scene.plan.interrupt.since().is_none() {
             self.record.borrow_mut().take(visitor.lap(), place, latency, outcome);
         }
@@ -181,7 +181,7 @@ impl Desk {
         }
     }
 
-    /// Waits where going on at once makes no sense, or was asked not to be done.
+    /// Waits if an immediate retry makes no sense, or if the server asked the visitor to wait.
     async fn rest(&self, outcome: &Result<(), Setback>, place: Place) {
         match outcome {
             Err(Setback { cause: Cause::Lost(fault), .. }) if fault.is_unconnected() => {
@@ -196,10 +196,10 @@ impl Desk {
         }
     }
 
-    /// What was seen, once every visitor has stopped.
+    /// Returns the record, once every visitor has stopped.
     pub fn close(&self) -> Record {
         let mut record = self.record.take();
-        // In an open loop the schedule says what is missing, also what never began.
+        // In an open loop the schedule tells what is missing, including starts that never began.
         match &self.schedule {
             None => record.unfinished = self.under_way.get(),
             Some(schedule) => record.waited += self.never_begun(schedule),
@@ -207,7 +207,7 @@ impl Desk {
         record
     }
 
-    /// This thread's starts that were due in the window, and that nobody has taken.
+    /// Returns how many of this thread's starts were due in the window and were not taken by any visitor.
     fn never_begun(&self, schedule: &Schedule) -> u64 {
         let end = self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until));
         let first = schedule.counted().start;

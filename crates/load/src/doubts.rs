@@ -1,12 +1,12 @@
-//! What makes a comparison worth less than it looks: a side that has a limit of its own, or sides that did not do the same.
+//! Reasons to doubt a comparison: a side with a limit of its own, or sides that did not do the same work.
 
 use crate::report::Report;
 use crate::series::{Found, Series};
 
-/// How often a step has to be expected on a side before it says anything that it was not seen there.
+/// How often a step has to be expected on a side before its absence there means anything.
 const EXPECTED: f64 = 5.0;
 
-/// What makes a side worth less than it looks, one sentence for each reason.
+/// Returns the reasons to doubt either side, one sentence each.
 pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
     let of = |(side, series): (&str, &Series)| {
         let found = series.found.is_some_and(|found| found.by_generator);
@@ -27,32 +27,32 @@ pub fn doubts(a: &Series, b: &Series) -> Vec<String> {
     [("A", a), ("B", b)].into_iter().flat_map(of).chain(of_targets(a, b)).chain(of_origins(a, b)).collect()
 }
 
-/// What was measured on each side, where that differs.
+/// Names the target of each side, if they differ.
 fn of_targets(a: &Series, b: &Series) -> Option<String> {
     let (a, b) = (a.target()?, b.target()?);
     (a != b).then(|| format!("A is of {a}, B of {b}: these may be different servers."))
 }
 
-/// By what the places differ where two results were made.
+/// Says how the machines differ on which the two results were made.
 fn of_origins(a: &Series, b: &Series) -> Option<String> {
     let [a, b] = [a, b].map(|series| series.made.as_ref());
     let (a, b) = (&a?.machine, &b?.machine);
     (a != b).then(|| format!("A was measured from {a}, B from {b}: that is not the same machine."))
 }
 
-/// By what the terms of two searches differ.
+/// Says how the terms of two searches differ.
 pub fn of_terms(a: &Found, b: &Found) -> Option<String> {
     let told = |found: &Found| {
         let whose = found.judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
         format!("p99{whose} at or below {} ms with {} % of errors", found.p99_ms, found.errors * 100.0)
     };
-    // Of a result of before it is not known whose p99 that was.
+    // An older result does not say whose p99 it holds.
     let judged_apart = a.judged.is_some() && b.judged.is_some() && a.judged != b.judged;
     let differ = a.p99_ms != b.p99_ms || a.errors != b.errors || judged_apart;
     differ.then(|| format!("A kept {}, B {}: these are limits of different terms.", told(a), told(b)))
 }
 
-/// By what runs of one workload differ all the same: a provider may have been asked something else under its name.
+/// Says how runs of one workload differ all the same: a provider may have been asked for other things under its name.
 pub fn differences(a: &[&Report], b: &[&Report]) -> Vec<String> {
     let one_sided = |side: &str, own: &[&Report], other: &[&Report]| {
         let (noted, known) = (notes(own), notes(other));
@@ -66,7 +66,7 @@ pub fn differences(a: &[&Report], b: &[&Report]) -> Vec<String> {
     [one_sided("A", a, b), one_sided("B", b, a), Vec::from_iter(of_accounts(a, b))].concat()
 }
 
-/// How many accounts each side signed in with, where that differs.
+/// Says how many accounts each side signed in with, if that differs.
 fn of_accounts(a: &[&Report], b: &[&Report]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| runs.iter().find_map(|run| run.accounts));
     let (a, b) = (a?, b?);
@@ -82,8 +82,8 @@ fn notes<'a>(runs: &[&'a Report]) -> Vec<&'a str> {
     notes
 }
 
-/// The steps that are of `own` alone: those that `other` has not among its steps, or has never done though so many of its
-/// iterations would have. Where nothing came out well, all that is missing is what failed.
+/// Returns the steps that only `own` did: those that `other` does not list, or never did although its number of
+/// iterations implies many of them. Where no iteration of a side succeeded, a missing step is just one that failed.
 fn only(own: &[&Report], other: &[&Report]) -> Vec<&'static str> {
     let done = |runs: &[&Report]| runs.iter().map(|run| run.iterations).sum::<u64>() as f64;
     let (of_own, of_other) = (done(own), done(other));
@@ -144,7 +144,7 @@ mod tests {
         let comparison = compare(&good, &other).unwrap();
         let notes = ["A is of http://localhost:1, B of http://localhost:2: these may be different servers."];
         assert_eq!(comparison.notes, notes);
-        // Red without `Side`: of two files nobody knows any more which was first.
+        // Red without `Side`: given two files, the reader cannot tell which one was first.
         assert!(comparison.to_string().starts_with("A: http://localhost:1\nB: http://localhost:2\n"), "{comparison}");
         let from = |machine: &str| {
             let made = Made { version: "1".to_owned(), at: 0, machine: machine.to_owned() };
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(notes, ["A was bound by the generator: it is not the server's limit alone."]);
     }
 
-    /// Red where searches are compared by their limits alone.
+    /// Red where searches are compared only by their limits.
     #[test]
     fn searches_of_other_workloads_are_refused_and_other_terms_are_said() {
         let search = |workload: &str, terms: Found| {
@@ -174,7 +174,7 @@ mod tests {
         let expected = "A kept p99 at or below 500 ms with 0 % of errors, B p99 at or below 50 ms with 1 % of errors: \
                         these are limits of different terms.";
         assert_eq!(notes, [expected]);
-        // Red without `judged_apart`: the slowest of 5 % are in one of the two.
+        // Red without `judged_apart`: only one of the two counts the slowest 5 %.
         let judged = |whose| search("w1", Found { judged: Some(whose), errors: 0.05, ..found(false) });
         let notes = compare(&judged(Judged::All), &judged(Judged::Answered)).unwrap().notes;
         assert!(
@@ -184,7 +184,7 @@ mod tests {
         assert!(compare(&judged(Judged::All), &judged(Judged::All)).unwrap().notes.is_empty());
     }
 
-    /// Red without `differences`: two providers of which one was asked something else compare as if they had done the same.
+    /// Red without `differences`: two providers compare as equal work although one was asked for something else.
     #[test]
     fn other_notes_and_other_steps_under_one_name_are_said() {
         let step = |step, count| {

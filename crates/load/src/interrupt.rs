@@ -1,5 +1,4 @@
-//! Somebody who does not want to wait for the end: Ctrl-C, SIGTERM, or a terminal that is closed. What was measured by then is
-//! told all the same.
+//! Ending a run early: by Ctrl-C, SIGTERM, or a closed terminal. What was measured by then is still reported.
 
 use crate::Refusal;
 use std::pin::pin;
@@ -10,26 +9,27 @@ use std::time::Instant;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Since when somebody wants the end. By default nobody ever does.
+/// The time at which the end was requested. By default nobody can request it.
 #[derive(Clone, Default)]
 pub struct Interrupt(Option<Heard>);
 
 #[derive(Clone)]
 struct Heard {
     since: watch::Receiver<Option<Instant>>,
-    /// Whether anybody has asked yet: until then there is nothing to tell, and nobody who would end.
+    /// Whether the program has asked for the time yet: before that it has nothing to report and would not end.
     asked: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// One by hand, for a program that has an end of its own to offer: what is sent is the moment.
+    /// Creates an interrupt for a program that requests the end itself: it sends the moment.
     pub fn by_hand() -> (watch::Sender<Option<Instant>>, Interrupt) {
         let (sender, since) = watch::channel(None);
         (sender, Interrupt(Some(Heard { since, asked: Arc::default() })))
     }
 
-    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The first is an end before its time; the second ends the process at
-    /// once, and so does the first as long as nothing has begun. Where it cannot be listened, the first does.
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now on. The first signal ends the run early; the second ends the
+    /// process at once, and so does the first one if nothing has begun. If listening fails, the first signal ends the
+    /// process.
     pub fn by_signals() -> Interrupt {
         let (sender, since) = watch::channel(None);
         let asked = Arc::new(AtomicBool::new(false));
@@ -39,12 +39,12 @@ impl Interrupt {
         spawned.map(|_| Interrupt(Some(heard))).unwrap_or_default()
     }
 
-    /// When somebody began to want the end.
+    /// Returns when the end was requested.
     pub fn since(&self) -> Option<Instant> {
         self.0.as_ref().and_then(|heard| *heard.asking().borrow())
     }
 
-    /// Goes on while nobody wants the end.
+    /// Returns `Ok` while nobody has requested the end.
     ///
     /// # Errors
     /// [`Refusal::Failure`] otherwise.
@@ -52,7 +52,7 @@ impl Interrupt {
         self.since().map_or(Ok(()), |_| Err(Refusal::Failure("interrupted".to_owned())))
     }
 
-    /// What `work` comes to, or nothing once somebody wants the end.
+    /// Returns the result of `work`, or `None` once the end is requested.
     pub async fn unless<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, mut wanted) = (pin!(work), pin!(self.wanted()));
         std::future::poll_fn(|context| match work.as_mut().poll(context) {
@@ -72,19 +72,19 @@ impl Interrupt {
     }
 }
 
-/// What is done before a signal ends the process.
+/// What to do before a signal ends the process.
 static LAST: OnceLock<fn()> = OnceLock::new();
 
-/// Ends the process at the first signal, once `last` was done. A process that is the first of its container is ended by none that
-/// it does not listen for, and all others of the container end with it.
+/// Ends the process at the first signal, after calling `last`. A process that is the first of its container is only
+/// ended by signals that it listens for, and all others of the container end with it.
 ///
-/// Whoever has something to offer by then asks what comes back: from the first time on the first signal is an end before its time, and
-/// only the second ends the process.
+/// A caller that has something to report uses the returned interrupt: from the first query on, the first signal ends
+/// the run early, and only the second one ends the process.
 pub fn end_after(last: fn()) -> Interrupt {
     if LAST.set(last).is_ok() { Interrupt::by_signals() } else { Interrupt::default() }
 }
 
-/// Goes on whatever signal comes, for a process that ends when another one has ended. Where it cannot be listened, one ends it.
+/// Ignores every signal, for a process that ends when another one has ended. If listening fails, a signal ends it.
 pub fn ignore() {
     drop(std::thread::Builder::new().name("load-signals".to_owned()).spawn(|| {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
@@ -106,7 +106,7 @@ impl Heard {
     }
 }
 
-/// True under `nohup`, which wants a process to go on when its terminal is closed.
+/// Returns true under `nohup`, which wants a process to continue after its terminal is closed.
 fn ignores_hangup() -> bool {
     const HANGUP: u64 = 1;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -114,14 +114,14 @@ fn ignores_hangup() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANGUP != 0)
 }
 
-/// The signals, each with what a shell says of a process that it ended.
+/// Returns the signals, each with the exit code that a shell reports for a process ended by it.
 fn all() -> std::io::Result<Vec<(Signal, i32)>> {
     let hangup = (!ignores_hangup()).then_some((SignalKind::hangup(), 129));
     let kinds = [(SignalKind::interrupt(), 130), (SignalKind::terminate(), 143)].into_iter().chain(hangup);
     kinds.map(|(kind, code)| signal(kind).map(|signal| (signal, code))).collect()
 }
 
-/// The next that comes.
+/// Waits for the next signal and returns its exit code.
 async fn next(heard: &mut [(Signal, i32)]) -> i32 {
     std::future::poll_fn(|context| {
         let came = heard.iter_mut().find_map(|(signal, code)| signal.poll_recv(context).is_ready().then_some(*code));
@@ -130,7 +130,7 @@ async fn next(heard: &mut [(Signal, i32)]) -> i32 {
     .await
 }
 
-/// Waits for signals as long as the process runs.
+/// Handles signals as long as the process runs.
 fn listen(sender: &watch::Sender<Option<Instant>>, asked: &AtomicBool) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
     runtime.block_on(async {

@@ -1,25 +1,25 @@
-//! When, where and by which program a result was made.
+//! When, where and by which version a result was made.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The end of the year 9999: a date of HTTP has four digits for it.
+/// The end of the year 9999: an HTTP date has four digits for the year.
 const LAST: u64 = 253_402_300_799;
 
-/// The origin of a result, for whoever finds the file later. Nothing of it names the machine.
+/// The origin of a result, for somebody who finds the file later. None of it identifies the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// The version of the program that measured.
+    /// The version of the program.
     pub version: String,
-    /// Seconds since 1970, UTC, when it began.
+    /// Seconds since 1970, UTC, when the measurement began.
     pub at: u64,
     /// The machine of the generator: model and number of its CPUs, system and release.
     pub machine: String,
 }
 
 impl Made {
-    /// Here and now.
+    /// Returns the origin for a measurement that begins here and now.
     #[allow(clippy::disallowed_methods, reason = "nothing depends on it: it is written down for people")]
     pub fn here() -> Made {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -28,9 +28,9 @@ impl Made {
 }
 
 impl Made {
-    /// When it began, in UTC: `Sun, 06 Nov 1994 08:49:37 GMT`.
+    /// Returns when it began, in UTC: `Sun, 06 Nov 1994 08:49:37 GMT`.
     pub fn date(&self) -> String {
-        // A file may say any number.
+        // A file may hold any number.
         let at = UNIX_EPOCH.checked_add(Duration::from_secs(self.at.min(LAST)));
         at.map(httpdate::fmt_http_date).unwrap_or_default()
     }

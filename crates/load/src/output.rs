@@ -1,18 +1,18 @@
-//! Files for results: known to be writable before anybody waits for what should be in them.
+//! Result files, tested for being writable before anybody waits for a measurement.
 
 use crate::Refusal;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Makes sure that no two of these are one file, however it is written: the second result would take the place of the first.
+/// Makes sure that no two of these paths are the same file: the second result would overwrite the first.
 ///
 /// # Errors
 /// [`Refusal::Use`].
 pub fn apart<'f>(files: impl IntoIterator<Item = &'f PathBuf>) -> Result<(), Refusal> {
     let mut known: Vec<PathBuf> = Vec::new();
     for file in files {
-        // What is no file has room for both: a terminal, or /dev/null.
+        // Something that is not a regular file takes both: a terminal, or /dev/null.
         if file.metadata().is_ok_and(|there| !there.is_file()) {
             continue;
         }
@@ -26,7 +26,7 @@ pub fn apart<'f>(files: impl IntoIterator<Item = &'f PathBuf>) -> Result<(), Ref
     Ok(())
 }
 
-/// Where a file is, or will be once it is made.
+/// Returns where a file is, or will be once it is created.
 fn place(file: &Path) -> PathBuf {
     let made = || {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -35,8 +35,8 @@ fn place(file: &Path) -> PathBuf {
     file.canonicalize().ok().or_else(made).unwrap_or_else(|| file.to_owned())
 }
 
-/// Makes sure that a file can be written. One that is not there yet is made and removed again, so that nothing is left of it
-/// if there is no result, however that ends.
+/// Makes sure that a file can be written. A file that does not exist yet is created and removed again, so that nothing
+/// is left of it if there is no result, however the run ends.
 ///
 /// # Errors
 /// [`Refusal::Failure`].
@@ -49,7 +49,7 @@ pub fn try_out(file: &Path) -> Result<(), Refusal> {
     outcome.map_err(|error| cannot(file, &error))
 }
 
-/// Writes a result; what was there is replaced once all of it is on the disk, and stays where it cannot be written.
+/// Writes a result. An existing file is replaced only once the result is completely on disk, and is kept if that fails.
 ///
 /// # Errors
 /// [`Refusal::Failure`].
@@ -59,18 +59,19 @@ pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
 
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let there = match file.metadata() {
-        // A pipe, a terminal or a device is written to, and never replaced.
+        // A pipe, a terminal or a device is written to, never replaced.
         Ok(there) if !there.is_file() => return std::fs::write(file, text),
         Ok(there) => Some(there.permissions()),
         Err(_) => None,
     };
-    // A link goes on leading to its file.
+    // A symbolic link keeps pointing to its file.
     let file = if there.is_some() { file.canonicalize()? } else { file.to_owned() };
-    // Beside the file, so that it is on the same disk.
+    // Beside the file, so that it is on the same file system.
     let partial = file.with_file_name(format!(".portiere-{}.partial", std::process::id()));
     match OpenOptions::new().write(true).create_new(true).open(&partial) {
         Ok(opened) => by_way_of(&partial, &file, || fill(opened, text, there)),
-        // The file may be written where its folder may not; and what another program of that number left behind is not ours.
+        // A file may be writable where its folder is not; and a partial file left by another program with this PID is
+        // not ours.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::AlreadyExists) => {
             std::fs::write(&file, text)
         }
@@ -78,11 +79,11 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Fills `partial`, and puts it in the place of `file` when that went well.
+/// Fills `partial`, and renames it to `file` if that succeeds.
 fn by_way_of(partial: &Path, file: &Path, fill: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<()> {
     let written = fill().and_then(|()| std::fs::rename(partial, file));
     if written.is_err() {
-        // What went wrong is told; that this one cannot be removed either would say nothing more.
+        // The caller reports what went wrong; failing to remove this file, too, would add nothing.
         let _ = std::fs::remove_file(partial);
     }
     written
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn one_file_is_not_two_however_it_is_written() {
-        // Red where paths are compared as they are written.
+        // Red where paths are compared as written.
         let folder = std::env::temp_dir().join(format!("load-apart-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("within")).unwrap();
         let at = |path: &str| folder.join(path);
@@ -141,7 +142,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Red where it is written in place: what an hour had measured would be gone.
+    /// Red where it is written in place: the result of an hour would be lost.
     #[test]
     fn what_was_there_stays_where_the_new_cannot_be_written() {
         let folder = std::env::temp_dir().join(format!("load-unwritten-{}", std::process::id()));

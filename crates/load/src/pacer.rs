@@ -1,5 +1,5 @@
-//! Starts an open loop's iterations on time. The timers of the runtime count whole milliseconds, which is longer than a good
-//! answer takes; a thread that sleeps is late by less than a tenth of one.
+//! Starts the iterations of an open loop on time. The runtime's timers have a resolution of a millisecond, which is
+//! longer than a good answer takes; a thread that sleeps wakes less than a tenth of a millisecond late.
 
 use crate::schedule::Schedule;
 use std::sync::mpsc::{Sender, channel};
@@ -8,21 +8,21 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// The shortest sleep: starts that are due meanwhile are let go together.
+/// The shortest sleep: starts that come due during it are released together.
 const GRAIN: Duration = Duration::from_micros(100);
 
-/// A thread that lets one start after another through a gate.
+/// A thread that releases one start after another through a gate.
 pub struct Pacer {
     gate: Arc<Semaphore>,
     begin: Sender<(Instant, Instant)>,
 }
 
 impl Pacer {
-    /// One for every `step`th start from `first` on. It does nothing until it is told to begin, and ends with the window, when
-    /// it lets everybody go, or when nobody waits at the gate any more.
+    /// Spawns a pacer for every `step`th start from `first` on. It does nothing until it is told to begin. It ends when
+    /// the window ends, where it releases all `visitors`, or when nobody waits at the gate any more.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be spawned.
     pub fn hire(schedule: Arc<Schedule>, visitors: usize, (first, step): (usize, usize)) -> std::io::Result<Pacer> {
         let gate = Arc::new(Semaphore::new(0));
         let (begin, told) = channel();
@@ -39,9 +39,9 @@ impl Pacer {
         Ok(Pacer { gate, begin })
     }
 
-    /// Begins; the gate, at which each permit is a start, and after the last one a sign that there are no more.
+    /// Begins, and returns the gate: each permit is a start, and after the last start a sign that there are no more.
     pub fn begin(self, begin: Instant, until: Instant) -> Arc<Semaphore> {
-        // It waits for nothing else.
+        // The thread waits for nothing else, so the message arrives.
         let _ = self.begin.send((begin, until));
         self.gate
     }
@@ -54,9 +54,9 @@ fn let_go(dues: impl Iterator<Item = Instant>, gate: &Weak<Semaphore>) -> Option
     Some(())
 }
 
-/// The gate at that time, while there is anybody at it.
+/// Sleeps until `until`, then returns the gate; returns `None` as soon as nobody holds the gate any more.
 fn wait(until: Instant, gate: &Weak<Semaphore>) -> Option<Arc<Semaphore>> {
-    /// How long it may take to see that nobody is there any more.
+    /// How long it may take to notice that nobody holds the gate any more.
     const LONGEST: Duration = Duration::from_millis(200);
     loop {
         let left = until.saturating_duration_since(Instant::now());
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(gate.available_permits(), 0);
         let mut let_go = 0;
         while gate.available_permits() < 1000 {
-            // Every second of 200 starts a second, from the second on: the first is due after 5 ms, the next after 15.
+            // Every second one of 200 starts a second, beginning with the second: due after 5 ms, the next after 15 ms.
             let now = gate.available_permits();
             if now >= 1000 {
                 break;

@@ -1,4 +1,4 @@
-//! What is to be measured, against whom, how hard and for how long.
+//! What to measure: the target, the work, how hard and for how long.
 
 use crate::Refusal;
 use crate::interrupt::Interrupt;
@@ -14,81 +14,81 @@ use std::time::Duration;
 /// A whole measurement.
 #[derive(Clone)]
 pub struct Plan {
-    /// The provider: the base of its `/.well-known/openid-configuration`.
+    /// The provider: the base URL of its `/.well-known/openid-configuration`.
     pub target: Url,
-    /// Where load may go: by default to this machine only.
+    /// The addresses that load may go to: by default only this machine.
     pub reach: Arc<Reach>,
     /// What each visitor does over and over.
     pub workload: Workload,
-    /// How visitors follow one another.
+    /// When a visitor starts its next iteration.
     pub pace: Pace,
     /// How the pace changes over the window.
     pub shape: Shape,
-    /// How the starts of an open loop lie apart.
+    /// How the starts of an open loop are spaced.
     pub arrivals: Arrivals,
-    /// Runs before the window and is not counted.
+    /// How long the load runs before the window; nothing in this time is counted.
     pub warmup: Duration,
     /// The window in which everything is counted.
     pub duration: Duration,
     /// The longest that a single request may take.
     pub timeout: Duration,
-    /// True when a refused visitor stays away as long as it was asked to; otherwise it comes straight back.
+    /// True if a refused visitor stays away for as long as the server asked; otherwise it retries at once.
     pub heeds_retry_after: bool,
-    /// The most threads of the generator; see [`Plan::threads`].
+    /// The upper limit of generator threads; see [`Plan::threads`].
     pub threads: usize,
     /// The client that the visitors use.
     pub client: Client,
-    /// Who asks about tokens, where that is another client: an API that they are for. Of it name and proof are used.
+    /// The client that introspects tokens, if not `client`: an API that they are for. Only its id and proof are used.
     pub introspector: Option<Client>,
-    /// Who signs in, in turn.
+    /// The users who sign in, in turn.
     pub users: Vec<User>,
-    /// Processes whose CPU time is the server's.
+    /// The processes whose CPU time counts as the server's.
     pub server_pids: Vec<u32>,
-    /// W1 ends before the refresh.
+    /// W1 ends before the refresh step.
     pub without_refresh: bool,
-    /// Userinfo takes the place of introspection.
+    /// Userinfo replaces introspection.
     pub without_introspection: bool,
-    /// Of a plan whose like was carried out before: how long the server is given to answer again, which may still be digesting
-    /// that. `None` where nothing is known of it yet, and what goes wrong at first is a mistake.
+    /// How long the server may take to answer again, where a similar plan ran before and the server may still be busy
+    /// with its load. `None` where no such plan ran: what goes wrong at first is then a mistake.
     pub recovery: Option<Duration>,
-    /// Who may end it before its time.
+    /// The handle through which the run may be ended early.
     pub interrupt: Interrupt,
 }
 
-/// One iteration of a visitor.
+/// What one iteration of a visitor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// W1: sign-in page, password, code, introspection, refresh; cookies cleared at each start.
+    /// W1: sign-in page, password, code, introspection, refresh; cookies are cleared at each start.
     Flow,
-    /// W1 with the session of one sign-in before it: no page and no password, four requests.
+    /// W1 with the session of an earlier sign-in: no page and no password, four requests.
     Session,
-    /// The key set.
+    /// Fetches the key set.
     Jwks,
-    /// RFC 7662 on one access token per visitor.
+    /// Introspects one access token per visitor (RFC 7662).
     Introspect,
-    /// Userinfo with one access token per visitor.
+    /// Requests userinfo with one access token per visitor.
     Userinfo,
-    /// The client credentials grant.
+    /// Uses the client credentials grant.
     ClientCredentials,
-    /// The refresh grant: one family per visitor, rotated each time.
+    /// Uses the refresh grant: one token family per visitor, rotated each time.
     Refresh,
-    /// A device asks for a code, and polls once.
+    /// Requests a device code and polls once.
     Device,
-    /// A new account, by Portiere's account API.
+    /// Creates an account through Portiere's account API.
     SignUp,
-    /// A sign-in by that API, or by the pages where there is none.
+    /// Signs in through that API, or through the pages where the provider has no such API.
     SignIn,
-    /// A read of the account by that API, or userinfo where there is none.
+    /// Reads the account through that API, or userinfo where the provider has no such API.
     Profile,
     /// W2: 70 % userinfo, 20 % device authorization with a poll, 10 % account.
     Traffic,
-    /// W5: sign-in 5 %, refresh 30 %, introspection 40 %, userinfo 15 %, keys and metadata 9 %, account 1 %, by users of whom
-    /// some come far more often than others.
+    /// W5: sign-in 5 %, refresh 30 %, introspection 40 %, userinfo 15 %, keys and metadata 9 %, account 1 %, by users
+    /// some of whom come far more often than others.
     Day,
 }
 
 impl Workload {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::Flow => "w1",
@@ -107,7 +107,7 @@ impl Workload {
         }
     }
 
-    /// The steps of an iteration, in order.
+    /// Returns the steps of an iteration, in order.
     pub const fn steps(self) -> &'static [Step] {
         match self {
             Workload::Flow => &[Step::Authorize, Step::Login, Step::Token, Step::Introspect, Step::Refresh],
@@ -136,23 +136,23 @@ impl Workload {
         }
     }
 
-    /// True when a visitor signs in before its first iteration, to hold tokens.
+    /// Returns true if a visitor signs in before its first iteration, to hold tokens.
     pub const fn holds_tokens(self) -> bool {
         use Workload::{Day, Introspect, Profile, Refresh, Session, Traffic, Userinfo};
         matches!(self, Session | Introspect | Userinfo | Refresh | Profile | Traffic | Day)
     }
 
-    /// True when the account API is used where the provider has one.
+    /// Returns true if the account API is used where the provider has one.
     pub const fn wants_account(self) -> bool {
         matches!(self, Workload::SignUp | Workload::SignIn | Workload::Profile | Workload::Traffic | Workload::Day)
     }
 
-    /// True when iterations have passwords in them.
+    /// Returns true if iterations check passwords.
     pub const fn has_passwords(self) -> bool {
         matches!(self, Workload::Flow | Workload::SignIn | Workload::Day)
     }
 
-    /// True when somebody has to sign in, before or during an iteration.
+    /// Returns true if a user has to sign in, before or during an iteration.
     pub const fn has_people(self) -> bool {
         !matches!(self, Workload::Jwks | Workload::ClientCredentials | Workload::Device)
     }
@@ -165,50 +165,50 @@ pub enum Pace {
     Closed {
         /// Virtual users.
         visitors: usize,
-        /// Between the end of an iteration and the start of the next.
+        /// The time between the end of an iteration and the start of the next.
         pause: Duration,
     },
-    /// Iterations start on a schedule whatever the answers do; latency counts from the scheduled start, so that a server that
-    /// stalls is charged for everybody who waited (no coordinated omission).
+    /// Iterations start on a schedule, whatever the answers do. Latency counts from the scheduled start, so a stall of
+    /// the server counts for every iteration that waited (no coordinated omission).
     Open {
         /// Iterations a second.
         rate: f64,
-        /// The most that may be under way at once; a start that finds nobody free waits, and its latency grows.
+        /// The most iterations in flight at once; a start that finds no free visitor waits, and its latency grows.
         visitors: usize,
     },
 }
 
-/// How users or rate of a [`Pace`] change.
+/// How the users or the rate of a [`Pace`] change over the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     /// Not at all.
     #[default]
     Steady,
-    /// They climb for so long, from the beginning of the window on, and stay.
+    /// They climb for this long from the beginning of the window, then stay.
     Ramp(Duration),
-    /// The window is a day, with its peak in the morning; the rate is the mean. Open loops only.
+    /// The window is a day with its peak in the morning; the rate is the mean. Only for open loops.
     Day,
 }
 
-/// How the starts of an open loop lie apart.
+/// How the starts of an open loop are spaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
-    /// Evenly: each start as long after the one before as the rate says
+    /// Evenly: each start follows the previous one by the interval of the rate
     #[default]
     Even,
-    /// By chance, as people come who know nothing of each other; the same starts in every run
+    /// At random, as independent people come; the same starts in every run
     Poisson,
 }
 
 impl Pace {
-    /// Virtual users.
+    /// Returns the number of virtual users.
     pub const fn visitors(self) -> usize {
         match self {
             Pace::Closed { visitors, .. } | Pace::Open { visitors, .. } => visitors,
         }
     }
 
-    /// Between the end of an iteration and the start of the next; an open loop has none.
+    /// Returns the time between the end of an iteration and the start of the next; zero in an open loop.
     pub const fn pause(self) -> Duration {
         match self {
             Pace::Closed { pause, .. } => pause,
@@ -223,7 +223,7 @@ impl std::fmt::Display for Pace {
             Pace::Closed { visitors, pause } if pause.is_zero() => write!(f, "closed loop, {visitors} users, no pause"),
             Pace::Closed { visitors, pause } => write!(f, "closed loop, {visitors} users, pause {pause:?}"),
             Pace::Open { rate, visitors } => {
-                // One decimal, or two of what is small.
+                // One decimal, or two if the rate is below one.
                 let unit = if *rate < 1.0 { 100.0 } else { 10.0 };
                 write!(f, "open loop, {}/s, at most {visitors} at once", (rate * unit).round() / unit)
             }
@@ -231,12 +231,12 @@ impl std::fmt::Display for Pace {
     }
 }
 
-/// Somebody who can sign in.
+/// A user who can sign in.
 #[derive(Clone)]
 pub struct User {
-    /// What goes into the first field.
+    /// The value of the first field.
     pub login: String,
-    /// What goes into the second.
+    /// The value of the second field.
     pub password: String,
 }
 
@@ -255,14 +255,14 @@ pub fn users(text: &str) -> Result<Vec<User>, Refusal> {
     lines.map(read).collect()
 }
 
-/// How the client proves itself (RFC 6749 §2.3.1).
+/// How the client authenticates (RFC 6749 §2.3.1).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Proof {
     /// `client_secret_basic`.
     Basic(String),
     /// `client_secret_post`.
     Post(String),
-    /// A public client: only its name.
+    /// A public client: it states only its id.
     #[default]
     Nothing,
 }
@@ -274,15 +274,15 @@ pub struct Client {
     pub id: String,
     /// How it authenticates at the token and introspection endpoints.
     pub proof: Proof,
-    /// Where codes are to arrive; nothing listens there, the visitor stops before.
+    /// Where codes are sent; nothing listens there, because the visitor does not follow that redirect.
     pub redirect_uri: String,
-    /// Asked at the authorization endpoint.
+    /// The scope requested at the authorization endpoint.
     pub scope: String,
-    /// Asked with the client's own credentials, where something is.
+    /// The scope requested with the client's own credentials, if any.
     pub own_scope: Option<String>,
-    /// What else is said at the authorization endpoint, such as `prompt` and `audience`.
+    /// Further parameters for the authorization endpoint, such as `prompt` and `audience`.
     pub parameters: Vec<(String, String)>,
-    /// What else is said at the token endpoint, such as `audience` and `resource`.
+    /// Further parameters for the token endpoint, such as `audience` and `resource`.
     pub token_parameters: Vec<(String, String)>,
 }
 
@@ -294,7 +294,7 @@ impl Client {
         Some(format!("Basic {}", STANDARD.encode(format!("{}:{}", encode(&self.id), encode(secret)))))
     }
 
-    /// The fields of the body that name or prove the client.
+    /// Returns the fields of the body that identify or authenticate the client.
     pub fn fields(&self) -> Vec<(&str, &str)> {
         match &self.proof {
             Proof::Basic(_) => vec![],
@@ -303,42 +303,42 @@ impl Client {
         }
     }
 
-    /// Whether what is asked is an authentication, so that there is an ID token (OpenID Connect Core §3.1.2.1).
+    /// Whether the scope asks for authentication, so that there is an ID token (OpenID Connect Core §3.1.2.1).
     pub fn asks_for_id_token(&self) -> bool {
         self.scope.split(' ').any(|scope| scope == "openid")
     }
 }
 
-/// So many accounts, in words.
+/// Formats a number of accounts with its noun.
 fn counted(accounts: usize) -> String {
     format!("{accounts} {}", if accounts == 1 { "account" } else { "accounts" })
 }
 
 impl Plan {
-    /// The name in reports: what is left out makes another workload.
+    /// Returns the name in reports: a plan that leaves out the refresh is another workload.
     pub fn name(&self) -> String {
         let refresh = if self.without_refresh { ", without refresh" } else { "" };
         format!("{}{refresh}", self.workload.name())
     }
 
-    /// Threads of the generator, among which visitors and starts are divided: none is without a visitor.
+    /// Returns the number of generator threads, which share visitors and starts: each of them has at least one visitor.
     pub fn threads(&self) -> usize {
         self.threads.min(self.pace.visitors())
     }
 
-    /// Different accounts that people sign in with; `None` where nobody does.
+    /// Returns the number of different accounts that people sign in with; `None` where nobody signs in.
     pub fn accounts(&self) -> Option<usize> {
         let logins = || self.users.iter().map(|user| user.login.as_str()).collect::<HashSet<_>>();
-        // A new account is nobody's.
+        // A sign-up creates an account: it uses none of these.
         let signs_in = self.workload.has_people() && self.workload != Workload::SignUp;
         signs_in.then(|| logins().len())
     }
 
-    /// What too few accounts make of the result, where they may: a server looks at each account by itself.
+    /// Says how too few accounts may distort the result, if they do: a server treats each account separately.
     pub fn scarcity(&self) -> Option<String> {
-        /// The least that are like a service's: whatever is kept by account is then not all there is.
+        /// Below this number of accounts, a server keeps far less data per account than for a real service.
         const MANY: usize = 1000;
-        /// Users for each from which on a server may let them wait for each other.
+        /// With more users per account than this, a server may make them wait for each other.
         const EACH: usize = 4;
         let accounts = self.accounts().filter(|_| self.workload.has_passwords())?;
         let (users, of) = (self.pace.visitors(), counted(accounts));
@@ -354,13 +354,13 @@ impl Plan {
         (accounts < MANY).then_some(few)
     }
 
-    /// Where everything goes, where that is not where the target's name leads.
+    /// Says which address the load goes to, if it is not the address that the target's name resolves to.
     pub fn place(&self) -> Option<String> {
         let address = self.reach.instead()?.first()?;
         Some(format!("connected to {address} in place of {}", self.target.authority()))
     }
 
-    /// When a visitor of a closed loop begins, counted from the beginning of the warm-up.
+    /// Returns when a visitor of a closed loop begins, counted from the beginning of the warm-up.
     pub fn joins(&self, visitor: usize) -> Duration {
         match self.shape {
             Shape::Ramp(time) if visitor > 0 => {
@@ -370,10 +370,10 @@ impl Plan {
         }
     }
 
-    /// Looks for what cannot work, before anything is sent.
+    /// Checks for what cannot work, before anything is sent.
     ///
     /// # Errors
-    /// [`Refusal::Use`], the first thing found.
+    /// [`Refusal::Use`] with the first problem found.
     pub fn check(&self) -> Result<(), Refusal> {
         let target = &self.target;
         self.reach.addresses(target).map_err(|wrong| Refusal::Use(format!("{target}: {wrong}")))?;
@@ -415,7 +415,7 @@ impl Plan {
 pub(crate) mod tests {
     use super::*;
 
-    /// One second of the key set, for one visitor.
+    /// Fetches the key set for one second, with one visitor.
     pub fn plan() -> Plan {
         Plan {
             target: Url::parse("http://localhost:1").unwrap(),
@@ -461,7 +461,8 @@ pub(crate) mod tests {
         assert_eq!(client(Proof::Nothing).fields(), [("client_id", "a:b")]);
     }
 
-    /// Red where lines are counted, or where nothing is said: four attempts at a time for each account are a limit of their own.
+    /// Red where lines are counted, or where nothing is said: four attempts at a time per account are a limit of their
+    /// own.
     #[test]
     fn too_few_accounts_are_told() {
         let with = |workload, visitors: usize, logins: usize| {

@@ -1,4 +1,4 @@
-//! What takes more than one plan: repeats, streams side by side, a sweep over rates, a search.
+//! Measurements that take more than one plan: repeats, streams side by side, a sweep over rates, a search.
 
 mod overload;
 
@@ -10,36 +10,36 @@ use crate::series::{Found, Series, Trial};
 use overload::overload;
 use std::time::Duration;
 
-/// The rates of W3 for each read of the account: 5 sign-ups and 3 sign-ins go with 600 reads.
+/// The rates of W3 per read of the account: 5 sign-ups and 3 sign-ins go with 600 reads.
 const READS: f64 = 600.0;
 const SIGN_UPS: f64 = 5.0 / READS;
 const SIGN_INS: f64 = 3.0 / READS;
 /// The connections of each stream of W3.
 const CONNECTIONS: usize = 4;
-/// The most that are under way at once in W4 and in a search, unless told otherwise.
+/// The most iterations in flight at once in W4 and in a search, unless told otherwise.
 const MOST: f64 = 4000.0;
-/// The same where each has to sign in first.
+/// The same if each visitor has to sign in first.
 const MOST_SIGNED_IN: f64 = 200.0;
-/// How long a server is given to answer again after what it was offered last; twice the longest that a request may take, where
-/// that is longer: so long it may be busy with requests whose senders have given up.
+/// How long a server may take to answer again after the load that it was offered last; twice the request timeout if
+/// that is longer: for that long it may be busy with requests whose senders have given up.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// Carries out plans side by side; what shows progress, where somebody looks.
+/// Carries out plans side by side, and shows progress if somebody watches.
 pub type Runner<'a> = &'a mut dyn FnMut(&[Plan]) -> Result<Report, Refusal>;
 
-/// What is made of a plan.
+/// What to do with a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Programme {
-    /// It alone.
+    /// Carry it out alone.
     Plain,
     /// W3.
     Constant {
-        /// With new accounts.
+        /// Whether new accounts are created.
         sign_ups: bool,
     },
     /// W4.
     Overload {
-        /// With so many users for its capacity as bring more, and not just those of the plan.
+        /// Whether to measure the capacity with as many users as raise it, instead of the plan's number.
         grows: bool,
     },
     /// W6.
@@ -47,7 +47,7 @@ pub enum Programme {
 }
 
 impl Programme {
-    /// What it is called, where it is more than one workload.
+    /// Returns its name, if it is more than one workload.
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Programme::Plain => None,
@@ -57,11 +57,11 @@ impl Programme {
         }
     }
 
-    /// Carries out the programme `repeat` times (a sweep once). What was measured before something went wrong is kept:
-    /// [`Series::cut_short`] says why it ended there.
+    /// Carries out the programme `repeat` times (a sweep once). Keeps what was measured before something went wrong:
+    /// [`Series::cut_short`] then says why it ended there.
     ///
     /// # Errors
-    /// [`Refusal`], where nothing was measured.
+    /// [`Refusal`] if nothing was measured.
     pub fn carry_out(self, plan: &Plan, repeat: u32, run: Runner<'_>) -> Result<Series, Refusal> {
         let series = self.measured(plan, repeat, run)?;
         Ok(Series { programme: self.name().map(str::to_owned), ..series })
@@ -83,27 +83,27 @@ impl Programme {
             runs.push(run(&plans)?);
             plan.interrupt.check()
         });
-        // Half a run is better than none, and spoils whole ones.
+        // Half a run is better than none, but would spoil whole ones.
         let half = plan.interrupt.since().is_some() && runs.last().is_some_and(|last| !is_whole(last, plan));
         if half && runs.len() > 1 {
             runs.pop();
         }
         let cut_short = why_cut_short(ended, runs.is_empty())?;
         Ok(match self {
-            // Repeats of different workloads do not vary, they differ.
+            // Different workloads are not repeats: they have no spread.
             Programme::Growth => Series { runs, cut_short, ..Series::default() },
             _ => Series { cut_short, ..Series::of(runs) },
         })
     }
 }
 
-/// True when a run went on to the end of its window, and nobody's late answer was cut off after it.
+/// Returns true if a run reached the end of its window and no late answer was cut off after it.
 fn is_whole(run: &Report, plan: &Plan) -> bool {
     let mut all = std::iter::once(run).chain(&run.beside);
     run.seconds >= plan.duration.as_secs_f64() && all.all(|one| !one.is_open() || one.unfinished == 0)
 }
 
-/// Why a series ended before its time, where there is a series at all.
+/// Returns why a series ended early, if anything was measured at all.
 fn why_cut_short(ended: Result<(), Refusal>, nothing: bool) -> Result<Option<String>, Refusal> {
     match ended {
         Err(refusal) if nothing => Err(refusal),
@@ -133,20 +133,20 @@ fn a_day(plan: &Plan) -> Plan {
     Plan { workload: Workload::Day, pace, shape: Shape::Day, ..plan.clone() }
 }
 
-/// The plan of what has been tried already: the server is only to answer again.
+/// Returns a plan for a repetition: the server only has to answer again.
 fn once_more(plan: &Plan) -> Plan {
     Plan { recovery: Some(RECOVERY.max(plan.timeout * 2)), ..plan.clone() }
 }
 
-/// A report that was not cut short: a trial that was would say the wrong thing about its rate.
+/// Returns the report unless the run was cut short: such a trial would say the wrong thing about its rate.
 fn whole(plan: &Plan, report: Report) -> Result<Report, Refusal> {
     plan.interrupt.check().map(|()| report)
 }
 
-/// The highest rate at which the server keeps `terms`; [`Series::found_none`] says that no rate does.
+/// Finds the highest rate at which the server keeps `terms`; [`Series::found_none`] says if no rate does.
 ///
 /// # Errors
-/// [`Refusal`], where nothing was measured.
+/// [`Refusal`] if nothing was measured.
 pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'_>) -> Result<Series, Refusal> {
     let alone = match plan.pace {
         Pace::Open { .. } => None,
@@ -157,7 +157,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
         Pace::Closed { .. } => alone.as_ref().map_or(1.0, |alone| (alone.iterations_per_second / 2.0).max(1.0)),
     };
     let most = if plan.workload.holds_tokens() { MOST_SIGNED_IN } else { MOST };
-    // So many that at this latency nobody has to wait for a free one.
+    // Enough users that at this latency no start has to wait for a free one.
     let enough = |rate: f64| (2.0 * rate * terms.p99.as_secs_f64()).clamp(20.0, most) as usize;
     let users = |rate: f64| visitors.unwrap_or_else(|| enough(rate));
     let (mut trials, mut idle): (Vec<Trial>, Option<String>) = (Vec::new(), None);
@@ -176,7 +176,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     let cut_short = why_cut_short(ended.map(drop), trials.is_empty() && (alone.is_none() || idle.is_some()))?;
     let runs = alone.into_iter().collect();
     if let Some(idle) = idle {
-        // That is how far down it goes.
+        // The search cannot go lower than this.
         let series = concluded(Series { runs, trials, ..Series::default() }, (first, terms), &users);
         let found_none = series.found_none.as_ref().map(|line| format!("{line}; {idle}"));
         return Ok(Series { found_none, ..series });
@@ -184,7 +184,7 @@ pub fn search(plan: &Plan, visitors: Option<usize>, terms: &Terms, run: Runner<'
     Ok(concluded(Series { runs, trials, cut_short, ..Series::default() }, (first, terms), &users))
 }
 
-/// What trials came to, where they came to anything: one that was cut short before is what it is.
+/// Draws the conclusion from the trials, if they allow one: a search that was cut short before that stays as it is.
 fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) -> usize) -> Series {
     let Series { runs, mut trials, cut_short, .. } = series;
     let by_generator = |trial: &Trial| is_by_generator(&trial.report, trial.offered, users(trial.offered), terms);
@@ -218,15 +218,15 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
     Series { runs: vec![best.report], trials, found: Some(found), cut_short, ..Series::default() }
 }
 
-/// True when it may be the generator that did not keep the terms. Where all users are busy at once the first of them has been so
-/// for as long as that many starts take; when that is longer than the terms allow, the server has broken them by itself.
+/// Returns true if the generator may be what broke the terms. If all users are busy, the first of them has been busy
+/// for as long as that many starts take; if that is longer than the terms allow, the server has broken them by itself.
 fn is_by_generator(report: &Report, rate: f64, users: usize, terms: &Terms) -> bool {
     let short_of_users = report.lacks_users() && (users as f64) < rate * terms.p99.as_secs_f64();
     report.is_busy() || report.is_starved() || report.lacks_means() || short_of_users || is_by_lateness(report, terms)
 }
 
-/// True when the server alone would have kept the terms: without what the generator itself was late. How long it waited for a core is
-/// another matter: a share of the time is none of a latency.
+/// Returns true if the server alone would have kept the terms: without the generator's own lateness. How long the
+/// generator waited for a core is another matter: a share of the time is not a share of a latency.
 fn is_by_lateness(report: &Report, terms: &Terms) -> bool {
     report.is_late() && terms.hold_without(report.late_by(), report)
 }

@@ -1,5 +1,5 @@
-//! Counting and timing. Each thread has a record of its own, so nothing is locked while load is made; they are merged at
-//! the end.
+//! Counters and histograms. Each thread has a record of its own, so nothing is locked while load is made; the records
+//! are merged at the end.
 
 use crate::timeline::Tally;
 use crate::visitor::{Cause, Lap, Setback, Step};
@@ -7,9 +7,9 @@ use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest latency that is told apart, in microseconds; longer ones count as this.
+/// The longest latency that is distinguished, in microseconds; longer ones count as this.
 const LONGEST: u64 = 10 * 60 * 1_000_000;
-/// Different reasons that are kept; later ones are counted together.
+/// The number of different reasons that are kept; later ones are counted together.
 const MAX_REASONS: usize = 64;
 
 /// Latencies in microseconds, to three significant digits (HDR histogram).
@@ -25,38 +25,38 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Adds one.
+    /// Adds one latency.
     pub fn add(&mut self, latency: Duration) {
         self.0.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(LONGEST));
     }
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Latencies) {
-        // Fails only where the bounds differ, and they are the same constants.
+        // Fails only if the bounds differ, and both have the same constant bounds.
         let _ = self.0.add(&other.0);
     }
 
-    /// Forgets all.
+    /// Forgets all latencies.
     pub fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// How many.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The latency, in milliseconds, that the given share (0 to 1) stayed at or below; 0 when there is none.
+    /// Returns the latency, in milliseconds, that the given share (0 to 1) is at or below; 0 if there is none.
     pub fn quantile(&self, share: f64) -> f64 {
         milliseconds(self.0.value_at_quantile(share))
     }
 
-    /// The mean in milliseconds; 0 when there is none.
+    /// Returns the mean in milliseconds; 0 if there is none.
     pub fn mean(&self) -> f64 {
         self.0.mean() / 1000.0
     }
 
-    /// The longest in milliseconds; 0 when there is none.
+    /// Returns the longest in milliseconds; 0 if there is none.
     pub fn max(&self) -> f64 {
         milliseconds(self.0.max())
     }
@@ -69,30 +69,30 @@ fn milliseconds(micros: u64) -> f64 {
 /// The slices of the window that an iteration belongs to; `None` is outside of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
-    /// Where its latency counts, and what came of it: where it was due in an open loop, where it ended in a closed one.
+    /// The slice for its latency and outcome: in an open loop where it was due, in a closed loop where it ended.
     pub counts: Option<usize>,
-    /// Where it ended: what a server managed is what it finished meanwhile, whenever that was due.
+    /// The slice in which it ended: a server's rate counts what it finished in that time, whenever that was due.
     pub ended: Option<usize>,
 }
 
-/// Shares of the window that a thread of the generator spent.
+/// The shares of the window that a thread of the generator spent running and waiting.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Busy {
     /// On a processor.
     pub running: f64,
-    /// Ready, while others had the processors; `None` where that cannot be read.
+    /// Ready to run, but without a processor; `None` where that cannot be read.
     pub waiting: Option<f64>,
 }
 
 impl Busy {
-    /// Whatever it had to do: it was not idle.
+    /// Returns the share in which the thread had work to do: in which it was not idle.
     pub fn all(self) -> f64 {
         self.running + self.waiting.unwrap_or_default()
     }
 }
 
-/// What iterations had done that were under way when the window ended. It counts only where there is nothing else: of the others some
-/// began before the window, too, and are counted whole.
+/// What iterations that were in flight at the end of the window had done. It counts only if no iteration ended in the
+/// window: of those that did, some began before the window and are counted whole, which makes up for it.
 #[derive(Clone, Default)]
 pub struct Cut {
     /// Responses.
@@ -101,24 +101,24 @@ pub struct Cut {
     pub steps: BTreeMap<Step, Latencies>,
 }
 
-/// Everything that one thread has seen in the window.
+/// Everything that one thread recorded in the window.
 #[derive(Clone, Default)]
 pub struct Record {
-    /// Iterations without a setback.
+    /// Iterations that succeeded.
     pub iterations: Latencies,
-    /// Finished steps, also of iterations that failed later.
+    /// Finished steps, including those of iterations that failed later.
     pub steps: BTreeMap<Step, Latencies>,
-    /// Iterations without a setback that ended in the window.
+    /// Successful iterations that ended in the window.
     pub ended: u64,
-    /// Responses to iterations that ended in the window.
+    /// Responses received by iterations that ended in the window.
     pub requests: u64,
-    /// Connections that were made in those.
+    /// Connections made by those iterations.
     pub connections: u64,
     /// Starts of an open loop that found no free visitor.
     pub waited: u64,
-    /// How late those of the window began that found a free one.
+    /// How late the starts of the window were that found a free visitor.
     pub lateness: Latencies,
-    /// Pauses that a visitor made because there was no connection, in the window.
+    /// Pauses in the window that a visitor made because there was no connection.
     pub rested: u64,
     /// Iterations that the server refused politely (503 or 429 with Retry-After), by step and status.
     pub refused: BTreeMap<(Step, u16), Latencies>,
@@ -126,17 +126,17 @@ pub struct Record {
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
     pub unfinished: u64,
-    /// What those of a closed loop had done by the end.
+    /// What the unfinished iterations of a closed loop had done by the end.
     pub cut: Cut,
-    /// The same by slices of the window.
+    /// The same per slice of the window.
     pub slices: Vec<Tally>,
-    /// How busy the thread was, where it can be read; of several threads the busiest.
+    /// How busy the thread was, if that can be read; of several threads the busiest.
     pub busy: Busy,
 }
 
 impl Record {
-    /// Takes in what an iteration had done that is given up. Of what began so long `before` the window only those of its steps count
-    /// that ended in it.
+    /// Records what an abandoned iteration had done. If it began `before` the window by this much, only those of its
+    /// steps count that ended in the window.
     pub fn give_up(&mut self, lap: &Lap, before: Duration) {
         let mut passed = Duration::ZERO;
         let mut ended = 0;
@@ -147,16 +147,16 @@ impl Record {
                 ended += 1;
             }
         }
-        // When each response came is not known: one for each step is the least.
+        // It is not known when each response came: one per step is the minimum.
         self.cut.requests += if before.is_zero() { lap.requests } else { ended };
     }
 
-    /// True where no iteration ended in the window.
+    /// Returns true if no iteration ended in the window.
     pub fn is_empty(&self) -> bool {
         self.iterations.count() == 0 && self.ended == 0 && self.failed.is_empty() && self.refused.is_empty()
     }
 
-    /// The same, with what iterations had done that did not end, where none did.
+    /// Returns the record, completed with what unfinished iterations had done if none ended in the window.
     pub fn with_cut_if_empty(mut self) -> Record {
         self.requests = self.requests_told();
         if self.is_empty() {
@@ -165,12 +165,12 @@ impl Record {
         self
     }
 
-    /// Responses that came in the window, as the [report](Self::with_cut_if_empty) tells them.
+    /// Returns the responses that came in the window, as the [report](Self::with_cut_if_empty) states them.
     pub fn requests_told(&self) -> u64 {
         self.requests + if self.is_empty() { self.cut.requests } else { 0 }
     }
 
-    /// Takes in one iteration and how it ended.
+    /// Records one iteration and its outcome.
     pub fn take(&mut self, lap: &Lap, place: Place, latency: Duration, outcome: &Result<(), Setback>) {
         if let Some(slice) = place.ended {
             let done = u64::from(outcome.is_ok());
@@ -249,8 +249,8 @@ impl Record {
     }
 }
 
-/// The coefficient of variation: sample standard deviation over mean, as a share. `None` for fewer than two values, or where
-/// their mean is zero.
+/// Returns the coefficient of variation: sample standard deviation over mean, as a share. `None` for fewer than two
+/// values, or where their mean is zero.
 pub fn variation(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -296,7 +296,8 @@ mod tests {
         assert_eq!((whole.ended, last.ended), (2, 2));
     }
 
-    /// Red where rates are those of what was due in the window: a server that is offered twice what it carries would manage that.
+    /// Red where rates count what was due in the window: a server that is offered twice its capacity would then seem to
+    /// manage it.
     #[test]
     fn what_ends_after_the_window_has_a_latency_and_no_part_in_the_rate() {
         let lap = Lap { requests: 3, connections: 1, steps: vec![] };
@@ -358,7 +359,7 @@ mod tests {
         assert_eq!(variation(&[]), None);
     }
 
-    /// Red without `cut`: a server that had answered for the whole window was told to have answered nothing.
+    /// Red without `cut`: a server that answered for the whole window was reported to have answered nothing.
     #[test]
     fn where_no_iteration_ends_what_it_had_done_counts() {
         let second = Duration::from_secs(1);

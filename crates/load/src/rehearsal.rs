@@ -1,5 +1,5 @@
-//! What comes before a measurement: all that an iteration may be, so that a mistake is one clear line and not a table of
-//! failures; and visitors that make ready.
+//! The steps before a measurement: everything that an iteration may do is tried once, so that a mistake is one clear
+//! line and not a table of failures; then the visitors prepare.
 
 use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
@@ -12,16 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often a visitor that is refused while it prepares comes back.
+/// How often a visitor that is refused while it prepares may try.
 const PREPARE_TRIES: u32 = 20;
-/// How often the first of all tries.
+/// How often the first visitor may try.
 const REHEARSAL_TRIES: u32 = 5;
-/// What the line begins with that says why nothing was measured.
+/// The beginning of the line that says why nothing was measured.
 const FIRST: &str = "the first iteration failed: ";
-/// How often a server that recovers is asked: often enough not to lose much time, and seldom enough not to keep it from it.
+/// How often a recovering server is asked: often enough to lose little time, and seldom enough not to hinder its
+/// recovery.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Learns the endpoints and goes through all that an iteration may be; of a plan with a recovery as soon as the server answers.
+/// Learns the endpoints and tries everything that an iteration may do; if the plan has a recovery, as soon as the
+/// server answers.
 pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
     let runtime = runtime().map_err(Refusal::Failure)?;
     let ready = async {
@@ -34,7 +36,7 @@ pub fn rehearse(plan: &Plan) -> Result<Scene, Refusal> {
     ready.unwrap_or_else(|| Err(Refusal::Failure("interrupted".to_owned())))
 }
 
-/// The same, tried until it comes out well: it has done so before, so that whatever is wrong by now may pass.
+/// Does the same, and retries until it succeeds: it has succeeded before, so whatever is wrong now may pass.
 async fn recovered(plan: &Plan, within: Duration) -> Result<Scene, Refusal> {
     let deadline = Instant::now() + within;
     let mut last = "no response in time".to_owned();
@@ -80,7 +82,7 @@ async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
     Ok(scene)
 }
 
-/// What to do, where the answer does not say it.
+/// Returns advice for a setback, if the answer itself does not give it.
 fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
     match setback {
         Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
@@ -111,7 +113,7 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
     }
 }
 
-/// The same of an introspection that is refused, or has nothing to say to who asks.
+/// The same for an introspection that is refused, or that tells this client nothing about the token.
 fn of_introspection(why: &str, plan: &Plan) -> &'static str {
     let alone = plan.workload == Workload::Introspect;
     match &plan.introspector {
@@ -134,14 +136,14 @@ fn of_introspection(why: &str, plan: &Plan) -> &'static str {
     }
 }
 
-/// Whether the client proves there who it is.
+/// Whether the client authenticates in this step.
 fn authenticates(step: Step, plan: &Plan) -> bool {
     let by_client = matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll);
     by_client && plan.client.proof != Proof::Nothing
 }
 
-/// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: whoever else
-/// is refused does without, and the report says so.
+/// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: a plan
+/// that is refused for another reason does without the API, and the report says so.
 async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
     let Some(api) = AccountApi::of(&scene.provider.issuer, &scene.plan.client) else { return Ok(scene) };
     let scene = Arc::new(scene);
@@ -176,7 +178,7 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
     Ok(scene)
 }
 
-/// Prepares a visitor, with patience while the server is busy with the others, or for a time with what came before.
+/// Prepares a visitor, patient while the server is busy with the others, or for a time with what came before.
 pub async fn prepared(visitor: &mut Visitor, recovery: Option<Duration>) -> Result<(), Setback> {
     let patience = recovery.map(|recovery| Instant::now() + recovery);
     let mut tries = 0;
@@ -201,8 +203,8 @@ async fn wait_if_refused(setback: Setback, tries: u32, most: u32) -> Result<(), 
     }
 }
 
-/// Spread over twice the time asked for, by a chance from 0 to 1: all visitors are told the same. A server may ask for any time,
-/// also for one that cannot be doubled.
+/// Spreads the retries over twice the requested time, by a random number from 0 to 1, because all visitors are told the
+/// same time. A server may ask for any time, even for one that cannot be doubled.
 fn stay_away(asked: Duration, chance: f64) -> Duration {
     const LONGEST: Duration = Duration::from_secs(10);
     asked.min(LONGEST).mul_f64(1.0 + chance).min(LONGEST)

@@ -1,4 +1,4 @@
-//! What is said afterwards: one structure, shown as an aligned table or written as JSON.
+//! The result of a measurement: one structure, shown as an aligned table or written as JSON.
 
 mod limits;
 mod refusals;
@@ -13,26 +13,26 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// What is said where the server's own processes were named and are not there any more.
+/// The note for a run whose server processes were named and ended before the run did.
 const GONE: &str =
     "a process of --server-pid ended in the window: how much of the processors the server used is not known";
 
-/// Time that passed, and processor time spent in it.
+/// Elapsed time, and processor time spent in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// On the clock.
+    /// Wall-clock time.
     pub time: Duration,
-    /// By the generator itself, where it can be read.
+    /// By the generator itself, if it can be read.
     pub generator: Option<Duration>,
-    /// By all else on this machine, where it can be read: also by the server, unless its processes were named.
+    /// By everything else on this machine, if it can be read: including the server, unless its processes were named.
     pub others: Option<Duration>,
-    /// By the server, when its processes were named.
+    /// By the server, if its processes were named.
     pub server: Option<Duration>,
-    /// True when one of those ended meanwhile: what they spent is not known.
+    /// True if one of those processes ended meanwhile: what they spent is then unknown.
     pub server_is_gone: bool,
-    /// Responses to all that ran side by side.
+    /// Responses to all plans that ran side by side.
     pub requests: u64,
-    /// How long the window was, where it ended before its time.
+    /// The length of the window, if the run ended early.
     pub cut: Option<Duration>,
 }
 
@@ -45,40 +45,43 @@ pub struct Report {
     pub target: String,
     /// Closed or open loop, and its numbers.
     pub pace: String,
-    /// Different accounts that people signed in with; `None` where nobody does, and in a result of before this was told.
+    /// Different accounts that people signed in with; `None` where nobody signs in, and in results from before this
+    /// field.
     #[serde(default)]
     pub accounts: Option<usize>,
-    /// Length of the window in seconds; the warm-up is not in it.
+    /// Length of the window in seconds, without the warm-up.
     pub seconds: f64,
-    /// Iterations without a setback.
+    /// Iterations that succeeded.
     pub iterations: u64,
-    /// Iterations without a setback that ended in the window, a second: in an open loop others than [`Report::iterations`], which
-    /// are those that were due in it, where answers take long.
+    /// Successful iterations that ended in the window, per second. In an open loop with slow answers these are not the
+    /// same as [`Report::iterations`], which counts those that were due in the window.
     pub iterations_per_second: f64,
-    /// Responses to iterations that ended in the window, also to those that ended early.
+    /// Responses received by iterations that ended in the window, including iterations that ended early.
     pub requests: u64,
-    /// Those, a second.
+    /// The same per second.
     pub requests_per_second: f64,
     /// Iterations that failed.
     pub failed: u64,
     /// Iterations that the server refused with 503 or 429, and Retry-After.
     pub refused: u64,
-    /// Iterations that were under way at the end, or (open loop) due and not done in time.
+    /// Iterations that were in flight at the end, or (open loop) due and not done in time.
     pub unfinished: u64,
-    /// Starts of an open loop that found no free user: their wait is in the latencies, and is the generator's.
+    /// Starts of an open loop that found no free user: the latencies include their wait, which the generator caused.
     #[serde(default)]
     pub waited_for_users: u64,
-    /// Connections that were made in those iterations, whose handshakes are in their latencies; `None` in a result of before this was
-    /// told.
+    /// Connections made by the iterations counted in `requests`, whose latencies include the handshakes; `None` in
+    /// results from before this field.
     #[serde(default)]
     pub connections_opened: Option<u64>,
-    /// Pauses of 100 ms that a visitor made because no connection could be made: going on at once, it would only go round.
+    /// Pauses of 100 ms that a visitor made because no connection could be made: without them it would retry in a tight
+    /// loop.
     #[serde(default)]
     pub rested: u64,
-    /// Whole iterations without a setback; in an open loop from their scheduled start.
+    /// Whole iterations that succeeded; in an open loop measured from their scheduled start.
     pub latency: Latency,
-    /// The 99th percentile in milliseconds over all that was due, where what failed, was refused or was not answered is later than
-    /// anything; `None` where that is more than 1 %, and in a result of before this was told.
+    /// The 99th percentile in milliseconds over all that was due, where iterations that failed, were refused or got no
+    /// answer count as slower than any other. `None` where those are more than 1 %, and in results from before this
+    /// field.
     #[serde(default)]
     pub p99_of_all: Option<f64>,
     /// The steps, in order.
@@ -88,31 +91,32 @@ pub struct Report {
     /// What was refused, most frequent first.
     #[serde(default)]
     pub refusals: Vec<Refusals>,
-    /// Processors that the generator kept busy: 1 is one whole core; of what runs side by side the first one says it.
+    /// Processors that the generator kept busy: 1 is one whole core. Of plans side by side only the first has it.
     pub generator_cores: Option<f64>,
-    /// Processors that all else on the generator's machine kept busy: other programs, and the server where it is there, unless its
-    /// processes were named. `None` where that cannot be read, of what ran beside, and in a result of before this was told.
+    /// Processors that everything else on the generator's machine kept busy: other programs, and the server if it runs
+    /// there, unless its processes were named. `None` where it cannot be read, in `beside`, and in results from before
+    /// this field.
     #[serde(default)]
     pub others_cores: Option<f64>,
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
-    /// The share in which that thread was ready and others had the processors; `None` where that cannot be read.
+    /// The share in which that thread was ready to run but had no processor; `None` where that cannot be read.
     #[serde(default = "nothing")]
     pub generator_waited: Option<f64>,
-    /// How late the starts of an open loop began that found a free user; `None` in a closed loop, where none did, and in a result of
-    /// before this was told.
+    /// How late those starts of an open loop were that found a free user; `None` in a closed loop, where no start found
+    /// one, and in results from before this field.
     #[serde(default)]
     pub lateness: Option<Lateness>,
-    /// What the server spent, when its processes were named; of what runs side by side the first one says it.
+    /// What the server spent, if its processes were named. Of plans side by side only the first has it.
     pub server: Option<Server>,
-    /// What has to be known about how it was measured.
+    /// What a reader must know about how this was measured.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The window in slices.
     #[serde(default)]
     pub timeline: Vec<Slice>,
-    /// What ran at the same time.
+    /// The reports of plans that ran at the same time.
     #[serde(default)]
     pub beside: Vec<Report>,
 }
@@ -124,7 +128,7 @@ pub struct Latency {
     pub mean: f64,
     /// Median.
     pub p50: f64,
-    /// 90 % stayed at or below.
+    /// 90 % of the latencies are at or below this.
     pub p90: f64,
     /// 95 %.
     pub p95: f64,
@@ -143,7 +147,7 @@ impl From<&Latencies> for Latency {
     }
 }
 
-/// What a result of before has for a share that could not be read.
+/// The share that results from before the field became optional have where it could not be read.
 fn nothing() -> Option<f64> {
     Some(0.0)
 }
@@ -153,7 +157,7 @@ fn nothing() -> Option<f64> {
 pub struct Lateness {
     /// Median.
     pub p50: f64,
-    /// 99 % were no later.
+    /// 99 % of the starts were no later.
     pub p99: f64,
 }
 
@@ -166,7 +170,7 @@ impl Lateness {
 /// One step of the iterations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StepReport {
-    /// Which.
+    /// Which step.
     pub step: Step,
     /// How often it was finished.
     pub count: u64,
@@ -174,9 +178,9 @@ pub struct StepReport {
     pub refused: u64,
     /// How often it failed.
     pub failed: u64,
-    /// How long it took.
+    /// How long it took when it was finished.
     pub latency: Latency,
-    /// How long a refusal took.
+    /// How long the refusals took.
     #[serde(default)]
     pub refusal: Latency,
 }
@@ -184,7 +188,7 @@ pub struct StepReport {
 /// One way in which iterations failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failure {
-    /// Where.
+    /// In which step.
     pub step: Step,
     /// Status and error code, or a sentence.
     pub reason: String,
@@ -199,31 +203,33 @@ pub struct Server {
     pub cpu_seconds: f64,
     /// Processors that it kept busy.
     pub cores: f64,
-    /// Responses for each second of its processor time, those of what ran beside it too; `None` when that was too short to be read.
+    /// Responses (with those of `beside`) per second of its processor time; `None` if that time was too short to be
+    /// read.
     pub requests_per_cpu_second: Option<f64>,
 }
 
 impl Report {
-    /// How busy a thread of the generator has to be to have set the limit itself.
+    /// A generator thread that is at least this busy has set the limit itself.
     const BOUND: f64 = 0.95;
-    /// The share of the time without a core from which on a generator measures its own wait. Beside the server on two cores it waits
-    /// for 40 % of the time in closed loops, and is none the worse for it.
+    /// A generator that waits for a core for at least this share of the time measures its own wait. Beside the server
+    /// on two cores it waits 40 % of the time in closed loops, which does no harm.
     const STARVED: f64 = 0.5;
-    /// The share of a core below which a generator that has none is not itself what was too much.
+    /// Below this share of a core, a generator that lacks a core is not itself the one that used too much.
     const IDLE: f64 = 0.1;
-    /// The share from which on the wait is worth a sentence.
+    /// From this share on, the wait is reported in a sentence.
     const WAITS: f64 = 0.1;
-    /// The share of the p99 from which on the generator's own lateness is worth a sentence.
+    /// From this share of the p99 on, the generator's own lateness is reported in a sentence.
     const LATE: f64 = 0.1;
     /// The share of starts that may find no free user.
     const MAY_WAIT: f64 = 0.01;
 
-    /// Makes a report of what was recorded.
+    /// Builds a report from a record.
     pub fn of(scene: &Scene, record: Record, spent: Spent) -> Report {
         let plan = &scene.plan;
         let none_ended = (record.is_empty() && record.unfinished > 0).then(|| none_ended(scene, &spent));
         let record = record.with_cut_if_empty();
-        // The window is exact; processor times are read a little late at both ends, so they become shares of their own time.
+        // The window is exact; processor times are read slightly late at both ends, so they are divided by their own
+        // time.
         let window = spent.cut.unwrap_or(plan.duration);
         let seconds = window.as_secs_f64();
         let requests_per_second = record.requests as f64 / seconds;
@@ -234,7 +240,7 @@ impl Report {
             None => record.unfinished,
             Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
         };
-        // Who is under way at the end of a closed loop is not late.
+        // An iteration in flight at the end of a closed loop is not late.
         let late = if matches!(plan.pace, Pace::Open { .. }) { unfinished } else { 0 };
         let shape = match plan.shape {
             Shape::Steady => String::new(),
@@ -289,24 +295,24 @@ impl Report {
         self.pace.starts_with("open loop")
     }
 
-    /// Iterations that were due, or begun, and did not come out well.
+    /// Returns the iterations that were due, or had begun, and did not succeed.
     pub fn unanswered(&self) -> u64 {
         self.failed + self.refused + self.unfinished
     }
 
-    /// All that were due, or begun.
+    /// Returns all iterations that were due, or had begun.
     pub fn due(&self) -> u64 {
         self.iterations + self.unanswered()
     }
 
-    /// What did not come out well, as a share of all.
+    /// Returns the share of all iterations that did not succeed.
     pub fn error_rate(&self) -> f64 {
         let all = self.due();
         if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
 }
 
-/// What to do where the window was over before anything was.
+/// Advises what to do when no iteration ended in the window.
 fn none_ended(scene: &Scene, spent: &Spent) -> String {
     let window = spent.cut.map_or(scene.plan.duration, |cut| Duration::from_millis(cut.as_millis() as u64));
     let first = scene.first.map(|took| format!(" (the first, alone, took {:.2} s)", took.as_secs_f64()));
@@ -317,7 +323,7 @@ fn none_ended(scene: &Scene, spent: &Spent) -> String {
     )
 }
 
-/// The 99th percentile over those that were answered and so many that never were.
+/// Returns the 99th percentile over the answered iterations and `missing` ones that were never answered.
 fn p99_of_all(answered: &Latencies, missing: u64) -> Option<f64> {
     let (count, all) = (answered.count(), answered.count() + missing);
     (count > 0 && missing * 100 <= all).then(|| answered.quantile((0.99 * all as f64 / count as f64).min(1.0)))
@@ -390,7 +396,7 @@ impl fmt::Display for Report {
         columns.iter().try_for_each(|column| write!(f, "{column:>10}"))?;
         writeln!(f)?;
         row(f, "iteration", self.iterations, &self.latency)?;
-        // A workload of one step would say the same twice.
+        // With a single step, its row would repeat the one above.
         let several = |step: &&StepReport| self.steps.len() > 1 && step.count + step.failed + step.refused > 0;
         for step in self.steps.iter().filter(several) {
             row(f, step.step.name(), step.count, &step.latency)?;
@@ -406,12 +412,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// How the last quarter of a long run differs from the first: what leaks or grows shows here.
+/// Compares the last quarter of a long run with the first: a leak or growth shows here.
 fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
-    /// In seconds; a shorter run says little about it.
+    /// In seconds; a shorter run says little about drift.
     const LONG: f64 = 60.0;
     let steady = timeline.windows(2).all(|pair| pair[0].level == pair[1].level);
-    // One that was ended early may have fewer slices than quarters.
+    // A run that was ended early may have fewer slices than quarters.
     if !steady || timeline.len() < 4 || timeline.iter().map(|slice| slice.seconds).sum::<f64>() < LONG {
         return Ok(());
     }
@@ -438,7 +444,7 @@ fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) ->
     writeln!(f)
 }
 
-/// A latency in milliseconds of so many. Nobody's latency is not zero.
+/// Formats a latency in milliseconds over `count` values. Without values it is a dash, not zero.
 pub(crate) fn told(count: u64, millis: f64) -> String {
     if count > 0 { format!("{millis:.2}") } else { "–".to_owned() }
 }

@@ -1,19 +1,19 @@
-//! Room for connections: each user has one for each origin that the provider names, and each is an open file.
+//! Room for connections: each user has one per origin that the provider names, and each is an open file.
 
 use crate::Refusal;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Allows this process as many open files as it may have: how many origins there are is known only once users have been there. That
-/// there is one for each user is made sure of.
+/// Raises this process's limit of open files as far as allowed: the number of origins is known only once users have
+/// visited them. Makes sure of one file per user.
 ///
 /// # Errors
-/// [`Refusal::Failure`], where more are needed than the system allows.
+/// [`Refusal::Failure`] if more are needed than the system allows.
 pub fn make_room(users: u64) -> Result<(), Refusal> {
     /// Files that are open anyway.
     const OTHERS: u64 = 64;
     let needed = users.saturating_add(OTHERS);
     let mut limit = getrlimit(Resource::Nofile);
-    // A system may allow less than it says that it does, and then as much as is needed for sure.
+    // A system may allow less than the maximum it states; then at least what is needed is requested.
     for wanted in [limit.maximum, Some(needed)] {
         let is_more = limit.current.is_some_and(|current| wanted.is_none_or(|wanted| wanted > current));
         if is_more && setrlimit(Resource::Nofile, Rlimit { current: wanted, ..limit }).is_ok() {

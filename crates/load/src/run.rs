@@ -1,4 +1,4 @@
-//! Carrying out a plan: threads that know nothing of one another, a common start, a window in which everything counts.
+//! Carries out a plan: independent threads, a common start, and a window in which everything counts.
 
 use crate::Refusal;
 use crate::cpu;
@@ -20,21 +20,21 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep_until, timeout_at};
 
-/// How often progress is told.
+/// How often progress is reported.
 const PULSE: Duration = Duration::from_millis(500);
-/// How many visitors sign in at once to make ready: enough to keep a server busy, and few enough not to flood it.
+/// How many visitors sign in at once while preparing: enough to keep a server busy, and few enough not to flood it.
 const PREPARE_AT_ONCE: usize = 32;
 
 /// What has happened since the last pulse.
 #[derive(Clone, Default)]
 pub struct Pulse {
-    /// Iterations without a setback.
+    /// Iterations that succeeded.
     pub iterations: Latencies,
     /// Iterations that failed.
     pub failed: u64,
-    /// Iterations that were refused politely.
+    /// Iterations that the server refused politely.
     pub refused: u64,
-    /// Before the beginning: visitors that are ready.
+    /// Before the start: the visitors that are ready.
     pub ready: usize,
 }
 
@@ -46,27 +46,27 @@ impl Pulse {
     }
 }
 
-/// Told about progress: seconds of the plan that have passed (warm-up included; zero while visitors make ready), and what
-/// happened in about half a second.
+/// A callback for progress. It receives how much of the plan's time has passed (warm-up included; zero while visitors
+/// prepare), and what happened in about the last half second.
 pub type Watcher<'a> = &'a mut dyn FnMut(Duration, &Pulse);
 
-/// Carries out `plan`; blocks until it is done, on threads of its own. Without a watcher, nothing is spent on progress. To be
-/// called on a plain thread, not from asynchronous code.
+/// Carries out `plan` on threads of its own and blocks until it is done. Without a watcher, nothing is spent on
+/// progress. Call it on a plain thread, not from asynchronous code.
 ///
 /// # Panics
-/// When a thread of the generator does, and inside of an asynchronous runtime.
+/// When a thread of the generator panics, and when called inside an asynchronous runtime.
 ///
 /// # Errors
-/// [`Refusal`]: the plan makes no sense, the target is no provider, or a first iteration did not come out right.
+/// [`Refusal`]: the plan makes no sense, the target is not a provider, or the first iteration did not succeed.
 pub fn run(plan: &Plan, watcher: Option<Watcher<'_>>) -> Result<Report, Refusal> {
     together(std::slice::from_ref(plan), watcher)
 }
 
-/// Carries out several plans side by side, in one window: that of the first. The report is the first plan's, with those of the
-/// others [beside](Report::beside) it.
+/// Carries out several plans side by side, in one window: the first plan's. Returns the first plan's report, which
+/// holds the other plans' reports in [`beside`](Report::beside).
 ///
 /// # Panics
-/// As [`run`], and without any plan.
+/// As [`run`], and when `plans` is empty.
 ///
 /// # Errors
 /// As [`run`].
@@ -78,19 +78,19 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     let (send_pulse, pulses) = mpsc::channel();
     let crew = Crew::hire(&scenes, &window, watcher.is_some().then_some(&send_pulse))?;
     drop((send_pulse, window));
-    // Returning drops `start`, which sends the other threads home.
+    // Returning early drops `start`, which makes the other threads end.
     crew.wait_until_ready(&mut watcher, &plans[0].interrupt)?;
     let window = Window::after(Instant::now(), &plans[0]);
     start.send_replace(Some(window));
     let spent = observe(&plans[0], window, &pulses, &mut watcher)?;
-    // Who waits for a last answer has until the time-out.
+    // Iterations that still wait for an answer have until the timeout.
     while !pass_on(&pulses, &mut watcher, (window, Instant::now() + PULSE), || false) {}
     let mut records = vec![Record::default(); plans.len()];
     for (stream, thread) in crew.threads {
         records[stream].merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     }
     let spent = Spent { requests: records.iter().map(Record::requests_told).sum(), ..spent };
-    // Processor time is that of them all, and stands once.
+    // Processor time covers all plans together, so only the first report states it.
     let spent = std::iter::once(spent).chain(std::iter::repeat(Spent {
         generator: None,
         others: None,
@@ -104,9 +104,9 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     Ok(Report { beside: reports.collect(), ..first })
 }
 
-/// The threads, and what they tell while they make ready.
+/// The threads, and what they report while they prepare.
 struct Crew {
-    /// With the plan that each works for.
+    /// Each thread with the index of the plan that it works for.
     threads: Vec<(usize, thread::JoinHandle<Record>)>,
     reports: mpsc::Receiver<Result<(), String>>,
     /// Visitors that are ready.
@@ -129,7 +129,8 @@ impl Crew {
                     report: Some(report_ready.clone()),
                     ready: Arc::clone(&crew.ready),
                     window: window.clone(),
-                    // What is told is the first, which the run is about: beside sign-ins that wait there may be thousands of others.
+                    // Only the first plan reports progress, since the run is about it: beside sign-ins that wait, the
+                    // other plans may do thousands of iterations.
                     pulses: pulses.filter(|_| stream == 0).cloned(),
                 };
                 let thread = thread::Builder::new().name(format!("load-{stream}-{index}")).spawn(move || post.man());
@@ -157,13 +158,13 @@ impl Crew {
     }
 }
 
-/// A runtime for one thread.
+/// Builds a runtime for one thread.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| format!("no runtime: {error}"))
 }
 
-/// When things count.
+/// The times at which a run begins (`begin`), starts to count (`from`), and ends (`until`).
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     pub begin: Instant,
@@ -182,7 +183,7 @@ impl Window {
     }
 }
 
-/// Reads processor times at both ends of the window, and passes on pulses meanwhile.
+/// Reads processor times at both ends of the window, and passes pulses on to the watcher in between.
 fn observe(
     plan: &Plan,
     window: Window,
@@ -193,7 +194,7 @@ fn observe(
         let is_over = || Instant::now() >= end || plan.interrupt.since().is_some();
         while !is_over() {
             let next = end.min(Instant::now() + PULSE);
-            // Nobody tells anything where nobody watches.
+            // Without a watcher no thread sends pulses.
             if pass_on(pulses, watcher, (window, next), is_over) {
                 thread::sleep(next.saturating_duration_since(Instant::now()).min(PULSE / 5));
             }
@@ -201,7 +202,7 @@ fn observe(
     };
     let server = || cpu::of_processes(&plan.server_pids);
     wait_until(window.from);
-    // An end before the window is one without a result.
+    // A run that is interrupted before the window has no result.
     plan.interrupt.check()?;
     let before = (cpu::own(), server(), cpu::of_cores(&plan.server_pids));
     if before.1.is_none() {
@@ -217,13 +218,13 @@ fn observe(
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
     let generator = difference(before.0, cpu::own());
-    // Each of them is read to a tick, and in turn.
+    // Each of these is read with the resolution of a clock tick, and one after the other.
     let known = generator.unwrap_or_default() + server.unwrap_or_default();
     let others = machine.map(|machine| machine.saturating_sub(known));
     Ok(Spent { time: began.elapsed(), generator, others, server, server_is_gone, requests: 0, cut })
 }
 
-/// Gathers pulses for as long as said and passes them on. True where no more will come.
+/// Gathers pulses until `until` or `is_over`, then passes them on. Returns true when no more pulses will come.
 fn pass_on(
     pulses: &mpsc::Receiver<Pulse>,
     watcher: &mut Option<Watcher<'_>>,
@@ -245,11 +246,11 @@ fn pass_on(
     false
 }
 
-/// What a thread is given.
+/// What a thread needs for its work.
 struct Post {
     index: usize,
     scene: Arc<Scene>,
-    /// Dropped once told: the channel ends when every thread has reported, or is gone.
+    /// Dropped once the thread has reported: the channel closes when every thread has reported or ended.
     report: Option<mpsc::Sender<Result<(), String>>>,
     ready: Arc<AtomicUsize>,
     window: watch::Receiver<Option<Window>>,
@@ -267,7 +268,7 @@ impl Post {
         }
     }
 
-    /// Nobody listens any more when another thread was refused first; the window will then not open either.
+    /// Reports once. If another thread was refused first, nobody listens any more, and the window will not open either.
     fn tell(&mut self, outcome: Result<(), String>) {
         let _ = self.report.take().map(|report| report.send(outcome));
     }
@@ -301,7 +302,7 @@ impl Post {
             let number = self.index + at * self.scene.plan.threads();
             tasks.spawn_local(Rc::clone(&desk).serve(visitor, number));
         }
-        // Once everybody is free.
+        // Spawned after the visitors, so that all of them are free before the first start.
         let porter = gate.map(|gate| tokio::task::spawn_local(Rc::clone(&desk).hand_out(gate)));
         let busy = tokio::task::spawn_local(busy(window, self.scene.plan.interrupt.clone()));
         let patience = match self.scene.plan.pace {
@@ -309,15 +310,15 @@ impl Post {
             Pace::Open { .. } => self.scene.plan.timeout,
         };
         self.wait(&mut tasks, &desk, window.until + patience).await;
-        // What was under way is written down as it ends.
+        // Dropping an iteration that is in flight records it.
         tasks.shutdown().await;
         porter.inspect(tokio::task::JoinHandle::abort);
-        // It ends with the window, which is over.
+        // This task ends with the window, which is over.
         let busy = busy.await.unwrap_or_default();
         Record { busy, ..desk.close() }
     }
 
-    /// This thread's share of the visitors, all made ready.
+    /// Returns this thread's share of the visitors, all of them prepared.
     async fn visitors(&self) -> Result<Vec<Visitor>, Setback> {
         let plan = &self.scene.plan;
         let mut tasks = JoinSet::new();
@@ -340,7 +341,7 @@ impl Post {
         Ok(ready)
     }
 
-    /// Until every visitor has stopped, or `deadline`; tells progress meanwhile.
+    /// Waits until every visitor has stopped, or until `deadline`; reports progress meanwhile.
     async fn wait(&self, tasks: &mut JoinSet<()>, desk: &Desk, deadline: Instant) {
         loop {
             let wake = deadline.min(Instant::now() + PULSE / 5);
@@ -360,7 +361,7 @@ impl Post {
     }
 }
 
-/// The shares of the window in which the calling thread is on a processor, and waits for one.
+/// Returns the shares of the window in which the calling thread ran on a processor and in which it waited for one.
 async fn busy(window: Window, interrupt: Interrupt) -> Busy {
     let spent = || (cpu::of_thread(), cpu::waited_of_thread());
     interrupt.unless(sleep_until(window.from.into())).await;

@@ -1,31 +1,31 @@
-//! When the iterations of an open loop start: at a steady rate, on a ramp, or as a day goes; evenly or by chance.
+//! When the iterations of an open loop start: at a steady rate, on a ramp, or over a day; evenly spaced or at random.
 
 use crate::chance::{self, Chance};
 use crate::plan::{Arrivals, Pace, Plan, Shape};
 use std::ops::Range;
 use std::time::Duration;
 
-/// The day of W5: hour, and rate beside that of the quiet hours. The morning has a peak of five times.
+/// The day of W5: hour, and the rate relative to the quiet hours. The morning peaks at five times that rate.
 const DAY: [(f64, f64); 5] = [(0.0, 1.0), (7.0, 1.0), (9.0, 5.0), (11.0, 1.0), (24.0, 1.0)];
-/// Where a ramp of rates begins, as a share of its end.
+/// The rate at which a ramp begins, as a share of the rate at its end.
 const FOOT: f64 = 0.05;
 
 /// The starts of an open loop, counted from the beginning of the warm-up.
 pub struct Schedule {
     segments: Vec<Segment>,
     counted: Range<u64>,
-    /// Where starts lie that come by chance; otherwise each lies at its number.
+    /// The positions of random starts; without it each start lies at its number.
     chance: Option<Chance>,
 }
 
-/// A stretch in which the rate goes in a straight line.
+/// A stretch in which the rate changes linearly.
 struct Segment {
     /// In seconds since the beginning.
     from: f64,
     seconds: f64,
-    /// At both ends.
+    /// The rates at its beginning and end.
     rates: (f64, f64),
-    /// Starts before it.
+    /// The number of starts before it.
     before: f64,
 }
 
@@ -36,7 +36,7 @@ impl Segment {
 }
 
 impl Schedule {
-    /// The schedule of `plan`; `None` for a closed loop, which has none.
+    /// Returns the schedule of `plan`; `None` for a closed loop, which has none.
     pub fn of(plan: &Plan) -> Option<Schedule> {
         let even = Schedule::even(plan)?;
         if plan.arrivals == Arrivals::Even {
@@ -47,12 +47,12 @@ impl Schedule {
         Some(Schedule { chance: Some(chance), ..even })
     }
 
-    /// All starts, the last of which may be a part of one.
+    /// The number of all starts; it may include a fraction of one.
     fn starts(&self) -> f64 {
         self.segments.iter().map(Segment::starts).sum()
     }
 
-    /// Whether a plan has more starts than chance can have.
+    /// Whether a plan has more random starts than `Chance` can hold.
     pub fn is_beyond_chance(plan: &Plan) -> bool {
         plan.arrivals == Arrivals::Poisson && Schedule::even(plan).is_some_and(|even| even.starts() > chance::MOST)
     }
@@ -80,24 +80,24 @@ impl Schedule {
             segments.push(Segment { from, seconds, rates: (pair[0].1, pair[1].1), before });
             before += segments[segments.len() - 1].starts();
         }
-        // The sums may be off by the last bit, which must not make one start more.
+        // The sums may be off in the last bit, which must not add a start.
         let whole = |starts: f64| (starts - 1e-6).ceil().max(0.0) as u64;
         Some(Schedule { segments, counted: whole(first)..whole(before), chance: None })
     }
 
-    /// When a start is due.
+    /// Returns when a start is due.
     pub fn due(&self, start: u64) -> Duration {
         let start = self.chance.as_ref().map_or(start as f64, |chance| chance.place(start));
         let at = self.segments.partition_point(|segment| segment.before <= start).saturating_sub(1);
         let Segment { from, seconds, rates: (first, last), before } = self.segments[at];
         let rest = start - before;
-        // The time t with first·t + slope·t²/2 = rest, written so that a slope of zero is no division by zero.
+        // The time t with first·t + slope·t²/2 = rest, written so that a slope of zero causes no division by zero.
         let slope = if seconds > 0.0 { (last - first) / seconds } else { 0.0 };
         let root = (first * first + 2.0 * slope * rest).max(0.0).sqrt();
         Duration::try_from_secs_f64(from + 2.0 * rest / (first + root)).unwrap_or(Duration::MAX)
     }
 
-    /// Starts a second at a time since the beginning.
+    /// Returns the starts per second at a time since the beginning.
     pub fn rate(&self, at: Duration) -> f64 {
         let at = at.as_secs_f64();
         let segment = &self.segments[self.segments.partition_point(|segment| segment.from <= at).saturating_sub(1)];
@@ -105,14 +105,14 @@ impl Schedule {
         segment.rates.0 + (segment.rates.1 - segment.rates.0) * share
     }
 
-    /// The starts that are due in the window.
+    /// Returns the starts that are due in the window.
     pub fn counted(&self) -> Range<u64> {
         self.counted.clone()
     }
 }
 
 impl Schedule {
-    /// How many of the counted starts are due before a time since the beginning.
+    /// Returns how many of the counted starts are due before a time since the beginning.
     pub fn due_within(&self, at: Duration) -> u64 {
         let (mut from, mut to) = (self.counted.start, self.counted.end);
         while from < to {
@@ -123,7 +123,7 @@ impl Schedule {
     }
 }
 
-/// How many users a closed loop has, or how many starts a second an open loop, at a time since the beginning.
+/// Returns the users of a closed loop, or the starts per second of an open loop, at a time since the beginning.
 pub fn level(plan: &Plan, at: Duration) -> f64 {
     let visitors = plan.pace.visitors();
     match Schedule::even(plan) {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_due_in_the_window_whether_evenly_or_by_chance() {
-        // Red where chance takes whole starts for the ends of the window.
+        // Red where random starts use whole starts as the ends of the window.
         for arrivals in [Arrivals::Even, Arrivals::Poisson] {
             for rate in [0.1, 0.33, 1.7, 12.34, 171.4925] {
                 let pace = Pace::Open { rate, visitors: 1 };
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(ramp.counted(), 10..10 + 210 + 600);
         let rates = [0, 2, 4, 6, 12].map(|at| ramp.rate(Duration::from_secs(at)));
         assert!(rates.iter().zip([5.0, 5.0, 52.5, 100.0, 100.0]).all(|(rate, expected)| near(*rate, expected)));
-        // Half way up the hill: 5·2 + (95/4)·2²/2 = 57.5 starts.
+        // Halfway up the ramp: 5·2 + (95/4)·2²/2 = 57.5 starts.
         assert!(near(ramp.due(10 + 210).as_secs_f64(), 6.0));
         assert!(ramp.due(67) < Duration::from_secs(4) && ramp.due(68) > Duration::from_secs(4));
         let dues: Vec<_> = (0..820).map(|start| ramp.due(start)).collect();

@@ -1,13 +1,13 @@
-//! Finding the limit: the highest rate that still holds.
+//! Finds the limit: the highest rate that the server still sustains.
 
 use crate::report::{Report, told};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What a server has to keep.
+/// The terms that a server has to keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
-    /// The 99th percentile; [`Terms::judged`] says of whom.
+    /// The limit of the 99th percentile; [`Terms::judged`] says of which iterations.
     pub p99: Duration,
     /// The share of iterations that may fail, be refused or not end in time.
     pub errors: f64,
@@ -15,21 +15,21 @@ pub struct Terms {
     pub precision: f64,
 }
 
-/// Iterations that have to be due for a 99th percentile: of fewer it is the longest.
+/// How many iterations have to be due for a 99th percentile: with fewer it is just the longest latency.
 pub(crate) const ENOUGH: u64 = 100;
 
-/// Whose 99th percentile a rate was judged by.
+/// The iterations whose 99th percentile decides about a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
-    /// Of all that was due: who was not answered waited longer than anybody.
+    /// All that were due: an iteration without an answer counts as slower than any other.
     All,
-    /// Of what was answered: more than 1 % was not, so that all have none, and so many errors are borne.
+    /// Those that were answered: more than 1 % were not, so all have no percentile, and the terms allow the errors.
     Answered,
 }
 
 impl Judged {
-    /// That percentile of a report, in milliseconds.
+    /// Returns that percentile of a report, in milliseconds.
     pub fn p99(self, report: &Report) -> Option<f64> {
         match self {
             Judged::All => report.p99_of_all,
@@ -37,12 +37,12 @@ impl Judged {
         }
     }
 
-    /// As a table has it: `p99 of all 12.30 ms`.
+    /// Formats it for a table: `p99 of all 12.30 ms`.
     pub(crate) fn told(self, report: &Report) -> String {
         format!("p99 of {} {} ms", self.whose(), told(report.iterations, self.p99(report).unwrap_or_default()))
     }
 
-    /// Of whom it is.
+    /// Names the iterations that it covers.
     pub(crate) const fn whose(self) -> &'static str {
         match self {
             Judged::All => "all",
@@ -52,20 +52,20 @@ impl Judged {
 }
 
 impl Terms {
-    /// True when a server kept them.
+    /// Returns true if the server kept the terms.
     pub fn hold(&self, report: &Report) -> bool {
         self.hold_without(0.0, report)
     }
 
-    /// The same, had its p99 been so many milliseconds less.
+    /// Returns the same for a p99 that is lower by `millis` milliseconds.
     pub(crate) fn hold_without(&self, millis: f64, report: &Report) -> bool {
         let p99 = self.judged(report).and_then(|judged| judged.p99(report));
         let in_time = p99.is_some_and(|p99| p99 - millis <= self.p99.as_secs_f64() * 1000.0);
         in_time && report.error_rate() <= self.errors
     }
 
-    /// Whose p99 a report is judged by: that of all where there is one, else that of the answered where so many errors are borne.
-    /// `None` where they are not, which says enough.
+    /// Returns which p99 decides about a report: that of all if there is one, otherwise that of the answered iterations
+    /// if the terms allow that many errors. `None` if they do not, which is verdict enough.
     pub fn judged(&self, report: &Report) -> Option<Judged> {
         match report.p99_of_all {
             Some(_) => Some(Judged::All),
@@ -74,11 +74,11 @@ impl Terms {
     }
 }
 
-/// The highest rate, to within `precision` (a share, such as 0.05), at which `holds` says yes. `None` when the first does not
-/// hold and neither does a thousandth of it.
+/// Returns the highest rate, to within `precision` (a share, such as 0.05), at which `holds` returns true. `None` if
+/// neither the first rate holds nor a thousandth of it.
 ///
-/// Doubles from `first` until a rate does not hold (or halves until one does), then bisects. Each trial is one call of `holds`,
-/// which measures at that rate.
+/// Doubles from `first` until a rate does not hold (or halves until one does), then bisects. Each trial is one call of
+/// `holds`, which measures at that rate.
 ///
 /// # Errors
 /// The first error of `holds` ends the search.
@@ -133,7 +133,7 @@ mod tests {
         Terms { p99: Duration::from_millis(500), errors, precision: 0.05 }
     }
 
-    /// Red where latencies are always those of who was answered: a server that drops the slow ones would be fast.
+    /// Red where latencies always cover only answered iterations: a server that drops the slow ones would seem fast.
     #[test]
     fn who_was_not_answered_is_later_than_anybody_where_that_can_be_said() {
         let holds = |errors: f64, p99_of_all: Option<f64>| {
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(all, [true, false, false, false]);
     }
 
-    /// Red without `Judged::Answered`: from 1 % on, no share of errors that is borne makes a rate hold.
+    /// Red without `Judged::Answered`: from 1 % on, no allowed share of errors lets a rate hold.
     #[test]
     fn errors_that_are_borne_leave_the_percentile_of_the_answered() {
         let of = |errors: f64, p99: f64| {

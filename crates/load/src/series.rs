@@ -1,4 +1,4 @@
-//! Several measurements: repeats, and how far they lie apart; searches and sweeps, and their trials.
+//! Several measurements: repeats and their spread; searches and sweeps, and their trials.
 
 use crate::made::Made;
 use crate::record::variation;
@@ -7,29 +7,30 @@ use crate::search::{ENOUGH, Judged};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The same measurement several times; or a search or a sweep, with its trials.
+/// The same measurement several times, or a search or a sweep with its trials.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Series {
-    /// Of several workloads, what they are together: `w3`, `w4` or `w6`; `None` for one, and in a result of before this was told.
+    /// The name of several workloads together: `w3`, `w4` or `w6`; `None` for one, and in results from before this
+    /// field.
     #[serde(default)]
     pub programme: Option<String>,
-    /// Each run; of a search the one at the limit, of a sweep the one that its rates go by.
+    /// Each run; of a search the one at the limit, of a sweep the one that its rates are based on.
     pub runs: Vec<Report>,
-    /// How far they lie apart; `None` for fewer than two.
+    /// How much the runs differ; `None` for fewer than two.
     pub spread: Option<Spread>,
-    /// Rates that were offered, from the lowest to the highest.
+    /// The rates that were offered, from the lowest to the highest.
     #[serde(default)]
     pub trials: Vec<Trial>,
-    /// What a search came to.
+    /// The result of a search.
     #[serde(default)]
     pub found: Option<Found>,
-    /// Why a search that went to its end found no rate, where it found none.
+    /// Why a completed search found no rate, if so.
     #[serde(default)]
     pub found_none: Option<String>,
-    /// Why it ended before its time, where it did.
+    /// Why it ended early, if it did.
     #[serde(default)]
     pub cut_short: Option<String>,
-    /// Where it is from.
+    /// Where, when and by which version it was measured.
     #[serde(default)]
     pub made: Option<Made>,
 }
@@ -37,64 +38,64 @@ pub struct Series {
 /// One rate of a search or a sweep.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// Iterations a second.
+    /// Iterations per second.
     pub offered: f64,
-    /// Whether the server kept the terms; `None` in a sweep, which has none.
+    /// Whether the server kept the terms; `None` in a sweep, which has no terms.
     pub holds: Option<bool>,
-    /// Whose p99 that goes by; `None` where there were more errors than are borne, in a sweep, and in a result of before this was told.
+    /// Which p99 decided that; `None` if there were more errors than allowed, in a sweep, and in older results.
     #[serde(default)]
     pub judged: Option<Judged>,
-    /// What it did.
+    /// What was measured at this rate.
     pub report: Report,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// The highest rate that held.
     pub rate: f64,
-    /// The lowest one above it that did not; `None` when every rate held.
+    /// The lowest rate above it that did not hold; `None` if every rate held.
     pub not: Option<f64>,
     /// The 99th percentile that had to be kept, in milliseconds.
     pub p99_ms: f64,
-    /// The share of errors that was borne.
+    /// The share of errors that was allowed.
     pub errors: f64,
-    /// Whose p99 the rate that held was judged by; `None` in a result of before this was told.
+    /// Which p99 decided about the rate that held; `None` in results from before this field.
     #[serde(default)]
     pub judged: Option<Judged>,
-    /// How many were due in the trial that held, or in the one that did not, whichever had fewer; `None` in a result of before this was
-    /// told.
+    /// The iterations due in the trial that held or in the one that did not, whichever had fewer; `None` in results
+    /// from before this field.
     #[serde(default)]
     pub due: Option<u64>,
-    /// True when the generator was the bottleneck where it did not hold, or had too few users to say more: the limit may be the
-    /// generator's.
+    /// True if the generator was the bottleneck where the rate did not hold, or had too few users to tell: the limit
+    /// may be the generator's.
     pub by_generator: bool,
 }
 
-/// Coefficients of variation over the runs of a series, as shares: of what varies most, where several streams run side by side.
+/// Coefficients of variation over the runs, as shares; of several streams side by side, those of the most variable.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Of iterations a second.
+    /// Of the iterations per second.
     pub rate: f64,
-    /// Of the mean latency; `None` where fewer than two runs have one.
+    /// Of the mean latency; `None` if fewer than two runs have one.
     pub mean: Option<f64>,
     /// Of the 99th percentile, likewise.
     pub p99: Option<f64>,
-    /// True when mean and p99 of enough runs lie close enough together to be quoted.
+    /// True if mean and p99 of enough runs are close enough together to be quoted.
     pub accepted: bool,
 }
 
 impl Spread {
-    /// The runs that a series needs to be accepted.
+    /// The number of runs that a series needs to be accepted.
     pub const RUNS: usize = 3;
 
-    /// Whether the runs lie too far apart, however many there are.
+    /// Whether the runs differ too much, however many there are.
     pub fn is_noisy(&self) -> bool {
         let beyond = |value: Option<f64>, most: f64| value.is_some_and(|value| value >= most);
         beyond(self.mean, Series::MAX_MEAN) || beyond(self.p99, Series::MAX_P99)
     }
 
-    /// In a word or two.
+    /// Returns the verdict in a few words.
     pub fn verdict(&self) -> &'static str {
         match (self.accepted, self.is_noisy(), self.mean) {
             (true, ..) => "accepted",
@@ -104,7 +105,7 @@ impl Spread {
         }
     }
 
-    /// Rate, mean and p99 in per cent, as the text and the page show them.
+    /// Returns rate, mean and p99 in percent, as the text and the page show them.
     pub(crate) fn told(&self) -> [String; 3] {
         let told = |share: Option<f64>| share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0));
         [Some(self.rate), self.mean, self.p99].map(told)
@@ -117,20 +118,20 @@ impl Series {
     /// The most that the 99th percentile may vary.
     pub const MAX_P99: f64 = 0.05;
 
-    /// Puts runs together.
+    /// Combines runs into a series.
     pub fn of(runs: Vec<Report>) -> Series {
         let streams = runs.iter().map(|run| 1 + run.beside.len()).min().unwrap_or(0);
         let stream = |number: usize| {
             runs.iter().filter_map(move |run| if number == 0 { Some(run) } else { run.beside.get(number - 1) })
         };
-        // Nobody's latency is not zero: a run in which nothing came out well has a rate, and no more.
+        // A run without any successful iteration has a rate, but no latency, which is not a latency of zero.
         let lively = |number: usize| stream(number).filter(|run| run.iterations > 0);
         let most = |values: &dyn Fn(usize) -> Vec<f64>| {
             (0..streams).filter_map(|number| variation(&values(number))).reduce(f64::max)
         };
         let latency = |of: fn(&Report) -> f64| most(&|number| lively(number).map(of).collect());
         let (mean, p99) = (latency(|run| run.latency.mean), latency(|run| run.latency.p99));
-        // What is beside may be rare, and have nothing due in a short window.
+        // A stream beside the first may be rare, and have nothing due in a short window.
         let counted = (0..streams).map(|number| lively(number).count()).filter(|count| *count > 0).min().unwrap_or(0);
         let spread = most(&|number| stream(number).map(|run| run.iterations_per_second).collect()).map(|rate| {
             let spread = Spread { rate, mean, p99, accepted: false };
@@ -139,19 +140,19 @@ impl Series {
         Series { runs, spread, ..Series::default() }
     }
 
-    /// What was measured, in a word: the programme, or the workload of the first run.
+    /// Returns what was measured, in a word: the programme, or the workload of the first run.
     pub fn title(&self) -> &str {
         let first = self.runs.first().or(self.trials.first().map(|trial| &trial.report));
         self.programme.as_deref().or(first.map(|run| run.workload.as_str())).unwrap_or("load")
     }
 
-    /// What was measured: the URL of the first run.
+    /// Returns the URL that was measured: that of the first run.
     pub fn target(&self) -> Option<&str> {
         let first = self.runs.first().or(self.trials.first().map(|trial| &trial.report));
         first.map(|run| run.target.as_str())
     }
 
-    /// What a programme is made of: `w6: w1, w5`.
+    /// Returns what a programme consists of: `w6: w1, w5`.
     fn makeup(&self) -> Option<String> {
         let reports = self.runs.iter().chain(self.trials.iter().map(|trial| &trial.report));
         let mut names: Vec<&str> = Vec::new();
@@ -220,15 +221,15 @@ impl fmt::Display for Series {
     }
 }
 
-/// Figures by rate, as the text and the page show them.
+/// A table of figures by rate, as the text and the page show it.
 pub(crate) struct Table {
     /// Names of the columns.
     pub head: Vec<&'static str>,
-    /// One for each rate, or for each stream beside it.
+    /// One row for each rate, or for each stream beside it.
     pub rows: Vec<Vec<String>>,
 }
 
-/// What is shown of each report.
+/// The columns shown for each report.
 const FIGURES: [&str; 7] = ["done/s", "failed", "refused", "unfinished", "p50 ms", "p95", "p99"];
 
 fn figures(report: &Report) -> [String; 7] {
@@ -237,7 +238,7 @@ fn figures(report: &Report) -> [String; 7] {
     [format!("{done:.1}"), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
 }
 
-/// Trials, and what ran beside them, if anything did.
+/// Returns a table of the trials, and one of what ran beside them, if anything did.
 pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
     let row = |trial: &Trial, name: Option<&str>, report: &Report, remark: String| {
         let offered = format!("{:.1}", trial.offered);
@@ -255,9 +256,9 @@ pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
     tables.into_iter().map(|(head, rows)| Table { head, rows }).filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// What failed and what was refused most at each rate, and beside it.
+/// Lists the most frequent failures and refusals at each rate, and beside it.
 pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
-    /// Of each trial, and of each of the two.
+    /// The number of failures per trial, and of refusals.
     const SAID: usize = 2;
     let of = |trial: &Trial, beside: &str, report: &Report| {
         let line = |count: u64, what: String| format!("{:.1}/s{beside}: {count} x {what}", trial.offered);
@@ -276,7 +277,7 @@ pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
 }
 
 impl Trial {
-    /// Whether it held, by whose p99, and whether that says more of the generator than of the server.
+    /// Says whether it held, by which p99, and whether that says more about the generator than about the server.
     fn remark(&self) -> String {
         let verdict = self.holds.map(|holds| if holds { "holds" } else { "does not hold" });
         let judged = self.judged.map(|judged| judged.told(&self.report));
@@ -333,13 +334,13 @@ mod tests {
         assert_eq!(Series::of(vec![run(1.0)]).spread, None);
         let two = Series::of(vec![run(10.0), run(10.1)]).spread.unwrap();
         assert!(!two.accepted && !two.is_noisy() && two.verdict().contains("too few"));
-        // Red where the first stream alone is looked at.
+        // Red where only the first stream is checked.
         let with = |millis: f64| Report { beside: vec![run(millis)], ..run(10.0) };
         let beside = Series::of(vec![with(10.0), with(13.0), with(10.0)]).spread.unwrap();
         assert!(beside.is_noisy() && beside.mean > Some(0.1), "{beside:?}");
     }
 
-    /// Red where no latency is one of 0 ms: three runs that agree and one in which nothing came out well would be noisy.
+    /// Red where no latency counts as 0 ms: three runs that agree and one without any success would be noisy.
     #[test]
     fn a_run_without_any_success_has_no_part_in_the_spread_of_latencies() {
         let run = |count: u64| crate::report::tests::report("jwks", count, count as f64);
@@ -357,7 +358,7 @@ mod tests {
         let read: Series = serde_json::from_str(&serde_json::to_string(&one).unwrap()).unwrap();
         assert_eq!(read.spread.map(|spread| (spread.mean, spread.accepted)), Some((None, false)));
         assert_eq!(of(&[0, 0]).spread, None);
-        // What is beside may have nothing due.
+        // A stream beside the first may have nothing due.
         let with = |count: u64| Report { beside: vec![run(0), run(count)], ..run(10) };
         assert!(Series::of(vec![with(5), with(5), with(5)]).spread.unwrap().accepted);
         assert!(!Series::of(vec![with(5), with(5), with(0)]).spread.unwrap().accepted);
@@ -385,15 +386,15 @@ mod tests {
         let mut few = trial(20.0, Some(false), 0.1);
         (few.report.waited_for_users, few.report.iterations) = (50, 500);
         assert_eq!(few.remark(), "does not hold, no user free");
-        // Red without `is_kept_out`: a generator at 1 % of a core was told to be the bottleneck.
+        // Red without `is_kept_out`: a generator at 1 % of a core was reported as the bottleneck.
         (few.report.waited_for_users, few.report.generator_busiest, few.report.generator_waited) = (0, 0.01, Some(0.9));
         assert_eq!(few.remark(), "does not hold, cores taken by others");
     }
 
-    /// Red without `judged`: a p99 that stands beside a verdict need not be the one that it goes by.
+    /// Red without `judged`: the p99 printed beside a verdict need not be the one that decided it.
     #[test]
     fn a_verdict_says_whose_p99_it_goes_by() {
-        // To three digits, as a histogram has it.
+        // Three digits, as in a histogram.
         let report = crate::report::tests::report("jwks", 97, 97.0);
         let some = Report { failed: 3, p99_of_all: None, ..report.clone() };
         let remark = |holds, judged, report| Trial { offered: 1.0, holds: Some(holds), judged, report }.remark();
@@ -409,7 +410,7 @@ mod tests {
         assert!(
             found(Some(Judged::All)).contains("with p99 of all at or below") && found(None).contains("with p99 at")
         );
-        // Red without `due`: of ninety-nine the p99 is whoever was slowest.
+        // Red without `due`: the p99 of ninety-nine is just the slowest of them.
         assert!(found(None).contains("No more than 99 were due in a trial: the p99 of fewer than 100 is the longest"));
     }
 

@@ -1,4 +1,4 @@
-//! What happened when: the window in slices, each with its own latencies.
+//! The course of a run: the window in slices, each with its own latencies.
 
 use crate::plan::Plan;
 use crate::schedule::level;
@@ -13,7 +13,7 @@ const WIDTH: f64 = 1.02;
 pub struct Sketch(Vec<u32>);
 
 impl Sketch {
-    /// Adds one.
+    /// Adds one latency.
     pub fn add(&mut self, latency: Duration) {
         let bucket = (latency.as_micros().max(1) as f64).log(WIDTH) as usize;
         self.of(bucket, 1);
@@ -34,13 +34,14 @@ impl Sketch {
         self.0.iter_mut().zip(&other.0).for_each(|(own, count)| *own += count);
     }
 
-    /// How many.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|count| u64::from(*count)).sum()
     }
 
-    /// The latency in milliseconds that a share (0 to 1) stayed at or below, to within 1 %; 0 when there is none. Those of one
-    /// bucket are taken to lie evenly in it, so that two results do not differ by a bucket where they hardly differ.
+    /// Returns the latency in milliseconds that a share (0 to 1) is at or below, to within 1 %; 0 if there is none.
+    /// Latencies are assumed to be evenly spread within a bucket, so that two nearly equal results do not differ by a
+    /// whole bucket.
     pub fn quantile(&self, share: f64) -> f64 {
         let wanted = (share * self.count() as f64).ceil().max(1.0);
         let mut seen = 0.0;
@@ -54,7 +55,7 @@ impl Sketch {
         0.0
     }
 
-    /// The mean in milliseconds; 0 when there is none.
+    /// Returns the mean in milliseconds; 0 if there is none.
     pub fn mean(&self) -> f64 {
         let full = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
         let sum: f64 = full.map(|(bucket, count)| middle(bucket) * f64::from(*count)).sum();
@@ -62,17 +63,17 @@ impl Sketch {
     }
 }
 
-/// The middle of a bucket in milliseconds.
+/// Returns the middle of a bucket in milliseconds.
 fn middle(bucket: usize) -> f64 {
     at(bucket as f64 + 0.5)
 }
 
-/// Where so many buckets end, in milliseconds.
+/// Returns where this many buckets end, in milliseconds.
 fn at(buckets: f64) -> f64 {
     WIDTH.powf(buckets) / 1000.0
 }
 
-/// Buckets and their counts, such as `348:2 351:1`.
+/// Writes buckets and their counts, such as `348:2 351:1`.
 impl Serialize for Sketch {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let full = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -99,9 +100,9 @@ impl<'de> Deserialize<'de> for Sketch {
 /// What happened in one slice of the window, on one thread.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Iterations without a setback.
+    /// Iterations that succeeded.
     pub done: Sketch,
-    /// Those that ended in it.
+    /// Successful iterations that ended in this slice.
     pub ended: u64,
     /// Iterations that failed.
     pub failed: u64,
@@ -119,18 +120,18 @@ impl Tally {
     }
 }
 
-/// The same in a report.
+/// The same slice in a report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Slice {
     /// Seconds since the window began.
     pub from: f64,
     /// Its length in seconds.
     pub seconds: f64,
-    /// Users of a closed loop, or starts a second of an open loop, in its middle.
+    /// Users of a closed loop, or starts per second of an open loop, in the middle of the slice.
     pub level: f64,
-    /// Iterations without a setback.
+    /// Iterations that succeeded.
     pub done: u64,
-    /// Those that ended in it, whenever they were due; `None` in a result of before that was counted.
+    /// Successful iterations that ended in this slice, whenever they were due; `None` in older results.
     #[serde(default)]
     pub ended: Option<u64>,
     /// Iterations that failed.
@@ -142,27 +143,28 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// What the server managed meanwhile: iterations without a setback.
+    /// Returns what the server managed in this slice: successful iterations.
     pub fn managed(&self) -> u64 {
         self.ended.unwrap_or(self.done)
     }
 
-    /// The same a second.
+    /// Returns the same per second.
     pub fn rate(&self) -> f64 {
         self.managed() as f64 / self.seconds
     }
 }
 
-/// The length of a slice: about a second, with at least 10 of them and at most 120.
+/// Returns the length of a slice: about a second, so that there are at least 10 and at most 120.
 pub fn slice_length(window: Duration) -> Duration {
     window.div_f64(window.as_secs_f64().round().clamp(10.0, 120.0)).max(Duration::from_nanos(1))
 }
 
-/// The slices of a window of which so much has passed, the empty ones too. In a closed loop an iteration belongs where it ended,
-/// in an open loop where it was due; what was managed counts where it ended in both.
+/// Returns the slices of a window of which `passed` has passed, empty slices included. An iteration belongs to the
+/// slice where it ended in a closed loop, and where it was due in an open loop; what was managed counts where it ended
+/// in both.
 pub fn slices(plan: &Plan, tallies: &[Tally], passed: Duration) -> Vec<Slice> {
     let length = slice_length(plan.duration);
-    // Rounded, since a whole window may be off by a nanosecond, and a rest that is short belongs to the slice before it.
+    // Rounded, because a whole window may be off by a nanosecond, and a short rest belongs to the slice before it.
     let count = (passed.as_secs_f64() / length.as_secs_f64()).round().max(1.0) as usize;
     let slice = |at: usize| {
         let is_last = at + 1 == count;

@@ -1,9 +1,10 @@
-//! Who takes the next start of an open loop, among the visitors of one thread that are free.
+//! Decides which free visitor of a thread takes the next start of an open loop.
 //!
-//! Mostly that is whoever was freed last: as few visitors are used as there are iterations at a time, each with a connection that was
-//! used a moment ago. In a circle the next would be the one that has rested longest, whose connection the server may have closed by
-//! then, and a run with many users would measure handshakes. Visitors that hold tokens take their turns in a circle all the same: a
-//! server is asked about many tokens, and not about those of a few.
+//! Usually that is the visitor that was freed last: so no more visitors are used than there are iterations at a time,
+//! each with a connection that was used a moment ago. In a circle the next would be the visitor that has rested
+//! longest, whose connection the server may have closed by then, and a run with many users would measure handshakes.
+//! Visitors that hold tokens take turns in a circle all the same: a server should be asked about many tokens, not just
+//! about a few.
 
 use crate::plan::Workload;
 use std::cell::RefCell;
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 use tokio::sync::{Notify, Semaphore};
 
-/// The visitors of a thread that are free. They and whoever hands starts out take turns on that thread.
+/// The free visitors of a thread. They and the task that hands out starts run one at a time on that thread.
 pub struct Turns {
     in_a_circle: bool,
     free: RefCell<VecDeque<Sender<bool>>>,
@@ -19,12 +20,12 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Among visitors who do this.
+    /// Creates the turns for visitors with this workload.
     pub fn of(workload: Workload) -> Turns {
         Turns { in_a_circle: workload.holds_tokens(), free: RefCell::default(), freed: Notify::new() }
     }
 
-    /// Free for the next start; it says whether it was due before anybody was. Whoever leaves drops it.
+    /// Waits for the next start; the result says if it was due before anybody was free. A leaving visitor drops it.
     pub fn wait(&self) -> Receiver<bool> {
         let (sender, receiver) = channel();
         self.free.borrow_mut().push_back(sender);
@@ -32,14 +33,14 @@ impl Turns {
         receiver
     }
 
-    /// Forgets those who have left.
+    /// Removes visitors that have left.
     pub fn tidy(&self) {
         self.free.borrow_mut().retain(|visitor| !visitor.is_closed());
     }
 
-    /// Hands out the starts that come through the gate, until there is none any more.
+    /// Hands out the starts that come through the gate, until there are no more.
     pub async fn hand_out(&self, gate: &Semaphore) {
-        // Starts at the gate that were due while nobody was free.
+        // Starts at the gate that were due while no visitor was free.
         let mut late = 0_usize;
         while let Ok(start) = gate.acquire().await {
             start.forget();
@@ -52,7 +53,7 @@ impl Turns {
         }
     }
 
-    /// Calls the next who is there; false where nobody is.
+    /// Calls the next free visitor; returns false if there is none.
     fn call(&self, waited: bool) -> bool {
         let next = || {
             let mut free = self.free.borrow_mut();
@@ -68,7 +69,7 @@ mod tests {
     use std::rc::Rc;
     use tokio::task::{LocalSet, spawn_local, yield_now};
 
-    /// Starts that are due one after another, and what the visitors are told.
+    /// Hands out starts to visitors while `work` runs.
     fn handed(workload: Workload, work: impl AsyncFnOnce(&Turns, &Semaphore)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(LocalSet::new().run_until(async {
@@ -83,13 +84,13 @@ mod tests {
 
     async fn let_go(gate: &Semaphore, starts: usize) {
         gate.add_permits(starts);
-        // As often as anything may have to wake anything.
+        // Often enough for every task to wake another one.
         for _ in 0..10 {
             yield_now().await;
         }
     }
 
-    /// Red where they always stand in a circle: each start met a connection that was as old as there are users.
+    /// Red where they always take turns in a circle: each start used the connection that had rested longest.
     #[test]
     fn whoever_was_freed_last_is_called_first_but_for_those_who_hold_tokens() {
         for (workload, order) in [(Workload::Flow, [2, 1, 0]), (Workload::Introspect, [0, 1, 2])] {
@@ -117,7 +118,7 @@ mod tests {
         });
     }
 
-    /// Red without `late`: of those that were due while all were busy only the first had waited.
+    /// Red without `late`: of the starts that were due while all were busy, only the first counted as having waited.
     #[test]
     fn starts_that_are_due_while_nobody_is_free_have_waited() {
         handed(Workload::Flow, async |turns, gate| {

@@ -1,4 +1,4 @@
-//! How sure a ratio of two means is, by how far the values of each lie apart (Welch's t).
+//! How certain a ratio of two means is, judged by how much the values of each vary (Welch's t).
 
 /// Student's t with 2.5 % beyond it on each side, for 1 degree of freedom and more.
 const STUDENT: [f64; 20] = [
@@ -8,16 +8,16 @@ const STUDENT: [f64; 20] = [
 
 /// A mean over runs.
 pub struct Mean {
-    /// Itself.
+    /// The mean itself.
     pub mean: f64,
-    /// Of its logarithm.
+    /// The variance of its logarithm.
     variance: f64,
     /// Degrees of freedom.
     freedom: f64,
 }
 
 impl Mean {
-    /// Of what one run after another came to.
+    /// Computes the mean of one value per run.
     pub fn of(values: &[f64]) -> Mean {
         let (count, freedom) = (values.len() as f64, values.len() as f64 - 1.0);
         let mean = values.iter().sum::<f64>() / count;
@@ -26,19 +26,19 @@ impl Mean {
     }
 }
 
-/// The interval of the ratio of `b` to `a`.
+/// Returns the interval of the ratio of `b` to `a`.
 pub fn welch(a: &Mean, b: &Mean) -> (f64, f64) {
     let (variance, ratio) = (a.variance + b.variance, b.mean / a.mean);
     let freedom = variance.powi(2) / (a.variance.powi(2) / a.freedom + b.variance.powi(2) / b.freedom);
     let reach = student(freedom) * variance.sqrt();
-    // Runs that do not differ at all, or without anything in them.
+    // Runs that do not differ at all, or that are empty.
     if !reach.is_finite() {
         return (ratio, ratio);
     }
     (ratio * (-reach).exp(), ratio * reach.exp())
 }
 
-/// Student's t for a 95 % interval; between whole degrees of freedom that of the fewer.
+/// Returns Student's t for a 95 % interval; between whole degrees of freedom it uses the lower one.
 pub fn student(freedom: f64) -> f64 {
     const NORMAL: f64 = 1.96;
     match STUDENT.get((freedom as usize).saturating_sub(1)) {

@@ -11,9 +11,9 @@ export class Application {
   #config;
 
   /**
-   * Registers an application at `server` and starts it. `secretless` makes it a public client, and one that is `passive`
-   * leaves what comes back to a script in its page. One that is `split` shows what it learnt on another origin, to which it
-   * sends the browser on. The other `options` are those of `client add`.
+   * Registers an application at `server` and starts it. `secretless` makes it a public client; a `passive` one leaves
+   * the response to a script in its page. A `split` one shows what it learnt on another origin, to which it redirects
+   * the browser. The other `options` are those of `client add`.
    */
   static async start(server, { id, secretless = false, passive = false, split = false, ...options }) {
     const application = new Application();
@@ -49,7 +49,7 @@ export class Application {
       this.#answer(request, response).catch((error) => this.#show(response, "Failed", { error: error.error ?? error.message, code: error.code }));
     });
     await new Promise((done) => this.http.listen(0, "127.0.0.1", done));
-    // A test that fails half-way leaves its application behind, which must not keep the process alive.
+    // A test that fails halfway leaves its application running, which must not keep the process alive.
     this.http.unref();
     this.origin = `http://127.0.0.1:${this.http.address().port}`;
   }
@@ -59,12 +59,12 @@ export class Application {
     return new Promise((done) => this.http.close(done));
   }
 
-  /** Where a browser begins to sign in; `parameters` are added to the authorization request. */
+  /** The address where a browser begins to sign in; `parameters` are added to the authorization request. */
   signInUrl(parameters = {}) {
     return `${this.origin}/sign-in?${new URLSearchParams(parameters)}`;
   }
 
-  /** The authorization request, and what the response to it has to match. */
+  /** Returns the authorization request, and the values that its response has to match. */
   async authorization(parameters = {}) {
     const checks = { pkceCodeVerifier: oidc.randomPKCECodeVerifier(), expectedState: randomUUID(), expectedNonce: oidc.randomNonce(), idTokenExpected: true };
     this.#pending.set(checks.expectedState, checks);
@@ -123,7 +123,7 @@ export class Application {
     response.end(html(title, `<pre>${escaped(JSON.stringify(value))}</pre>`));
   }
 
-  /** What the application shows in `visitor`'s window: its title and the value below it. */
+  /** Returns what the application shows in `visitor`'s window: its title and the value below it. */
   async shown({ page }) {
     return { title: await page.locator("h1").innerText(), value: JSON.parse(await page.locator("pre").innerText()) };
   }

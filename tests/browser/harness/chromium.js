@@ -1,4 +1,4 @@
-// A real Chromium that watches what it is shown: whatever a page of ours does wrong on the way makes the test fail.
+// A real Chromium that watches our pages: whatever a page does wrong along the way makes the test fail.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { readFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
 }
 
-/** A browser window with cookies of its own. `origin` is the server whose pages are watched. */
+/** A browser window with its own cookies. `origin` is the server whose pages are watched. */
 export class Visitor {
   #problems = [];
   #loads = new Map();
@@ -52,7 +52,7 @@ export class Visitor {
     this.#problems.push(`${this.page.url()}: ${what}`);
   }
 
-  /** Content-Security-Policy violations come as console errors. That a page is a 4xx is one too, and is no fault of the page. */
+  /** Content-Security-Policy violations are console errors. So is a 4xx status, which is not a fault of the page. */
   #heard(message) {
     const status = /^Failed to load resource: the server responded with a status of/.test(message.text());
     if (message.type() === "error" && !status && this.#ours) this.#blame(`console: ${message.text()}`);
@@ -63,14 +63,15 @@ export class Visitor {
     if (this.#ours && elsewhere && !request.isNavigationRequest()) this.#blame(`request to another origin: ${request.url()}`);
   }
 
-  /** Which load of a page a response belongs to. It is asked before any wait: bodies come in any order, and the same page may be loaded again meanwhile. */
+  /** Returns the load of a page that a response belongs to. Called before any wait: bodies arrive in any order, and the
+   * same page may be loaded again meanwhile. */
   #loadOf(request) {
     const frame = request.frame();
     if (request.resourceType() === "document") this.#loads.set(frame, { url: request.url(), weight: 0 });
     return this.#loads.get(frame);
   }
 
-  /** Adds up what a page weighs, its styles and scripts included. */
+  /** Adds up the size of a page, including its styles and scripts. */
   async #answered(response) {
     const request = response.request();
     const kind = request.resourceType();
@@ -83,13 +84,13 @@ export class Visitor {
     if (load.weight > largestPage) this.#blame(`${load.url} weighs ${load.weight} bytes`);
   }
 
-  /** Opens an address and answers its HTTP status. */
+  /** Opens an address and returns its HTTP status. */
   async open(url) {
     const response = await this.page.goto(new URL(url, this.origin).href);
     return response.status();
   }
 
-  /** Presses a button and waits for the page that follows. Answers that page's HTTP status. */
+  /** Presses a button and waits for the next page. Returns that page's HTTP status. */
   async press(selector) {
     const [response] = await Promise.all([
       this.page.waitForNavigation({ waitUntil: "load" }),
@@ -103,7 +104,7 @@ export class Visitor {
     for (const [name, value] of Object.entries(values)) await this.page.fill(`main [name="${name}"]:not([type="hidden"])`, value);
   }
 
-  /** Fills in the sign-in form and sends it. */
+  /** Fills in and sends the sign-in form. */
   async signIn({ login, password }) {
     await this.fill(await this.page.locator("#login").count() ? { login, password } : { password });
     return this.press('form[action$="/login"] button.main');
@@ -113,7 +114,7 @@ export class Visitor {
   deny = () => this.press('button[name="decision"][value="deny"]');
   text = (selector = "main") => this.page.locator(selector).first().innerText();
 
-  /** Checks the page that is shown with axe-core on a phone and on a desktop, light and dark, and for sideways scrolling. */
+  /** Checks the current page with axe-core on a phone and on a desktop, light and dark, and for sideways scrolling. */
   async inspect() {
     for (const colorScheme of themes) {
       await this.page.emulateMedia({ colorScheme });
@@ -125,7 +126,7 @@ export class Visitor {
     }
   }
 
-  /** Closes the window, and fails if anything was wrong in it. */
+  /** Closes the window, and fails if anything went wrong in it. */
   async leave() {
     await Promise.all(this.#pending);
     await this.context.close();
@@ -133,7 +134,7 @@ export class Visitor {
   }
 }
 
-/** What is wrong with a page, one line each. */
+/** Returns what is wrong with a page, one line each. */
 export async function violations(page) {
   if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe);
   return page.evaluate(async () => {

@@ -1,4 +1,4 @@
-// What every test file begins with: the server, the browser, people and applications, all gone at the end.
+// The setup of every test file: the server, the browser, people and applications, all removed at the end.
 import { after } from "node:test";
 import assert from "node:assert/strict";
 import { Portiere } from "../../interop/harness/portiere.js";
@@ -29,7 +29,7 @@ export async function application(options = {}) {
   return started;
 }
 
-/** From the application's button through login and consent back to the application. */
+/** Goes from the application's button through login and consent back to the application. */
 export async function signInAt(app, guest, user, parameters) {
   await guest.page.goto(app.signInUrl(parameters));
   if (await guest.page.locator("#password").count()) await guest.signIn(user);

@@ -1,9 +1,9 @@
-// PNG with a palette: a third of the size where a picture has few colours, as pages have.
+// PNG with a palette: a third of the size for pictures with few colours, such as those of pages.
 import { crc32 as crc, deflateSync } from "node:zlib";
 
 const colours = 256;
 
-/** A picture's pixels as RGB, decoded by the browser. */
+/** Returns a picture's pixels as RGB, decoded by the browser. */
 async function pixels(page, picture) {
   const { width, height, rgba } = await page.evaluate(async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
@@ -18,7 +18,7 @@ async function pixels(page, picture) {
   return { width, height, rgba: Buffer.from(rgba, "base64") };
 }
 
-/** The commonest colours, and for every colour the nearest of them. Colours are told apart by their upper 6 bits. */
+/** Returns the most common colours, and the nearest of them for every colour. Only the upper 6 bits count. */
 function palette(rgba) {
   const counts = new Map();
   for (let at = 0; at < rgba.length; at += 4) {
@@ -33,7 +33,7 @@ function palette(rgba) {
   return { chosen, index: new Map([...counts].map(([key, colour]) => [key, nearest(colour)])) };
 }
 
-/** RFC 2083 §3.2: length, type, data, checksum. */
+/** Builds a chunk (RFC 2083 §3.2): length, type, data, checksum. */
 function chunk(type, data) {
   const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
   const ends = [Buffer.alloc(4), Buffer.alloc(4)];
@@ -42,7 +42,7 @@ function chunk(type, data) {
   return Buffer.concat([ends[0], body, ends[1]]);
 }
 
-/** `picture`, a PNG, with at most 256 colours. */
+/** Returns `picture`, a PNG, with at most 256 colours. */
 export async function encode(page, picture) {
   const { width, height, rgba } = await pixels(page, picture);
   const { chosen, index } = palette(rgba);

@@ -1,5 +1,5 @@
-// The sample pages that the server's own tests write: every page, every state worth seeing. They are shown in a browser at
-// the address they were made for, under the policy that the server sends with them; nothing listens there.
+// The sample pages that the server's own tests write: every page, every state worth seeing. A browser shows them at the
+// address they were made for, with the policy that the server sends; nothing listens there.
 import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,18 +18,18 @@ const metadata = {
   jwks_uri: `${origin}/.well-known/jwks.json`,
 };
 
-/** The names of all samples; empty where none were written. */
+/** Returns the names of all samples; empty if none were written. */
 export async function names() {
   const files = await readdir(path.join(folder, "en")).catch(() => []);
   return files.filter((file) => file.endsWith(".html")).map((file) => path.basename(file, ".html")).sort();
 }
 
-/** Lets the pages of a browser context see the samples. */
+/** Serves the samples to the pages of a browser context. */
 export async function show(context) {
   await context.route(`${origin}/**`, async (route) => {
     const { pathname } = new URL(route.request().url());
     if (pathname.startsWith("/.well-known/")) return route.fulfill({ json: metadata });
-    // This script sends its page on before anybody has seen it.
+    // This script sends its page on before anybody can see it.
     if (pathname.startsWith("/assets/post.")) return route.fulfill({ contentType: types[".js"], body: "" });
     const body = await readFile(path.join(folder, path.normalize(pathname))).catch(() => undefined);
     const headers = { "content-type": types[path.extname(pathname)] ?? "text/plain", "content-security-policy": policy };

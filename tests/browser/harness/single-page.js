@@ -1,17 +1,17 @@
-// A single-page application on an origin of its own, signing people in with oidc-client-ts as its documentation shows.
+// A single-page application on its own origin, signing people in with oidc-client-ts as its documentation shows.
 import http from "node:http";
 import { readFile } from "node:fs/promises";
 
 const library = await readFile(new URL("../node_modules/oidc-client-ts/dist/browser/oidc-client-ts.min.js", import.meta.url));
 
-/** Every page of it: the library, a manager, and in the iframe what hands the answer to the page around. */
+/** Each of its pages: the library, a manager, and in the iframe the code that passes the answer outwards. */
 const page = (settings) => `<!doctype html><html lang="en"><title>Single page</title><script src="/oidc.js"></script><script>
   const manager = new oidc.UserManager(${JSON.stringify(settings)});
   if (location.pathname === "/silent") manager.signinSilentCallback();
 </script></html>`;
 
 export class SinglePage {
-  /** Registers one at `server` and starts it on `host`; `options` are those of `client add`. */
+  /** Registers an application at `server` and starts it on `host`; `options` are those of `client add`. */
   static async start(server, { id, host = "localhost", ...options }) {
     const app = new SinglePage();
     app.http = http.createServer((request, response) => app.#answer(request, response));
@@ -29,7 +29,7 @@ export class SinglePage {
       scope: "openid profile email",
       loadUserInfo: true,
       revokeTokensOnSignout: true,
-      // On a machine that may stand still for a moment.
+      // The machine may stall for a moment.
       silentRequestTimeoutInSeconds: 60,
     };
     return app;

@@ -1,4 +1,4 @@
-// What one browser began, another cannot go on with (attacks SE-01 and CO-07).
+// What one browser began, another cannot continue (attacks SE-01 and CO-07).
 import test from "node:test";
 import assert from "node:assert/strict";
 import { application, person, server, visitor } from "../harness/fixture.js";

@@ -11,7 +11,7 @@ before(async () => {
   await server.command(["client", "remove", stranger.id]);
 });
 
-/** What a script of the page that is shown gets from the server: a status, or nothing. */
+/** Returns what a script of the current page gets from the server: a status, or nothing. */
 const ask = (guest, path, options = {}) => guest.page.evaluate(
   ([url, given]) => fetch(url, given).then(({ status }) => status, () => "refused"),
   [server.issuer + path, options],

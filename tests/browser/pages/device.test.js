@@ -12,7 +12,7 @@ before(async () => { [television, alice] = await Promise.all([application({ secr
 const begin = () => oidc.initiateDeviceAuthorization(television.config, { scope: "openid profile" });
 const poll = (device) => oidc.pollDeviceAuthorizationGrant(television.config, device);
 
-/** Signs in at the device page, and enters the code unless it came with the link. */
+/** Signs in at the device page, and enters the code unless the link contained it. */
 async function enter(url, code) {
   const guest = await visitor();
   await guest.open(url);

@@ -5,7 +5,7 @@ import { application, person, server, signInAt, visitor } from "../harness/fixtu
 
 const hostile = `"><svg onload=alert(1)>'`;
 
-/** Nothing of the hostile text has become an element; a dialog would make `leave` fail. */
+/** Checks that none of the hostile text has become an element; a dialog would make `leave` fail. */
 async function harmless(guest, where) {
   await guest.page.waitForLoadState("load");
   assert.equal(await guest.page.locator("[onload]").count(), 0, where);

@@ -1,5 +1,5 @@
-// Every page in every state, also those that are hard to come by in a running server: accessible on a phone and on a
-// desktop, light and dark. German, whose words are the longest, must not make a phone scroll sideways.
+// Every page in every state, including those that are hard to reach in a running server: accessible on a phone and on a
+// desktop, light and dark. German has the longest words, and must not make a phone scroll sideways.
 import test, { after, before } from "node:test";
 import assert from "node:assert/strict";
 import { launch, violations, viewports, Visitor } from "../harness/chromium.js";
@@ -11,7 +11,7 @@ after(() => browser.close());
 
 const pages = await names();
 
-/** By how much a page is wider than the window. */
+/** Returns by how much a page is wider than the window. */
 const over = (page) => page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth));
 
 test("the samples are there", () => assert.ok(pages.length >= 30, `${pages.length} pages`));
@@ -41,7 +41,7 @@ for (const name of pages) {
     await guest.page.setViewportSize(viewports[0]);
     await guest.open(`/de/${name}.html`);
     assert.equal(await over(guest.page), 0);
-    // For poor sight: text of twice the size, and a phone that is zoomed in to 150 % (WCAG 2.2, 1.4.4 and 1.4.10).
+    // For users with poor sight: text of twice the size, and a phone zoomed to 150 % (WCAG 2.2, 1.4.4 and 1.4.10).
     for (const [width, size] of [[360, "200%"], [320, "200%"], [240, "100%"]]) {
       await guest.page.setViewportSize({ width, height: 640 });
       await guest.page.evaluate((fontSize) => { document.documentElement.style.fontSize = fontSize; }, size);
@@ -61,7 +61,7 @@ for (const name of pages) {
       await guest.open(`/unruly/${name}.html`);
       assert.equal(await over(guest.page), 0, `${viewport.width} px`);
     }
-    // Where backgrounds are the person's, an edge tells what can be pressed or typed into.
+    // Where the user chooses the backgrounds, a border shows what can be pressed or typed into.
     const bare = await guest.page.evaluate(() => {
       const controls = [...document.querySelectorAll("main input:not([type=hidden]), main button, main .button")];
       const shown = controls.filter((one) => one.checkVisibility() && !one.matches(".reveal button"));

@@ -36,7 +36,8 @@ test("the set-up page refuses a wrong code, and keeps what was typed", async () 
 });
 
 test("another link in the tab of a form that was refused is a page of its own, and nothing is sent again", async () => {
-  // Red with location.reload() in setup.js: the refused form is posted once more, and its sentence stands beside the new code.
+  // Red with location.reload() in setup.js: the refused form is posted again, and its message appears beside the new
+  // code.
   const posted = [];
   guest.page.on("request", (request) => request.method() === "POST" && posted.push(request.url()));
   const { hash } = new URL(await server.setupLink());

@@ -50,10 +50,11 @@ test("sign-in by e-mail address, in any case", async () => {
 });
 
 test("a second click while the password is on its way complains of nothing; one that was typed again is sent", async () => {
-  // Red where page.js empties a password that stays required, or holds back whoever stopped the page and typed it once more.
+  // Red where page.js empties a password that stays required, or holds back a user who stopped the page and typed it
+  // again.
   const [app, guest] = await Promise.all([application({ trusted: true }), visitor()]);
   await guest.page.goto(app.signInUrl());
-  // What would be sent is counted and goes nowhere: it is on its way for as long as the test likes.
+  // What would be sent is counted and goes nowhere: it is in flight for as long as the test likes.
   await guest.page.evaluate(() => {
     window.counted = { sent: 0, complaints: 0 };
     document.addEventListener("invalid", () => (window.counted.complaints += 1), true);
@@ -123,7 +124,7 @@ test("prompt=login names the person and offers another account", async () => {
 });
 
 test("who opens the page for another account once more is still on the way to the application", async () => {
-  // Red where the choice is answered with a page: its address leads nowhere. So it is without JavaScript.
+  // Red where the choice is answered with a page: its address leads nowhere. The same holds without JavaScript.
   for (const javaScriptEnabled of [true, false]) {
     const [app, alice, bob, guest] = await Promise.all([application(), person(), person("bob"), visitor({ javaScriptEnabled })]);
     await guest.page.goto(app.signInUrl());

@@ -1,4 +1,4 @@
-// Sign-up by oneself (OpenID Connect Initiating User Registration 1.0), on a server where it is switched on.
+// Self-service sign-up (OpenID Connect Initiating User Registration 1.0), on a server where it is enabled.
 import test, { after, before } from "node:test";
 import assert from "node:assert/strict";
 import { Portiere } from "../../interop/harness/portiere.js";

@@ -1,4 +1,4 @@
-// What a browser's rules make of a single-page application: CORS, frames, cookies, with oidc-client-ts's own calls.
+// What a browser's rules mean for a single-page application: CORS, frames, cookies, with oidc-client-ts's own calls.
 import test, { after } from "node:test";
 import assert from "node:assert/strict";
 import { SinglePage } from "../harness/single-page.js";
@@ -13,7 +13,7 @@ async function singlePage(options) {
   return app;
 }
 
-/** From the application's page to Portiere and back; what the library then knows. */
+/** Goes from the application's page to Portiere and back; returns what the library then knows. */
 async function signIn(app, guest, user) {
   await guest.page.goto(app.origin);
   await Promise.all([guest.page.waitForURL(`${server.issuer}/**`), guest.page.evaluate(() => { manager.signinRedirect(); })]);
@@ -25,7 +25,7 @@ async function signIn(app, guest, user) {
   });
 }
 
-/** The error of a silent renewal, or whose it was. Without its refresh token the library asks in an iframe. */
+/** Returns the error of a silent renewal, or its user. Without its refresh token the library asks in an iframe. */
 const renew = (guest, { frame }) => guest.page.evaluate(async (inFrame) => {
   const before = await manager.getUser();
   if (inFrame && before) await manager.storeUser(Object.assign(before, { refresh_token: undefined }));

@@ -1,4 +1,4 @@
-"""Applications: how each is registered, and how it proves who it is."""
+"""Applications: how each is registered, and how it authenticates."""
 
 import base64
 import json
@@ -15,26 +15,27 @@ from .portal import asserted
 REDIRECT = "https://chaos.test/cb"
 SCOPES = ("openid", "offline_access", "chaos:own")
 BITS = "2048"
-# Somewhat less than the longest that is taken (an hour): what comes again is refused because it was used, and not because it ran out.
+# Slightly less than the longest allowed (an hour): a repeated one is refused because it was used, not because it
+# expired.
 GOOD_FOR_S = 3000
 
 
 class Client:
-    """One that proves itself by its secret."""
+    """An application that authenticates with its secret."""
 
     def __init__(self, name: str, *grants: str, trusted: bool = True):
         self.id, self.redirect, self.grants, self.trusted = name, REDIRECT, grants, trusted
         self.secret = secrets.token_urlsafe(32)
 
     def register(self, node) -> bool:
-        """Whether a node acknowledged that it is registered."""
+        """Registers it; returns whether a node acknowledged that."""
         words = [word for grant in self.grants for word in ("--grant", grant)]
         words += [word for scope in SCOPES for word in ("--scope", scope)] + ["--trusted"] * self.trusted + self._proves()
         given = "" if self.secret is None else self.secret
         return node.command("client", "add", "--id", self.id, "--redirect-uri", self.redirect, *words, given=given) is not None
 
     def proof(self) -> tuple[dict, dict]:
-        """What says in a request who asks: fields, and headers."""
+        """Returns what authenticates a request: fields, and headers."""
         pair = base64.b64encode(f"{self.id}:{self.secret}".encode()).decode()
         return {}, {"Authorization": f"Basic {pair}"}
 
@@ -43,7 +44,7 @@ class Client:
 
 
 class Signer(Client):
-    """One that proves itself by a key (private_key_jwt, RS256). OpenSSL signs."""
+    """An application that authenticates with a key (private_key_jwt, RS256). OpenSSL signs."""
 
     def __init__(self, place: Place, name: str, audience: str, *grants: str):
         super().__init__(name, *grants)
@@ -55,7 +56,7 @@ class Signer(Client):
         give(self.keys, USER)
 
     def assertion(self) -> str:
-        """One that nobody has seen."""
+        """Returns a fresh assertion."""
         now = int(time.time())
         claims = {"iss": self.id, "sub": self.id, "aud": self.audience, "jti": secrets.token_hex(16),
                   "iat": now, "exp": now + GOOD_FOR_S}
@@ -66,24 +67,24 @@ class Signer(Client):
         return asserted(self.assertion()), {}
 
     def _proves(self) -> list[str]:
-        # Only assertions to the token endpoint may be good for an hour.
+        # Only assertions to the token endpoint may be valid for an hour.
         return ["--auth-method", "private_key_jwt", "--assertion-aud-endpoint", "--jwks", str(self.keys)]
 
 
 @dataclass
 class Applications:
-    """Those that everybody uses, and nobody disables."""
+    """The applications that all visitors use, and that are never disabled."""
 
-    # Nobody is asked for their consent.
+    # Does not ask for consent.
     trusted: Application
-    # Everybody is.
+    # Asks everybody for consent.
     asking: Application
-    # Proves itself by assertions, and has tokens for itself alone.
+    # Authenticates with assertions, and has tokens only for itself.
     signing: Application
 
 
 def register(place: Place, node, issuer: str) -> Applications:
-    """Registers them."""
+    """Registers the shared applications."""
     clients = (
         Client("chaos", "authorization_code", "refresh_token", "device_code"),
         Client("chaos-asks", "authorization_code", "refresh_token", trusted=False),
@@ -96,7 +97,7 @@ def register(place: Place, node, issuer: str) -> Applications:
 
 
 def another(name: str) -> Client:
-    """One of somebody's own, which also has tokens for itself."""
+    """Returns a visitor's own application, which also has tokens for itself."""
     return Client(name, "authorization_code", "refresh_token", "client_credentials")
 
 

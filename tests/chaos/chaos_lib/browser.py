@@ -1,4 +1,4 @@
-"""A browser without a screen: cookies, forms, and any node for each request."""
+"""A headless browser: cookies, forms, and any node for each request."""
 
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
@@ -9,7 +9,7 @@ MOST_REDIRECTS = 6
 
 
 class Crowd:
-    """Connections of one thread to every node; each request takes the next. They come from `source`, where one is named."""
+    """One thread's connections to every node; each request uses the next one. They come from `source`, if given."""
 
     def __init__(self, nodes: list, issuer: str, tally, source: str | None = None):
         self.issuer = issuer
@@ -23,7 +23,7 @@ class Crowd:
         return self.origins[self.turn % len(self.origins)]
 
     def only(self, number: int) -> "Crowd":
-        """The same, of one node alone."""
+        """Returns a crowd with only one of the nodes."""
         one = Crowd.__new__(Crowd)
         one.issuer, one.origins, one.turn = self.issuer, [self.origins[number]], 0
         return one
@@ -34,7 +34,7 @@ class Crowd:
 
 
 class Browser:
-    """Cookies of one person, which any crowd may carry."""
+    """The cookies of one person; any crowd may send them."""
 
     def __init__(self, jar: dict | None = None):
         self.jar = dict(jar or {})
@@ -47,7 +47,7 @@ class Browser:
         return self._keep(crowd.next().post(form.action, form.fields | values, headers))
 
     def open(self, crowd: Crowd, path: str) -> Answer:
-        """Goes on while redirects stay at the server."""
+        """Follows redirects as long as they stay at the server."""
         answer = self.get(crowd, path)
         for _ in range(MOST_REDIRECTS):
             to = answer.location.removeprefix(crowd.issuer)
@@ -99,7 +99,7 @@ class _Forms(HTMLParser):
 
 
 def form(answer: Answer, action: str) -> Form | None:
-    """The form of a page that is sent to `action`."""
+    """Returns the form of a page that is sent to `action`."""
     parser = _Forms()
     parser.feed(answer.text)
     return next((one for one in parser.forms if one.action.endswith(action)), None)

@@ -1,6 +1,6 @@
-"""The oracle: everything that was acknowledged, asked for at both nodes after the cluster is whole again.
+"""The oracle: asks both nodes for everything that was acknowledged, after the cluster is whole again.
 
-First what has to be there still, then what has to have ended: a code that comes twice ends what the first time gave.
+It first checks what must still exist, then what must have ended: a code presented twice ends what it gave first.
 """
 
 import random
@@ -16,33 +16,33 @@ from .portal import Portal, active, tokens
 from .wire import Answer
 
 WORKERS = 6
-# Of each kind at most, where not all are asked for: those from around the event, and a few of the others.
+# The most of each kind, unless all are checked: those near the event, and a few of the others.
 NEAR = 60
 FAR = 20
-# Passwords cost what they are meant to cost.
+# Checks of passwords are limited, because passwords are expensive to hash by design.
 PASSWORDS = 15
-# Codes that are presented at once: what they gave is not asked for afterwards.
+# Codes that are presented at once: what they gave is not checked afterwards.
 REPLAYED = 6
 TRIES = 20
-# RFC 8628 §3.5: what a device is told that may still be answered.
+# RFC 8628 §3.5: the answers to a device whose request may still be approved.
 WAITING = ("authorization_pending", "slow_down")
 
 
 @dataclass
 class Verdict:
-    """What was found. `lost` is gone, `undone` came back, `unwell` has no answer."""
+    """The findings: `lost` is gone, `undone` came back, `unwell` got no answer."""
 
     kept: int = 0
     ended: int = 0
     lost: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
     unwell: list[str] = field(default_factory=list)
-    # How many of each kind were asked for.
+    # How many of each kind were checked.
     asked: dict[str, int] = field(default_factory=dict)
 
 
 class Check:
-    """Asks; each question at each node."""
+    """Asks each question at each node."""
 
     def __init__(self, nodes: list, issuer: str, applications: Applications, tally, event: float, seed: int, whole: bool = False):
         self.whole = whole
@@ -53,7 +53,7 @@ class Check:
     def run(self, ledger: Ledger) -> Verdict:
         for question, some in [*self._given(ledger), *self._taken(ledger)]:
             self._count(question, some)
-        # These two are attacks, and end the families that they belong to.
+        # These two checks are attacks, and end the families that they use.
         time.sleep(GRACE_S)
         rotated = [(*pair, one.application) for one in ledger.families for pair in one.rotated]
         self._count(self._rotated, self._some(rotated, lambda one: one[1]))
@@ -61,7 +61,7 @@ class Check:
         return self.verdict
 
     def _given(self, ledger: Ledger) -> list[tuple]:
-        """What has to be there still."""
+        """Returns the questions about what must still exist."""
         applications = self._some([one for one in ledger.applications if one.lives], made)
         living = [one for one in ledger.accounts if one.lives]
         families = [one for one in ledger.families if one.lives]
@@ -76,7 +76,7 @@ class Check:
         ]
 
     def _taken(self, ledger: Ledger) -> list[tuple]:
-        """What has to have ended, as it was when that began to be asked."""
+        """Returns the questions about what must have ended, as it was when the questions began."""
         old = [(one, *changed) for one in ledger.accounts if one.lives for changed in one.old]
         taken = [one for one in ledger.consents if one.ended is not None and one.account.lives]
         return [
@@ -91,7 +91,7 @@ class Check:
         ]
 
     def held(self, ledger: Ledger) -> None:
-        """While a node is gone that may remember what has ended, nothing that was issued before the event is believed."""
+        """While a node is missing that may remember what has ended, no token from before the event is accepted."""
         before = [one for one in ledger.families if one.lives and one.made < self.event]
         believed = []
 
@@ -106,7 +106,7 @@ class Check:
         self._taken_once(ledger)
 
     def _taken_once(self, ledger: Ledger) -> None:
-        """Nor is an assertion from before the event, which the missing node may have taken."""
+        """Nor is an assertion from before the event, which the missing node may have accepted."""
         with ledger.lock:
             before = [one for one in ledger.assertions if one[1] < self.event]
 
@@ -118,12 +118,12 @@ class Check:
         self._all(question, self._some(before, lambda one: one[1], PASSWORDS))
 
     def replayed(self, ledger: Ledger) -> None:
-        """While the cluster is what the event left of it, nobody is given anything for a code that was redeemed."""
+        """While the cluster is as the event left it, a redeemed code gives nobody anything."""
         with ledger.lock:
             untouched = [one for one in ledger.families if one.alone and one.lives and one.code]
         chosen = self._some(untouched, lambda one: one.made, REPLAYED)
         for one in chosen:
-            # A code that comes twice ends what the first time gave: from now on nobody knows what it is worth.
+            # Presenting a code twice ends what it gave the first time: from now on its state is unknown.
             one.known = False
 
         def question(portals: list[Portal], one: Family) -> None:
@@ -259,7 +259,7 @@ class Check:
         return self._ask(attempt)
 
     def _ask(self, question) -> Answer:
-        """The cluster is whole: an answer comes, if not at once."""
+        """Repeats a question: the cluster is whole, so an answer comes, if not at once."""
         for _ in range(TRIES):
             answer = question()
             if not answer.unknown:
@@ -306,7 +306,8 @@ class Check:
             list(pool.map(work, shares))
 
     def _some(self, of: list, when, near: int = NEAR) -> list:
-        """Those that were acknowledged around the event, and some of the others; all where that is asked for, and needs no password."""
+        """Returns those acknowledged around the event, and some of the others; all if that was asked for and needs no
+        password."""
         if self.whole and near == NEAR:
             return list(of)
         ordered = sorted(of, key=lambda one: abs(when(one) - self.event))

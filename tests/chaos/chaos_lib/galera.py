@@ -19,7 +19,7 @@ LIBRARIES = ("/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_
 STARTED_WITHIN_S = 90
 HOME_WITHIN_S = 90
 
-# What takes memory, and makes more of what could go wrong happen; the rest is said by deploy/galera.cnf.
+# Settings that save memory, and provoke more problems; deploy/galera.cnf has the others.
 SETTINGS = {
     "innodb-buffer-pool-size": "64M",
     "innodb-log-file-size": "64M",
@@ -27,7 +27,7 @@ SETTINGS = {
     "performance-schema": "OFF",
     "wsrep-slave-threads": "2",
 }
-# What deploy/galera.cnf says of places, in place of which ours are set.
+# The addresses and paths in deploy/galera.cnf, which ours replace.
 PLACES = {"bind-address", "wsrep-provider", "wsrep-cluster-address"}
 
 
@@ -52,7 +52,7 @@ class Node(Member):
 
     def configure(self, members: list["Node"]) -> None:
         group = ",".join(f"{member.address}:{member.group}" for member in members)
-        # A server that starts removes the temporary tables that others have in the same folder.
+        # A starting server removes the temporary tables of others in the same folder.
         (self.folder / "tmp").mkdir(exist_ok=True)
         give(self.folder / "tmp", USER)
         options = {"gmcast.listen_addr": f"tcp://{self.address}:{self.group}", "ist.recv_addr": f"{self.address}:{self.ist}",
@@ -73,7 +73,7 @@ class Node(Member):
             "wsrep-sst-receive-address": f"{self.address}:{self.sst}",
             "wsrep-provider-options": f'"{";".join(f"{name}={value}" for name, value in options.items())}"',
         }
-        # As docs/guide/several-machines.md has it: copying everything to who joins is another matter than what clients see.
+        # As docs/guide/several-machines.md says: copying all data to a joining node differs from what clients see.
         certify(self.folder, "portiere")
         if (self.folder / "server.pem").exists():
             settings |= {"ssl-cert": self.folder / "server.pem", "ssl-key": self.folder / "server.key"}
@@ -86,7 +86,8 @@ class Node(Member):
         give(file, USER)
 
     def start_again(self, place: Place) -> None:
-        """After kill -9: told where it was, it asks the others for what it missed instead of for a copy of everything."""
+        """Restarts after kill -9: with its last position, it asks the others for what it missed instead of for
+        everything."""
         log = self.folder / "recovery.log"
         subprocess.run(
             [mariadb.tool("mariadbd"), f"--defaults-file={self.folder / 'server.cnf'}", "--wsrep-recover", f"--log-error={log}"],
@@ -97,7 +98,7 @@ class Node(Member):
 
 
 class Galera(Members):
-    """The cluster. With `apart`, the nodes of Portiere begin at different members."""
+    """The cluster. With `apart`, the nodes of Portiere start with different members."""
 
     within = STARTED_WITHIN_S
 
@@ -120,7 +121,7 @@ class Galera(Members):
         return [self.members, self.members[::-1] if self.apart else self.members]
 
     def wait_until_home(self) -> None:
-        """All nodes use the first member that their URLs name, once it has been well for a while."""
+        """Waits until all nodes use the first member in their URLs again, once it has been well for a while."""
         first, *others = self.members
         if not self.apart:
             wait_until("every node is back at the first member", HOME_WITHIN_S,
@@ -144,7 +145,7 @@ class Galera(Members):
 
 
 def example() -> dict[str, dict[str, str]]:
-    """The settings of deploy/galera.cnf by section, but for its places, each of which has to be there."""
+    """Returns the settings of deploy/galera.cnf by section, without its addresses and paths, which have to be there."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string((ROOT / "deploy" / "galera.cnf").read_text())
     sections = {name: dict(parser[name]) for name in parser.sections()}
@@ -161,16 +162,16 @@ def library() -> str:
     raise Trouble("the Galera library is not installed: apt-get install galera-4")
 
 
-# What happens to it.
+# The faults.
 
 def cut_off(cluster: Galera, chance: random.Random) -> Strike:
-    """The active node hears nothing of the others any more, nor they of it; Portiere still reaches it."""
+    """The active node no longer hears the others, nor they it; Portiere still reaches it."""
     member, at = cluster.active(), time.monotonic()
     isolate(cluster, member, 1)
     return Strike(f"{member.name} cut off", at, cluster.without(member), lambda: isolate(cluster, member, 0))
 
 
 def isolate(cluster: Galera, member: Member, how: int) -> None:
-    """1: the provider drops what comes from the others and sends them nothing; 0: no longer."""
+    """1: the provider drops what the others send and sends them nothing; 0: this ends."""
     if member.say(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={how}'", cluster.admin) is None:
         raise Trouble(f"{member.name} does not take gmcast.isolate={how}")

@@ -1,4 +1,4 @@
-"""Three MySQL servers in a group of which one is written to (Group Replication)."""
+"""Three MySQL servers in a group with a single primary (Group Replication)."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from .place import Place, Trouble, give, password, run, wait_until
 
 STARTED_WITHIN_S = 180
 
-# What takes memory; the rest is MySQL's default, a primary that is cut off waits for ever included.
+# Settings that save memory; the rest is MySQL's default, so a primary that is cut off waits forever.
 SETTINGS = {
     "innodb-buffer-pool-size": "64M",
     "innodb-redo-log-capacity": "64M",
@@ -41,7 +41,7 @@ class Node(Member):
     def __init__(self, place: Place, number: int):
         super().__init__(place, number)
         self.number = number + 1
-        # Among themselves they take only addresses that the machine has.
+        # For traffic among themselves they only accept addresses that the machine has.
         self.group = f"127.0.0.1:{free_port()}"
 
     def install(self) -> None:
@@ -65,7 +65,7 @@ class Node(Member):
         give(file, USER)
 
     def start_again(self, place: Place) -> None:
-        """It joins the others by itself."""
+        """Restarts it; it rejoins the group by itself."""
         self.start(place, "--group-replication-start-on-boot=ON")
 
 
@@ -99,7 +99,7 @@ class Group(Members):
         return member.say("SELECT @@super_read_only", self.admin) == "0\n"
 
     def _join(self, member: Member) -> None:
-        """The first one makes the group."""
+        """Lets a member join; the first one creates the group."""
         wait_until(f"{member.name} is there", STARTED_WITHIN_S, lambda: member.say("SELECT 1"))
         self._tell(member, "SET SQL_LOG_BIN = 0; CREATE USER copier IDENTIFIED BY 'copier'; "
                    "GRANT REPLICATION SLAVE, BACKUP_ADMIN, CONNECTION_ADMIN, GROUP_REPLICATION_STREAM ON *.* TO copier; "

@@ -4,18 +4,18 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-# A device's request is good for ten minutes.
+# A device's request is valid for ten minutes.
 DEVICE_WAITS_S = 500
 
 
 @dataclass(eq=False)
 class Application:
-    # What it is called, and how it proves who it is.
+    # Its name, and how it authenticates.
     client: object
-    # Left alone: nobody asks for a change of it, so that what became of it is known whatever happens.
+    # Left alone: nobody asks to change it, so its state is known whatever happens.
     alone: bool = False
     made: float = field(default_factory=time.monotonic)
-    # Cleared when a change of it was not acknowledged: from then on nothing about it is known.
+    # Cleared when a change of it was not acknowledged: from then on its state is unknown.
     known: bool = True
     disabled: float | None = None
 
@@ -32,7 +32,7 @@ class Account:
     made: float = field(default_factory=time.monotonic)
     known: bool = True
     disabled: float | None = None
-    # Passwords that were changed, and when.
+    # Passwords that were replaced, and when.
     old: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -56,7 +56,7 @@ class Session:
 
 @dataclass(eq=False)
 class Family:
-    """Everything that came of one code, or of a device's request (`code` is empty then)."""
+    """Everything that came from one code, or from a device's request (`code` is empty then)."""
 
     application: Application
     session: Session
@@ -69,7 +69,7 @@ class Family:
     made: float = field(default_factory=time.monotonic)
     known: bool = True
     revoked: float | None = None
-    # Refresh tokens that have a successor, and when they got it.
+    # Refresh tokens that have a successor, and when they were rotated.
     rotated: list[tuple[str, float]] = field(default_factory=list)
 
     @property
@@ -80,20 +80,20 @@ class Family:
 
     @property
     def ended(self) -> float | None:
-        """Since when nothing of it may be good any more."""
+        """Returns since when none of it may be valid any more."""
         session = None if self.offline else self.session.ended
         return earliest(self.revoked, session, self.session.account.disabled, self.application.disabled)
 
 
 @dataclass(eq=False)
 class Consent:
-    """What somebody lets an application have. Nobody is asked twice about one application."""
+    """What a person allows an application. Nobody is asked twice about one application."""
 
     account: Account
     application: Application
     alone: bool = False
     made: float = field(default_factory=time.monotonic)
-    # Only once the yes was acknowledged.
+    # True only once the approval was acknowledged.
     known: bool = False
     ended: float | None = None
 
@@ -104,7 +104,7 @@ class Consent:
 
 @dataclass(eq=False)
 class Device:
-    """One whose request somebody answered: with yes, or with no."""
+    """A device whose request was approved or denied."""
 
     session: Session
     code: str
@@ -114,22 +114,22 @@ class Device:
     denied: float | None = None
     # When it got its tokens.
     polled: float | None = None
-    # When a new password took back what the account had allowed.
+    # When a new password revoked what the account had allowed.
     void: float | None = None
 
     @property
     def waits(self) -> bool:
-        """Whether it gets its tokens when it asks."""
+        """Returns whether it gets its tokens when it asks."""
         return self.known and self.ended is None and self.session.lives and time.monotonic() - self.made < DEVICE_WAITS_S
 
     @property
     def ended(self) -> float | None:
-        """Since when it may be given nothing any more."""
+        """Returns since when it must not be given anything any more."""
         return earliest(self.denied, self.polled, self.void, self.session.ended, self.session.account.disabled)
 
 
 class Ledger:
-    """All of it, of all visitors."""
+    """The records of all visitors."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -139,12 +139,12 @@ class Ledger:
         self.families: list[Family] = []
         self.consents: list[Consent] = []
         self.devices: list[Device] = []
-        # Codes that gave tokens, to whom, and when.
+        # Codes that gave tokens, to which application, and when.
         self.codes: list[tuple[str, Application, float]] = []
-        # Assertions that proved who asked, and when.
+        # Assertions that were accepted, and when.
         self.assertions: list[tuple[str, float]] = []
         self.acknowledged = self.unknown = self.refused = 0
-        # Sentences about answers that contradict what was acknowledged before: what was lost, what was undone.
+        # Sentences about answers that contradict earlier acknowledgements: what was lost, what was undone.
         self.lost: list[str] = []
         self.undone: list[str] = []
 
@@ -158,5 +158,5 @@ class Ledger:
 
 
 def earliest(*times: float | None) -> float | None:
-    """The first of those that came."""
+    """Returns the earliest of the times that are set."""
     return min((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""Several servers of the family of MySQL, of which Portiere uses one."""
+"""Several servers of the MySQL family, of which Portiere uses one at a time."""
 
 import os
 import random
@@ -33,7 +33,7 @@ class Member:
         self.process = place.start(self.name, words, USER)
 
     def say(self, statement: str, secret: str = "") -> str | None:
-        """What the server answers to its root, or None."""
+        """Returns the server's answer to its root user, or None."""
         words = [self.client, "--no-defaults", f"--socket={self.folder / 'socket'}", "--user=root", "-N", "-B",
                  "--connect-timeout=20", "-e", statement]
         try:
@@ -45,7 +45,7 @@ class Member:
 
 
 class Members:
-    """All of them. What tells that they are together is in `is_ready`; a kind says for itself how long it may take to start."""
+    """All servers. `is_ready` tells whether they are together; each kind says how long it may take to start."""
 
     within: float
     place: Place
@@ -55,12 +55,12 @@ class Members:
 
     @property
     def urls(self) -> list[str]:
-        """One for each node of Portiere."""
+        """Returns a URL for each node of Portiere."""
         hosts = [",".join(f"{member.address}:{member.port}" for member in order) for order in self.orders()]
         return [f"mysql://portiere:{self.secret}@{one}/portiere" for one in hosts]
 
     def orders(self) -> list[list]:
-        """In which order each node of Portiere names them."""
+        """Returns the order in which each node of Portiere lists them."""
         return [self.members, self.members]
 
     def is_whole(self) -> bool:
@@ -70,7 +70,7 @@ class Members:
         wait_until("all members are together", self.within, self.is_whole)
 
     def active(self):
-        """The one that Portiere uses."""
+        """Returns the member that Portiere uses."""
         def busiest():
             counts = [self.connections(member) for member in self.members]
             return self.members[counts.index(max(counts))] if any(counts) else None
@@ -80,11 +80,11 @@ class Members:
         return int(member.say(CONNECTIONS, self.admin) or 0)
 
     def is_ready(self, member: Member, size: int) -> bool:
-        """Whether it sees so many members that work, and no other."""
+        """Returns whether it sees exactly this many working members."""
         raise NotImplementedError
 
     def is_going_on(self, others: list[Member]) -> bool:
-        """Whether these are together without the rest, and can be written to."""
+        """Returns whether these are together without the rest, and accept writes."""
         return all(self.is_ready(one, len(others)) for one in others)
 
     def without(self, member: Member):
@@ -97,7 +97,7 @@ def must_run(member: Member) -> None:
         raise Trouble(f"{member.name} ended; see {member.name}.log")
 
 
-# What happens to them.
+# The faults.
 
 def kill_active(cluster: Members, chance: random.Random) -> Strike:
     member, at = cluster.active(), time.monotonic()
@@ -106,7 +106,7 @@ def kill_active(cluster: Members, chance: random.Random) -> Strike:
 
 
 def pause(cluster: Members, chance: random.Random) -> Strike:
-    """The active one sleeps, the others go on without it, and it wakes up believing that it is one of them."""
+    """The active member sleeps, the others go on without it, and it wakes up believing that it is still one of them."""
     member, at = cluster.active(), time.monotonic()
     send(tree(member.process.pid), signal.SIGSTOP)
     return Strike(f"{member.name} paused", at, cluster.without(member),

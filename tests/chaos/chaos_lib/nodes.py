@@ -1,4 +1,4 @@
-"""Two nodes of Portiere on one database, and the commands that an operator gives them."""
+"""Two nodes of Portiere on one database, and an operator's commands to them."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ COUNT = 2
 READY_WITHIN_S = 60
 COMMAND_WITHIN_S = 40
 
-# The cheapest hash that a server takes (OWASP's last row); wrong passwords, which the oracle tries, cost no wait.
+# The cheapest hash that a server accepts (OWASP's last row); the oracle tries wrong passwords, which must not wait.
 SETTINGS = {
     "PORTIERE_HASH_ARGON2_MEMORY_KIB": "7168",
     "PORTIERE_HASH_ARGON2_PASSES": "5",
@@ -28,7 +28,7 @@ SETTINGS = {
     "PORTIERE_THROTTLE_FREE_FAILURES": "1000",
     "PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES": "1000000",
     "PORTIERE_REFRESH_GRACE": "1s",
-    # A code that comes again is refused by what is known of it, and not because it ran out.
+    # A repeated code is refused because it was redeemed, not because it expired.
     "PORTIERE_CODE_TTL": "10m",
     "PORTIERE_LOG_LEVEL": "info",
 }
@@ -36,7 +36,7 @@ GRACE_S = 1
 
 
 class Node:
-    """One of them."""
+    """One node."""
 
     def __init__(self, place: Place, number: int, environment: dict):
         self.place, self.environment = place, environment
@@ -59,7 +59,7 @@ class Node:
         return self.process is not None and self.process.runs()
 
     def ready(self) -> dict | None:
-        """What it says of itself when it can serve."""
+        """Returns what it reports about itself when it can serve."""
         answer = Origin(self.port, "").get("/readyz")
         return json.loads(answer.text) if answer.status == 200 else None
 
@@ -71,7 +71,7 @@ class Node:
         return wait_until(f"{self.name} is ready", READY_WITHIN_S, found)
 
     def wait_until_settled(self) -> None:
-        """Ready, and with no fence up: every node has said its journal again."""
+        """Waits until it is ready and has no fence up: every node has replayed its journal."""
         def found():
             said = self.ready()
             return said is not None and not (said.get("fence") or {}).get("up")
@@ -79,8 +79,8 @@ class Node:
         wait_until(f"{self.name} has no fence", READY_WITHIN_S, found)
 
     def command(self, *words: str, given: str = "") -> str | None:
-        """Runs a command on it; None where it failed, or nobody knows. On a machine that is gone no command runs: it would
-        find the journal there, and say it."""
+        """Runs a command on it; returns None if that failed, or its result is unknown. On a node that is gone no
+        command runs: it would find the journal there, and replay it."""
         if not self.runs():
             return None
         line = [program(self.place), *words, "--data", self.data, "--json"]
@@ -98,7 +98,7 @@ class Node:
 
 
 def start(place: Place, urls: list[str], public_url: str | None = None, more: dict | None = None) -> list[Node]:
-    """A node for each URL of the one database, all with one master key, ready."""
+    """Starts a node for each URL of the one database, all with one master key, and waits until they are ready."""
     key = base64.b64encode(secrets.token_bytes(32)).decode()
     same = SETTINGS | {"PORTIERE_KEYS_MASTER_KEY": key, "PORTIERE_AUDIT_KEY": key} | (more or {})
     nodes = [Node(place, number, same | {"PORTIERE_STORE_URL": url}) for number, url in enumerate(urls)]
@@ -111,7 +111,7 @@ def start(place: Place, urls: list[str], public_url: str | None = None, more: di
 
 
 def program(place: Place) -> Path:
-    """The program under test, where its user can read it."""
+    """Returns a copy of the program under test that its user can read."""
     copy = place.folder / "portiere"
     if not copy.exists():
         built = Path(os.environ.get("PORTIERE_BINARY") or ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug/portiere")

@@ -1,4 +1,4 @@
-"""What an operator does whose node does not return."""
+"""What an operator does when a node does not return."""
 
 import json
 
@@ -8,7 +8,7 @@ SEEN_WITHIN_S = 30
 
 
 def give_up(left: list, gone: int) -> None:
-    """Finds out who is waited for, and accepts the loss. The fence stays until then, and is lifted by it."""
+    """Finds out which node is waited for, and accepts the loss. The fence stays up until then, and is lifted by it."""
     node = left[0]
 
     def waited() -> list[str] | None:
@@ -30,7 +30,7 @@ def give_up(left: list, gone: int) -> None:
 
 
 def waived(node) -> list[str]:
-    """The nodes whose loss was accepted lately, after the audit log."""
+    """Returns the nodes whose loss was accepted lately, according to the audit log."""
     events = json.loads(must(node, "events", "list", "--limit", "3000"))
     return [event["detail"]["node"] for event in events if event["event"] == "fence.waived"]
 

@@ -1,6 +1,7 @@
-"""PostgreSQL under Patroni: a primary, a standby that confirms its commits, a third that can take over that part, and etcd.
+"""PostgreSQL under Patroni: a primary, a standby that confirms its commits, a third that can replace that standby, and
+etcd.
 
-Strict synchronous replication needs the third: with two, nothing is written while one of them is gone.
+Strict synchronous replication needs the third: with only two, writes stop while one of them is gone.
 """
 
 import json
@@ -22,7 +23,7 @@ ADDRESSES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 STARTED_WITHIN_S = 60
 WHOLE_WITHIN_S = 120
 
-# Patroni's own limits: a lock that lives for 20 s is the shortest, and so the longest that a dead primary is waited for.
+# Patroni's own minimum: a lease of 20 s is the shortest, and so the longest wait for a dead primary.
 TIMES = {"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "primary_start_timeout": 0}
 
 PARAMETERS = {
@@ -33,13 +34,13 @@ PARAMETERS = {
     "max_connections": 100,
     "wal_keep_size": "256MB",
     "wal_log_hints": "on",
-    # A standby that lost its primary asks the next one soon: strict replication writes nothing until it has.
+    # A standby that lost its primary contacts the next one soon: strict replication writes nothing until then.
     "wal_retrieve_retry_interval": "500ms",
 }
 
 
 class Member:
-    """One PostgreSQL with the Patroni that looks after it."""
+    """A PostgreSQL server with its Patroni."""
 
     def __init__(self, place: Place, number: int):
         self.name = f"pg{number + 1}"
@@ -54,7 +55,7 @@ class Member:
         self.patroni = place.start(self.name, [tool("patroni", "patroni"), file], USER)
 
     def postmaster(self) -> list[int]:
-        """PostgreSQL's processes. They are not children of Patroni, and outlive it."""
+        """Returns PostgreSQL's processes. They are not children of Patroni, and outlive it."""
         try:
             pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -79,30 +80,30 @@ class Patroni:
         for member in self.members:
             place.also_end(member.postmaster)
             member.start(place)
-            # The first makes the cluster, the others copy it.
+            # The first creates the cluster, the others copy it.
             self.wait_for_primary()
         self.wait_until_whole()
         self._make_database()
 
     @property
     def urls(self) -> list[str]:
-        """One for each node of Portiere."""
+        """Returns a URL for each node of Portiere."""
         hosts = ",".join(f"{member.address}:{member.port}" for member in self.members)
         return [f"postgres://portiere:{self.secret}@{hosts}/portiere"] * nodes.COUNT
 
     def primary(self) -> Member | None:
-        """Who has the lock and says that it is the primary."""
+        """Returns the member that has the lock and reports that it is the primary."""
         for member in self.members:
             if self._ask(member, "/primary") is not None:
                 return member
         return None
 
     def wait_for_primary(self) -> Member:
-        """As `primary`, on a machine where its answer may be late."""
+        """Waits for `primary`, on a machine where its answer may be late."""
         return wait_until("Patroni has a primary", STARTED_WITHIN_S, self.primary)
 
     def is_whole(self) -> bool:
-        """One primary, everybody else streams from it, and one confirms its commits."""
+        """Returns whether there is one primary, all others stream from it, and one confirms its commits."""
         primary = self.primary()
         found = self._ask(primary, "/cluster") if primary else None
         if found is None or len(found["members"]) != len(self.members):
@@ -117,7 +118,7 @@ class Patroni:
         wait_until("the Patroni cluster is whole", WHOLE_WITHIN_S, self.is_whole)
 
     def switch(self, old: Member) -> str:
-        """Asks for a planned change of the primary."""
+        """Requests a planned change of the primary."""
         standby = "sync_standby" if self.synchronous else "replica"
 
         def successor() -> str | None:
@@ -139,7 +140,7 @@ class Patroni:
         send(member.everything(), signal.SIGCONT)
 
     def hold_back(self, member: Member) -> None:
-        """Nothing more goes from this primary to its standbys, as if the network between them were slow."""
+        """Stops this primary from sending to its standbys, as if the network between them were slow."""
         found = run(self._psql(member, "SELECT pid FROM pg_stat_replication"))
         send([int(line) for line in found.split()], signal.SIGSTOP)
 
@@ -164,14 +165,15 @@ class Patroni:
         initdb = ["data-checksums", {"encoding": "UTF8"}, {"locale": "C.UTF-8"}, {"auth": "scram-sha-256"}]
         for member in self.members:
             file = member.folder / "patroni.yml"
-            # JSON is YAML.
+            # JSON is valid YAML.
             file.write_text(json.dumps({
                 "scope": "chaos",
                 "namespace": "/portiere/",
                 "name": member.name,
                 "restapi": {"listen": member.api, "connect_address": member.api},
-                # By the older interface Patroni says whose lock it prolongs. By the newer one, a Patroni (3.0.2) that slept
-                # through its lease and wakes up between two steps writes itself back over whoever was promoted since.
+                # With the older API Patroni says whose lock it extends. With the newer one, a Patroni (3.0.2) that
+                # slept through its lease and wakes up between two steps overwrites the lock of a primary promoted
+                # since.
                 "etcd": {"host": self.etcd},
                 "bootstrap": {"dcs": dcs, "initdb": initdb},
                 "postgresql": self._server(member),
@@ -210,7 +212,7 @@ class Patroni:
 
 
 def ask(url: str, body: dict | None = None):
-    """What an interface answers with 200, as JSON or text; otherwise None."""
+    """Returns an interface's answer of status 200, as JSON or text; otherwise None."""
     data = None if body is None else json.dumps(body).encode()
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data), timeout=30 if data else 2) as answer:
@@ -223,17 +225,17 @@ def ask(url: str, body: dict | None = None):
         return text or True
 
 
-# What happens to it.
+# The faults.
 
 def kill_machine(cluster: Patroni, chance: random.Random) -> Strike:
-    """The primary and its Patroni die; they are started again later."""
+    """The primary and its Patroni die; they are restarted later."""
     member, at = cluster.wait_for_primary(), time.monotonic()
     cluster.kill(member)
     return Strike(f"{member.name} killed with its Patroni", at, another_than(cluster, member), lambda: member.start(cluster.place))
 
 
 def kill_postgres(cluster: Patroni, chance: random.Random) -> Strike:
-    """PostgreSQL alone dies; its Patroni sees that, and lets another take over."""
+    """Only PostgreSQL dies; its Patroni sees that, and lets another member take over."""
     member, at = cluster.wait_for_primary(), time.monotonic()
     kill(member.postmaster())
     return Strike(f"{member.name} killed", at, another_than(cluster, member))
@@ -245,7 +247,7 @@ def switch(cluster: Patroni, chance: random.Random) -> Strike:
 
 
 def pause(cluster: Patroni, chance: random.Random) -> Strike:
-    """The primary sleeps, another takes over, and it wakes up believing that it still is the primary."""
+    """The primary sleeps, another takes over, and it wakes up believing that it is still the primary."""
     member, at = cluster.wait_for_primary(), time.monotonic()
     cluster.pause(member)
     return Strike(f"{member.name} paused", at, another_than(cluster, member), lambda: cluster.wake(member))
@@ -263,5 +265,5 @@ def kill_behind(cluster: Patroni, chance: random.Random) -> Strike:
 
 
 def another_than(cluster: Patroni, member: Member):
-    """Whether the lock is with somebody else."""
+    """Returns a function that tells whether another member has the lock."""
     return lambda: cluster.primary() not in (None, member)

@@ -1,4 +1,4 @@
-"""One folder and the processes in it: everything that a run makes, and its end."""
+"""A folder and the processes in it: everything that a run creates, and how it is cleaned up."""
 
 import ctypes
 import os
@@ -22,23 +22,23 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Trouble(Exception):
-    """What keeps a run from going on; no verdict on Portiere."""
+    """The reason why a run cannot go on; not a verdict on Portiere."""
 
 
 @dataclass
 class Strike:
-    """What was done to a cluster."""
+    """A fault that was injected into a cluster."""
 
     what: str
     # When it happened (`time.monotonic`).
     at: float
-    # Whether the cluster has noticed, and somebody else has taken over where somebody has to.
+    # Whether the cluster has noticed, and another member has taken over where one has to.
     felt: Callable[[], bool] = lambda: True
     mend: Callable[[], None] = lambda: None
 
 
 class Place:
-    """A temporary folder. Whatever was started in it is ended, by id, when it is closed."""
+    """A temporary folder. Closing it ends, by PID, everything that was started in it."""
 
     def __init__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="portiere-chaos-", dir="/tmp"))
@@ -50,7 +50,7 @@ class Place:
         threading.Thread(target=self._bury, daemon=True).start()
 
     def start(self, name: str, words: list, user: str | None = None, env: dict | None = None) -> "Process":
-        """Runs a program as `user`, where we may say as whom; its output goes to `name.log`."""
+        """Runs a program as `user`, if we may choose the user; its output goes to `name.log`."""
         log = (self.folder / f"{name}.log").open("ab")
         child = subprocess.Popen(
             [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
@@ -62,18 +62,18 @@ class Place:
         return process
 
     def room(self, name: str, user: str) -> Path:
-        """A folder of its own for a server."""
+        """Creates a folder for a server."""
         folder = self.folder / name
         folder.mkdir(mode=0o700, exist_ok=True)
         give(folder, user)
         return folder
 
     def also_end(self, pids) -> None:
-        """Names, at the end, processes that left their parent: a function that answers their ids."""
+        """Registers processes that left their parent, to end them as well: a function that returns their PIDs."""
         self.others.append(pids)
 
     def close(self, keep: bool) -> None:
-        """Ends every process, the youngest first, and takes the folder away."""
+        """Ends every process, the youngest first, and removes the folder."""
         for process in reversed(self.processes):
             process.kill()
         for pids in self.others:
@@ -84,15 +84,15 @@ class Place:
 
 
     def _bury(self) -> None:
-        """Takes note that adopted processes have ended: PostgreSQL does not start while the one before it is a zombie."""
+        """Reaps adopted processes that have ended: PostgreSQL does not start while the one before it is a zombie."""
         while not self.over.wait(POLL_S):
             known = {process.pid for process in self.processes}
             for pid in children().get(os.getpid(), []):
-                # What is adopted comes from a group of its own; those of subprocess.run are of ours, and waited for by it: it
-                # would take one that was buried here for one that went well.
+                # Adopted processes come from groups of their own; those of subprocess.run are in ours, and it waits for
+                # them: it would take a process that was reaped here for one that succeeded.
                 try:
                     adopted = pid not in known and is_zombie(pid) and os.getpgid(pid) != os.getpgrp()
-                    # One that was only just started may not be known yet.
+                    # A process that was just started may not be registered yet.
                     if adopted and not self.over.wait(POLL_S) and pid not in {process.pid for process in self.processes}:
                         os.waitpid(pid, os.WNOHANG)
                 except (ChildProcessError, ProcessLookupError):
@@ -114,7 +114,7 @@ class Process:
         return self.child.poll() is None
 
     def kill(self) -> None:
-        """kill -9, with everything below it."""
+        """kill -9, with all its descendants."""
         if self.runs():
             kill(tree(self.pid))
         self.child.wait()
@@ -130,7 +130,7 @@ class Process:
 
 
 def tree(pid: int) -> list[int]:
-    """A process and all that descends from it."""
+    """Returns a process and all its descendants."""
     below, found = children(), [pid]
     for one in found:
         found.extend(below.get(one, []))
@@ -138,7 +138,7 @@ def tree(pid: int) -> list[int]:
 
 
 def children() -> dict[int, list[int]]:
-    """Every process that has children, and those."""
+    """Returns every process that has children, with those children."""
     below: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         found = stat(int(folder.name))
@@ -152,7 +152,7 @@ def is_zombie(pid: int) -> bool:
 
 
 def stat(pid: int) -> list[str]:
-    """State, parent and the rest of /proc/PID/stat; empty where there is no such process."""
+    """Returns state, parent and the rest of /proc/PID/stat; empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
@@ -160,12 +160,12 @@ def stat(pid: int) -> list[str]:
 
 
 def adopt() -> None:
-    """Whoever loses its parent below us becomes our child, not that of the machine's first process."""
+    """Makes orphans among our descendants our children, not those of the machine's first process."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def send(pids: list[int], number: int) -> None:
-    """Sends a signal to each that is still there."""
+    """Sends a signal to each process that still exists."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -178,7 +178,7 @@ def kill(pids: list[int]) -> None:
 
 
 def wait_until(what: str, seconds: float, found):
-    """Waits until `found` answers something, and answers that."""
+    """Waits until `found` returns something, and returns that."""
     deadline = time.monotonic() + seconds
     while True:
         if (answer := found()):
@@ -193,7 +193,7 @@ def password() -> str:
 
 
 def tool(name: str, package: str) -> str:
-    """A program of a Debian package."""
+    """Returns a program of a Debian package."""
     found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if found is None:
         raise Trouble(f"{name} is not installed: apt-get install {package}")
@@ -201,7 +201,7 @@ def tool(name: str, package: str) -> str:
 
 
 def run(words: list, user: str | None = None) -> str:
-    """Runs a program to its end, which has to be a good one. Answers what it printed."""
+    """Runs a program to its end, which has to be successful. Returns what it printed."""
     done = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/",
                           **as_user(user))
     if done.returncode != 0:
@@ -210,12 +210,12 @@ def run(words: list, user: str | None = None) -> str:
 
 
 def as_user(name: str | None) -> dict:
-    """How to run something as somebody who may do nothing else; only root may say so."""
+    """Returns how to run something as an unprivileged user; only root can do so."""
     return {} if name is None else Owner(name).running()
 
 
 def give(path: Path, user: str) -> None:
-    """Gives a file or folder to who is going to use it."""
+    """Gives a file or folder to its future user."""
     who = Owner(user).account()
     if who is not None:
         os.chown(path, who.pw_uid, who.pw_gid)

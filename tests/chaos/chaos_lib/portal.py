@@ -1,4 +1,4 @@
-"""What an application and the browsers of its people ask of a node."""
+"""The requests of an application, and of its users' browsers, to a node."""
 
 import json
 from urllib.parse import urlencode
@@ -15,13 +15,13 @@ PASSWORD = "gorse violet anvil 41"
 
 
 class Portal:
-    """The protocol, without memory: each call says what was answered."""
+    """The protocol, without memory: each call returns the answer."""
 
     def __init__(self, crowd: Crowd, client):
         self.crowd, self.client = crowd, client
 
     def of(self, client) -> "Portal":
-        """The same, of another application."""
+        """Returns the same for another application."""
         return Portal(self.crowd, client)
 
     def authorize(self, browser: Browser, offline: bool = False, **more: str) -> Answer:
@@ -33,7 +33,7 @@ class Portal:
         return browser.open(self.crowd, "/oauth2/authorize?" + urlencode(fields | more))
 
     def log_in(self, browser: Browser, page: Answer, name: str, password: str) -> Answer:
-        """Sends the sign-in form of a page; where there is none, the page is the answer."""
+        """Sends the sign-in form of a page; if there is none, the page is the answer."""
         found = form(page, "/login")
         return page if found is None else browser.submit(self.crowd, found, login=name, password=password)
 
@@ -45,11 +45,11 @@ class Portal:
         return self._post("/oauth2/token", grant_type="refresh_token", refresh_token=token)
 
     def own(self) -> Answer:
-        """A token for the application itself."""
+        """Requests a token for the application itself."""
         return self._post("/oauth2/token", grant_type="client_credentials")
 
     def present(self, assertion: str) -> Answer:
-        """The same, proved by this very assertion."""
+        """Does the same with exactly this assertion."""
         return self.crowd.next().post("/oauth2/token", {"grant_type": "client_credentials"} | asserted(assertion))
 
     def ask_device(self) -> Answer:
@@ -73,16 +73,16 @@ class Portal:
 
 
 def asserted(assertion: str) -> dict[str, str]:
-    """The fields that carry an assertion."""
+    """Returns the fields that carry an assertion."""
     return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion}
 
 
 def tokens(answer: Answer) -> tuple[str, str]:
-    """Refresh and access token of a token response."""
+    """Returns the refresh and access token of a token response."""
     body = json.loads(answer.text)
     return body["refresh_token"], body["access_token"]
 
 
 def active(answer: Answer) -> bool:
-    """Whether introspection says that a token is good."""
+    """Returns whether introspection says that a token is valid."""
     return answer.status == 200 and '"active":true' in answer.text

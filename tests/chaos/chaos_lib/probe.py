@@ -1,4 +1,4 @@
-"""How long nobody could sign in: somebody tries all the time, at each node alone."""
+"""Measures how long nobody could sign in: tries all the time, at each node separately."""
 
 import threading
 import time
@@ -7,22 +7,22 @@ from .browser import Browser, Crowd, form
 from .portal import PASSWORD, Portal
 
 PAUSE_S = 0.2
-# Sign-ins that nobody knows the end of count as attempts at the account: each has another.
+# Sign-ins with an unknown result count as attempts at the account: each uses another account.
 ACCOUNTS = 40
-# How long everything has to have gone well to say that it works again.
+# How long everything has to go well before sign-in counts as working again.
 WELL_S = 2
-# A sign-in that took longer was held up, even if it came through.
+# A slower sign-in was held up, even if it succeeded.
 SLOW_S = 2
 
 
 class Probe(threading.Thread):
-    """Whole sign-ins at one node, one after another."""
+    """Complete sign-ins at one node, one after another."""
 
     def __init__(self, crowd: Crowd, client, names: list[str]):
         super().__init__(daemon=True)
         self.crowd, self.portal, self.names = crowd, Portal(crowd, client), names
         self.over = threading.Event()
-        # When each attempt began and ended, and why it did not succeed.
+        # When each attempt began and ended, and why it failed.
         self.attempts: list[tuple[float, float, str | None]] = []
 
     def run(self) -> None:
@@ -36,7 +36,7 @@ class Probe(threading.Thread):
         self.crowd.close()
 
     def sign_in(self, name: str) -> str | None:
-        """Why it did not work, if it did not."""
+        """Returns why it failed, if it did."""
         browser = Browser()
         page = self.portal.authorize(browser)
         if page.status != 200:
@@ -48,8 +48,8 @@ class Probe(threading.Thread):
         return None if answer.status == 200 else f"token {answer.status}"
 
     def back(self, event: float) -> float | None:
-        """Seconds from the event until sign-ins worked, none failed any more, and none was held up any more; None where
-        that is not yet so."""
+        """Returns the seconds from the event until sign-ins worked, none failed any more, and none was held up any
+        more; None if that is not yet so."""
         since = [attempt for attempt in self.attempts if attempt[1] > event]
         failed = max((at for at, (_, _, why) in enumerate(since) if why), default=-1)
         slow = max((at for at, (begun, ended, _) in enumerate(since) if ended - begun > SLOW_S), default=-1)

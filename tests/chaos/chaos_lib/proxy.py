@@ -1,4 +1,4 @@
-"""The proxies of deploy/, with the very files that stand there."""
+"""The proxies of deploy/, with exactly the files from there."""
 
 import socket
 from pathlib import Path
@@ -13,7 +13,7 @@ NODES = ("172.28.0.11:8080", "172.28.0.12:8080")
 
 
 class Proxy:
-    """One of them, in front of nodes."""
+    """A proxy in front of nodes."""
 
     user = "nobody"
 
@@ -23,7 +23,7 @@ class Proxy:
         self.process: Process | None = None
 
     def example(self, name: str, more: dict[str, str]) -> Path:
-        """A file of deploy/ with our addresses in place of its own, each of which has to be there."""
+        """Returns a file of deploy/ with our addresses in place of its own, each of which has to be there."""
         text = (ROOT / "deploy" / name).read_text()
         nodes = {name: f"{ADDRESS}:{node.port}" for name, node in zip(NODES, self.nodes)}
         for theirs, ours in (nodes | more).items():
@@ -39,7 +39,7 @@ class Proxy:
         wait_until("the proxy answers", READY_WITHIN_S, lambda: Origin(self.port, "").get("/healthz").status == 200)
 
     def drain(self, number: int) -> None:
-        """Takes a node out of the way before it stops, where the proxy can be told."""
+        """Takes a node out of rotation before it stops, if the proxy can be told to."""
 
 
 class HAProxy(Proxy):

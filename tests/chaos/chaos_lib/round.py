@@ -23,7 +23,7 @@ SHOWN = 8
 
 @dataclass
 class Stage:
-    """A cluster with nodes on it, on which rounds follow each other."""
+    """A cluster with nodes on it, used by successive rounds."""
 
     scenario: Scenario
     cluster: object
@@ -31,9 +31,9 @@ class Stage:
     applications: Applications
     issuer: str
     names: list[str]
-    # Seconds after the fault until everybody has to be able to sign in again.
+    # Seconds after the fault within which everybody has to be able to sign in again.
     within: float
-    # Whether all that was acknowledged is asked for, and not some of it.
+    # Whether everything that was acknowledged is checked, not just a part of it.
     whole: bool
 
 
@@ -43,7 +43,7 @@ class Outcome:
     ledger: Ledger
     tally: Tally
     verdict: Verdict
-    # Seconds until the cluster had somebody to write to again.
+    # Seconds until the cluster accepted writes again.
     felt: float
     # Seconds from each disturbance to sign-in at both nodes; None: not within the time.
     back: list[float | None]
@@ -64,13 +64,13 @@ class Outcome:
 
 
 def play(stage: Stage, number: int, seed: int) -> Outcome:
-    """One round."""
+    """Plays one round."""
     chance = random.Random(f"{seed}/{number}")
     stage.cluster.wait_until_whole()
     for node in stage.nodes:
         node.wait_until_ready()
     tally, ledger = Tally(), Ledger()
-    # Each from an address of its own: one address may not sign up hundreds of people.
+    # Each visitor from an address of its own: one address may not sign up hundreds of people.
     homes = [f"127.0.1.{(number * VISITORS + at) % 250 + 1}" for at in range(VISITORS)]
     visitors = [Visitor(Crowd(stage.nodes, stage.issuer, tally, home), stage.applications, stage.nodes, ledger, chance.random())
                 for home in homes]
@@ -100,7 +100,7 @@ def play(stage: Stage, number: int, seed: int) -> Outcome:
 
 
 def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledger: Ledger):
-    """Strikes, waits for sign-in, mends, and waits for sign-in and for the cluster."""
+    """Injects a fault, waits for sign-in, repairs, and waits for sign-in and for the cluster."""
     faults = stage.scenario.faults
     strike = faults[number % len(faults)](stage.cluster, chance)
     gone = stage.nodes[-1:] if stage.scenario.loses_node else []
@@ -129,7 +129,7 @@ def disturb(stage: Stage, probes: list, number: int, chance: random.Random, ledg
 
 
 def until_back(probes: list, event: float) -> float | None:
-    """Seconds until sign-in works at every node."""
+    """Returns the seconds until sign-in works at every node."""
     def found():
         seconds = [one.back(event) for one in probes]
         return None if None in seconds else [max(seconds)]
@@ -140,7 +140,7 @@ def until_back(probes: list, event: float) -> float | None:
 
 
 def judge(stage: Stage, outcome: Outcome, hanging: list, failures: list[str]) -> list[str]:
-    """Everything that was promised and is not so."""
+    """Returns every broken promise."""
     promise, ledger, verdict = PROMISES[stage.scenario.kind], outcome.ledger, outcome.verdict
     faults = [f"{len(hanging)} clients hang"] if hanging else []
     if any(seconds is None or seconds > stage.within for seconds in outcome.back):

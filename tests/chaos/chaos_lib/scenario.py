@@ -9,18 +9,18 @@ from . import galera, group, members, patroni, single
 class Promise:
     """What holds for everything that was acknowledged."""
 
-    # What a node says of it, on `/readyz` and when it starts.
+    # How a node words it, on `/readyz` and when it starts.
     said: str
-    # It is there: accounts, sessions, refresh tokens.
+    # Accounts, sessions, refresh tokens still exist.
     kept: bool
-    # What ended stays ended: codes that were redeemed, tokens that were rotated or revoked, sign-outs, disabled accounts.
+    # What ended stays ended: redeemed codes, rotated or revoked tokens, sign-outs, disabled accounts.
     ended: bool
 
 
-# The classes of `/readyz`, after docs/guide/scaling.md, "What a write is worth".
+# The classes of `/readyz`, as in docs/guide/scaling.md, "What a write is worth".
 PROMISES = {
     "A": Promise("nothing acknowledged is lost over failover", kept=True, ended=True),
-    # As it does when a process dies.
+    # This holds when a process dies.
     "B": Promise("nothing acknowledged is lost while the disk survives", kept=True, ended=True),
     # The journal and the fence keep what ended.
     "C": Promise("a failure of the database server may undo the last writes", kept=False, ended=True),
@@ -31,15 +31,15 @@ PROMISES = {
 class Scenario:
     kind: str
     make: object
-    # What happens, each round the next.
+    # The faults, one per round in turn.
     faults: tuple
-    # Whether a node of Portiere dies too, and comes back when all is mended: what only it remembers is waited for.
+    # Whether a node of Portiere dies too, and returns after the repair: the others wait for what only it remembers.
     loses_node: bool = False
     # Whether an operator gives up what that node remembers, before it returns after all.
     gives_up: bool = False
-    # Losses that the nodes are told to accept.
+    # Losses that the nodes are configured to accept.
     accepts: str = ""
-    # What they are told of the server's replication.
+    # What the nodes are told about the server's replication.
     replication: str = "observed"
 
 
@@ -64,12 +64,12 @@ def mariadb(place):
 
 
 def mysql(place):
-    """Where MYSQL_BIN is the folder with its programs."""
+    """Runs MySQL, if MYSQL_BIN names the folder with its programs."""
     return single.Single(place, "mysql")
 
 
 def forgetful_postgres(place):
-    """What it acknowledged in the last moments is not on its disk."""
+    """Runs a server whose last acknowledged commits are not on its disk."""
     return single.Single(place, "postgres", {"synchronous_commit": "off", "wal_writer_delay": "2s"})
 
 
@@ -85,7 +85,7 @@ SCENARIOS = {
     "patroni-kill": Scenario("A", synchronous, (patroni.kill_machine, patroni.kill_postgres), replication="strict"),
     "patroni-switchover": Scenario("A", synchronous, (patroni.switch,), replication="strict"),
     "patroni-pause": Scenario("A", synchronous, (patroni.pause,), replication="strict"),
-    # The same servers, of which nobody said that they never go on alone.
+    # The same servers, without the assurance that they never go on alone.
     "patroni-unsaid": Scenario("C", synchronous, (patroni.kill_machine, patroni.switch)),
     "patroni-behind": Scenario("C", asynchronous, (patroni.kill_behind,)),
     "patroni-behind-without-node": Scenario("C", asynchronous, (patroni.kill_behind,), loses_node=True),
@@ -93,7 +93,7 @@ SCENARIOS = {
     "galera-kill": Scenario("C", galera.Galera, (members.kill_active,)),
     "galera-cut": Scenario("C", galera.Galera, (galera.cut_off,)),
     "galera-pause": Scenario("C", galera.Galera, (members.pause,)),
-    # Two nodes that each found another member fit, as after one of them was started anew.
+    # Two nodes that found different members usable, as after one of them was restarted.
     "galera-apart": Scenario("C", apart, (members.kill_active, members.pause)),
     "mysql-group-kill": Scenario("C", group.Group, (members.kill_active,)),
     "mysql-group-pause": Scenario("C", group.Group, (members.pause,)),

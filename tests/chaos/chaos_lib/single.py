@@ -1,4 +1,4 @@
-"""One database server alone."""
+"""A single database server."""
 
 import random
 import time
@@ -12,7 +12,7 @@ SERVERS = {"postgres": postgres, "mariadb": mariadb, "mysql": mysql}
 
 
 class Single:
-    """A server that is started again in its folder."""
+    """A server that is restarted in its folder."""
 
     def __init__(self, place: Place, kind: str, settings: dict[str, str] | None = None):
         self.server, self.settings = SERVERS[kind], settings
@@ -36,7 +36,7 @@ class Single:
 
 
 def restart(cluster: Single, chance: random.Random) -> Strike:
-    """kill -9, and started again after a moment."""
+    """kill -9, and a restart after a moment."""
     down, at = chance.uniform(0.1, 3), time.monotonic()
     kill(cluster.processes())
     time.sleep(down)

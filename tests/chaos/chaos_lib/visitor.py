@@ -1,4 +1,4 @@
-"""The load: people who sign up, sign in, refresh, answer devices, let applications have what they ask for, sign out and are
+"""The load: people who sign up, sign in, refresh, approve devices, give applications consent, sign out and are
 disabled, and applications that come and go, each step at another node."""
 
 import json
@@ -13,22 +13,22 @@ from .ledger import Account, Application, Consent, Device, Family, Ledger, Sessi
 from .portal import PASSWORD, Portal, active, tokens
 from .wire import Answer
 
-# What a visitor does next, and how often.
+# A visitor's steps, and their relative frequencies.
 STEPS = {
     "sign_up": 2, "sign_in": 8, "refresh": 10, "answer_device": 2, "revoke": 3, "sign_out": 2, "change_password": 1, "disable": 1,
     "poll_device": 1.5, "consent": 1.5, "take_back": 1, "assert_itself": 0.5, "add_application": 0.5, "disable_application": 0.4,
 }
 
-# The share of all that nobody touches again until the oracle asks for it.
+# The share of everything that is left alone until the oracle checks it.
 ALONE = 0.3
-# Of devices, that of those that are told no; of sign-ins, that to an application of one's own.
+# The share of devices that are denied; the share of sign-ins to a visitor's own application.
 DENIED = 0.3
 OWN = 0.1
 
 
 class Visitor(threading.Thread):
-    """One of many that act at the same time. Whatever is acknowledged goes into the ledger; what is not, is no longer
-    relied upon."""
+    """One of many visitors that act at the same time. It records in the ledger what is acknowledged, and no longer
+    relies on what is not."""
 
     def __init__(self, crowd: Crowd, applications: Applications, nodes: list, ledger: Ledger, seed: int):
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class Visitor(threading.Thread):
             while not self.over.is_set():
                 step = self.chance.choices(list(STEPS), STEPS.values())[0]
                 if not getattr(self, step)():
-                    # Nothing came of it: nobody hurries then.
+                    # Nothing came of it: there is no hurry then.
                     self.over.wait(0.05)
         except BaseException as error:  # shown with the round, whatever it is
             self.failure = error
@@ -88,7 +88,7 @@ class Visitor(threading.Thread):
         return code is not None and self._redeem(application, session, code, offline)
 
     def _application(self) -> Application:
-        """Whom somebody signs in to."""
+        """Returns the application that somebody signs in to."""
         theirs = [one for one in self.applications if one.lives]
         return self.chance.choice(theirs) if theirs and self.chance.random() < OWN else self.all.trusted
 
@@ -107,7 +107,7 @@ class Visitor(threading.Thread):
         family = self._pick(self.families, lambda one: one.lives)
         if family is None:
             return False
-        # Until it is known what became of it, nobody relies on it.
+        # Nobody relies on it until its new state is known.
         family.known = False
         answer = self._portal_of(family).refresh(family.refresh)
         if not self._yes(answer, 200, self._loses(family, "a refresh token is not taken")):
@@ -118,7 +118,7 @@ class Visitor(threading.Thread):
         return True
 
     def answer_device(self) -> bool:
-        # Of somebody who signed in within the last ten minutes.
+        # For somebody who signed in within the last ten minutes.
         session = self._pick(self.sessions, lambda one: one.lives and time.monotonic() - one.made < 500)
         if session is None:
             return False
@@ -203,7 +203,7 @@ class Visitor(threading.Thread):
         return True
 
     def assert_itself(self) -> bool:
-        """An application proves itself by an assertion."""
+        """An application authenticates with an assertion."""
         assertion = self.all.signing.client.assertion()
         if not self._yes(self.portal.present(assertion), 200, "an assertion is not taken"):
             return False
@@ -305,7 +305,8 @@ class Visitor(threading.Thread):
         self._must_not_be(Browser(session.jar).get(self.crowd, "/account"), "a session that just ended is alive")
 
     def _must_not_be(self, answer: Answer, sentence: str, so: bool | None = None) -> None:
-        """What one node acknowledged holds on the next request at any other. `so`: whether it does not, where 200 does not tell."""
+        """What a node acknowledged holds for the next request at any other. `so`: whether it does not, if 200 does not
+        tell."""
         if answer.status == 200 and so is None or so:
             self.ledger.note("undone", f"{sentence} at the other node")
 
@@ -334,20 +335,20 @@ class Visitor(threading.Thread):
         return f"{sentence} (acknowledged {time.monotonic() - what.made:.1f} s before)"
 
     def _yes(self, answer: Answer, wanted: int, sentence: str | None = None) -> bool:
-        """Whether a write was acknowledged: counts it, and notes a refusal of what should have been taken."""
+        """Returns whether a write was acknowledged: counts it, and notes a refusal of what had to be accepted."""
         if answer.status == wanted:
             self.ledger.count("acknowledged")
             return True
         return self._no(answer, sentence, write=True)
 
     def _is_done(self, answer: Answer, session: Session) -> bool:
-        """The same of a form of the account, which leads whoever is not known to the sign-in."""
+        """Does the same for a form of the account, which sends a visitor with an unknown session to the sign-in."""
         if answer.status == 303 and answer.parameter("done") is None:
             return self._no(answer, self._loses(session, "a session is not known"))
         return self._yes(answer, 303)
 
     def _ran(self, well: bool) -> bool:
-        """The same of a command: nobody knows what became of one that failed."""
+        """Does the same for a command: the result of a failed one is unknown."""
         self.ledger.count("acknowledged" if well else "unknown")
         return well
 

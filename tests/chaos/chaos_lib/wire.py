@@ -1,4 +1,4 @@
-"""HTTP as a client of the nodes speaks it: an answer, or none."""
+"""HTTP for a client of the nodes: an answer, or none."""
 
 import http.client
 import socket
@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-# Longer than any answer may take: what has not come by then hangs.
+# Longer than any answer may take: a request without an answer by then hangs.
 PATIENCE_S = 30
 ADDRESS = "127.0.0.1"
 
 
 @dataclass
 class Answer:
-    """`status` is 0 where there was no answer; `text` then says why."""
+    """`status` is 0 if there was no answer; `text` then says why."""
 
     status: int
     text: str = ""
@@ -24,16 +24,16 @@ class Answer:
 
     @property
     def unknown(self) -> bool:
-        """Nobody knows what became of the request."""
+        """Returns whether the result of the request is unknown."""
         return self.status == 0 or self.status >= 500
 
     def parameter(self, name: str) -> str | None:
-        """A parameter of the address to which it sends the browser."""
+        """Returns a parameter of the address that it redirects the browser to."""
         return parse_qs(urlsplit(self.location).query).get(name, [None])[0]
 
 
 class Origin:
-    """One connection to one node, made anew when it broke."""
+    """One connection to one node, reopened when it broke."""
 
     def __init__(self, port: int, host: str, tally=None):
         self.port, self.host, self.tally = port, host, tally
@@ -101,7 +101,7 @@ class Tally:
         return ", ".join(f"{what} {status}: {count}" for (what, status), count in sorted(self.counts.items()))
 
     def never(self) -> dict[str, int]:
-        """Answers that nobody may ever get: the server's own mistakes, and silence."""
+        """Returns answers that must never occur: the server's own errors, and silence."""
         with self.lock:
             return {f"{what}: {status}": count for (what, status), count in self.counts.items()
                     if status >= 500 and status != 503 or status in (404, 405, 421)}

@@ -1,4 +1,4 @@
-"""The server that the runner started, people and applications in it, and a browser without a screen."""
+"""The server that the runner started, with people and applications, and a headless browser."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def submit(browser: requests.Session, page: requests.Response, **values: str) ->
 
 
 def approve(url: str, login: str, password: str) -> str:
-    """Signs in and consents from an empty browser; the address to which the browser is then sent."""
+    """Signs in and consents from an empty browser; returns the address that the browser is sent to then."""
     browser = requests.Session()
     page = browser.get(url, allow_redirects=False)
     for _ in range(8):

@@ -42,7 +42,7 @@ def sign_in(library: OAuth2Session, metadata: dict, person: tuple[str, str]) -> 
 
 
 def checked(token: dict, library: OAuth2Session, metadata: dict, keys: dict, nonce: str | None) -> CodeIDToken:
-    """The claims of the ID token, validated by the library (OpenID Connect Core §3.1.3.7)."""
+    """Returns the ID token's claims, validated by the library (OpenID Connect Core §3.1.3.7)."""
     registry = JWSRegistry(algorithms=metadata["id_token_signing_alg_values_supported"], strict_check_header=False)
     decoded = jwt.decode(token["id_token"], KeySet.import_key_set(keys), registry=registry)
     claims = CodeIDToken(

@@ -1,10 +1,11 @@
-// A browser without a screen: keeps cookies, follows redirects within one origin, reads forms and sends them.
+// A headless browser: keeps cookies, follows redirects within one origin, reads forms and sends them.
 import http from "node:http";
 import { parse } from "parse5";
 
 const mostRedirects = 10;
 
-/** What the server sent: a page, or (as `left`) the address at another origin or scheme to which it sent the browser away. */
+/** What the server sent: a page, or (as `left`) the address at another origin or scheme that it redirected the browser
+ * to. */
 class Page {
   constructor({ url, status = 0, headers = {}, html = "", left }) {
     Object.assign(this, { url, status, headers, html, left });
@@ -16,7 +17,7 @@ class Page {
     return this.html.replace(/<(script|style)[^]*?<\/\1>|<[^>]*>/g, " ").replace(/\s+/g, " ").trim();
   }
 
-  /** The form that has a field or button of this name. */
+  /** Returns the form that has a field or button of this name. */
   form(name) {
     return this.forms.find((form) => form.fields.some((field) => field.name === name));
   }
@@ -50,17 +51,17 @@ function* forms(document, url) {
 export class Agent {
   #cookies = new Map();
 
-  /** An agent that sees the pages of `origin` and nothing else. */
+  /** An agent that sees only the pages of `origin`. */
   constructor(origin) {
     this.origin = new URL(origin).origin;
   }
 
-  /** Opens an address as if it had been typed or linked to. */
+  /** Opens an address as if it had been typed, or followed from a link. */
   open(url) {
     return this.#load("GET", new URL(url, this.origin));
   }
 
-  /** Sends a form: its own fields, then `values`, which name the button pressed too. */
+  /** Sends a form: its own fields, then `values`, which also name the pressed button. */
   submit(form, values = {}) {
     const body = new URLSearchParams();
     for (const { name, value, button } of form.fields) if (!button && !(name in values)) body.append(name, value);
@@ -106,8 +107,8 @@ export class Agent {
 }
 
 /**
- * Goes from `page` through login and consent until the server sends the browser away, or shows a page that asks for
- * neither. `decision` is what to say to the application's request.
+ * Goes from `page` through login and consent until the server redirects the browser elsewhere, or shows a page that
+ * asks for neither. `decision` is the answer to the application's request.
  */
 export async function proceed(agent, page, { login, password }, decision = "allow") {
   for (let step = 0; step < 4 && !page.left; step++) {

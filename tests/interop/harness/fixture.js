@@ -1,12 +1,12 @@
-// What every test file begins with: the server (the one that was started for all files, or one of its own), and a relying
-// party made of openid-client for an application registered there.
+// The setup of every test file: the server (the one that was started for all files, or one of its own), and a relying
+// party that uses openid-client, for an application registered there.
 import { after } from "node:test";
 import assert from "node:assert/strict";
 import * as oidc from "openid-client";
 import { Agent, proceed } from "./agent.js";
 import { Portiere } from "./portiere.js";
 
-/** Nothing listens there: a test looks at the address that the browser is sent to. */
+/** Nothing listens there: tests check the address that the browser is redirected to. */
 export const callback = "https://app.example.test/callback";
 
 const attached = Portiere.attach();
@@ -17,7 +17,7 @@ let counter = 0;
 /** A name that no other test of this run uses. */
 export const unique = (word) => `${word}-${process.pid}-${++counter}`;
 
-/** Our endpoints speak http on loopback, which the library must be told to allow. */
+/** Our endpoints use http on loopback, which the library has to be told to allow. */
 const options = { execute: [oidc.allowInsecureRequests] };
 
 /** An application that signs people in: `authentication` makes the library's client authentication from the secret. */
@@ -32,7 +32,7 @@ export class Application {
     Object.assign(this, { id, config, redirectUri });
   }
 
-  /** An authorization request with PKCE, state and nonce, and what is needed to check the response to it. */
+  /** Returns an authorization request with PKCE, state and nonce, and what is needed to check its response. */
   async request(parameters = {}) {
     const checks = { pkceCodeVerifier: oidc.randomPKCECodeVerifier(), expectedState: oidc.randomState(), expectedNonce: oidc.randomNonce() };
     const url = oidc.buildAuthorizationUrl(this.config, {

@@ -1,4 +1,5 @@
-// A server under test: the real binary on a free loopback port with a data folder of its own, managed through its command line.
+// A server under test: the real binary on a free loopback port with its own data folder, managed through its command
+// line.
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -11,8 +12,8 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 const binary = path.resolve(root, process.env.PORTIERE_BINARY ?? "target/debug/portiere");
 const patience = 60_000;
 
-/** A TCP port on 127.0.0.1 that nobody listens on at the moment, and that the system hands to nobody before it is taken: those for
- * connections and for whoever asks for any port begin at 32768 (Linux) or higher. */
+/** Returns a TCP port on 127.0.0.1 that is free at the moment and that the system does not hand out before it is taken:
+ * ports for connections and for programs that ask for any port begin at 32768 (Linux) or higher. */
 export async function freePort() {
   for (;;) {
     const port = randomInt(10_000, 32_000);
@@ -25,7 +26,8 @@ export async function freePort() {
   }
 }
 
-/** 256 bits as text; the standard alphabet on purpose, whose `+`, `/` and `=` have to survive every encoding on the way. */
+/** Returns 256 bits as text; in the standard alphabet on purpose: `+`, `/` and `=` have to survive every encoding on
+ * the way. */
 export const newSecret = () => randomBytes(32).toString("base64");
 
 export class Portiere {
@@ -41,7 +43,7 @@ export class Portiere {
     return server;
   }
 
-  /** The server that `environment` describes, started by the process before this one. */
+  /** Returns the server that `environment` describes, which the parent process started. */
   static attach() {
     const { PORTIERE_TEST_ISSUER: issuer, PORTIERE_TEST_FOLDER: folder } = process.env;
     return issuer && folder ? new Portiere(issuer, folder) : undefined;
@@ -53,12 +55,12 @@ export class Portiere {
     this.data = path.join(folder, "data");
   }
 
-  /** What lets another process attach. */
+  /** The variables that let another process attach. */
   get environment() {
     return { PORTIERE_TEST_ISSUER: this.issuer, PORTIERE_TEST_FOLDER: this.folder };
   }
 
-  /** All that the server has logged. */
+  /** Returns everything that the server has logged. */
   get log() {
     return this.#log;
   }
@@ -86,7 +88,7 @@ export class Portiere {
     throw new Error(`the server did not become ready:\n${this.#log}`);
   }
 
-  /** Asks the server to stop and waits until it has; removes its folder. Throws unless it ends with exit code 0. */
+  /** Asks the server to stop and waits for it; removes its folder. Throws unless the exit code is 0. */
   async stop() {
     this.#process.kill("SIGTERM");
     const late = setTimeout(() => this.#process.kill("SIGKILL"), patience);
@@ -96,7 +98,7 @@ export class Portiere {
     if (code !== 0) throw new Error(`after SIGTERM the server ended with ${signal ?? `exit code ${code}`}:\n${this.#log}`);
   }
 
-  /** Runs a command such as `["user", "list"]` on this server's data; answers what it printed as JSON. */
+  /** Runs a command such as `["user", "list"]` on this server's data; returns its output, parsed as JSON. */
   async command(words, input = "") {
     const child = spawn(binary, [...words, "--data", this.data, "--json"], { stdio: "pipe" });
     let [out, error] = ["", ""];
@@ -108,7 +110,7 @@ export class Portiere {
     return out.trim() ? JSON.parse(out) : undefined;
   }
 
-  /** Adds a person; answers how it signs in. */
+  /** Adds a person; returns their credentials. */
   async addUser(name, password = `${name}: correct horse battery staple`) {
     await this.command(["user", "add", name, "--email", `${name}@example.test`, "--password-stdin"], `${password}\n`);
     return { login: name, password };
@@ -135,7 +137,7 @@ export class Portiere {
     return { id, secret };
   }
 
-  /** The one-time link that makes the first account. */
+  /** Returns the one-time link that creates the first account. */
   async setupLink() {
     return (await readFile(path.join(this.data, "setup-link"), "utf8")).trim();
   }

@@ -1,11 +1,11 @@
-// Runs test programs against one server that is started before the first and must end well after the last.
+// Runs test programs against one server, which is started before the first and must end successfully after the last.
 import { spawn } from "node:child_process";
 import { Portiere } from "./portiere.js";
 
-/** Longer than any of them takes on a slow machine; what is left after that has hung. */
+/** Longer than any of them takes on a slow machine; a program that still runs after that hangs. */
 const patience = 15 * 60_000;
 
-/** Runs a program with its output shown; answers exit code and output. */
+/** Runs a program and shows its output; returns exit code and output. */
 async function run([program, ...args], options) {
   const child = spawn(program, args, { ...options, timeout: patience, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -19,7 +19,7 @@ async function run([program, ...args], options) {
   return { code, output };
 }
 
-/** The last number before or after `word` in a summary: `5 passed` of pytest, `pass 5` of node's test runner. */
+/** Returns the last number before or after `word` in a summary: `5 passed` of pytest, `pass 5` of node's runner. */
 function counted(output, ...patterns) {
   for (const pattern of patterns) {
     const found = [...output.matchAll(pattern)].at(-1);
@@ -28,7 +28,7 @@ function counted(output, ...patterns) {
   return 0;
 }
 
-/** Runs each command (a list of words) in `folder`; exits with 1 when anything failed. The last line says how many tests did. */
+/** Runs each command (a list of words) in `folder`; exits with 1 if anything failed. The last line counts the tests. */
 export async function runAll(folder, commands, settings = {}) {
   const server = await Portiere.start(settings);
   let [passed, failed, code] = [0, 0, 0];

@@ -1,5 +1,5 @@
-// The authorization code flow (RFC 6749 §4.1, RFC 7636, OpenID Connect Core §3.1) for each way in which an application
-// authenticates. The library validates the ID token, `iss` (RFC 9207) and `state` by itself and throws where they are wrong.
+// The authorization code flow (RFC 6749 §4.1, RFC 7636, OpenID Connect Core §3.1) for each client authentication
+// method. The library itself validates the ID token, `iss` (RFC 9207) and `state`, and throws if they are wrong.
 import test, { before } from "node:test";
 import assert from "node:assert/strict";
 import { exportJWK, generateKeyPair } from "jose";
@@ -38,7 +38,8 @@ for (const [name, options] of Object.entries(methods)) {
   });
 }
 
-/** RFC 6749 §5.2: 401, without a challenge where the secret was in the body, or the library would not tell the error code. */
+/** RFC 6749 §5.2: 401, without a challenge if the secret was in the body; otherwise the library would not report the
+ * error. */
 const refused = ({ status, error }) => status === 401 && error === "invalid_client";
 
 test("RFC 6749 §2.3: a client must authenticate in a way it is registered for", async () => {

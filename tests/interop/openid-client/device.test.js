@@ -13,7 +13,7 @@ before(async () => {
   application = await Application.register({ public: true, native: true, authentication: oidc.None, grant: grants, redirectUri: "http://127.0.0.1/unused" });
 });
 
-/** The person at the device pages: signs in, enters the code, sees who asks, decides. */
+/** Acts as the person at the device pages: signs in, enters the code, sees who asks, decides. */
 async function decide(address, decision, code) {
   const agent = new Agent(server.issuer);
   let page = await agent.open(address);

@@ -1,4 +1,4 @@
-// OpenID Connect Discovery 1.0, RFC 8414 and RFC 7517: what a library learns about the server before anything else.
+// OpenID Connect Discovery 1.0, RFC 8414 and RFC 7517: what a library first learns about the server.
 import test from "node:test";
 import assert from "node:assert/strict";
 import * as oidc from "openid-client";

@@ -1,4 +1,4 @@
-// ID tokens (OpenID Connect Core §2): signed as the client is registered, true to what happened.
+// ID tokens (OpenID Connect Core §2): signed as the client is registered, and true to what happened.
 import test, { before } from "node:test";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

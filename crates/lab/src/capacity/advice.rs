@@ -1,4 +1,4 @@
-//! What would help, and by how much: the model once more with one thing changed. And which settings suit this machine.
+//! Which changes would help, and by how much: the model with one thing changed. And which settings suit this machine.
 
 use super::demand::Operation;
 use super::predict::{Generator, stations};
@@ -8,48 +8,48 @@ use super::simulate::{Arrivals, simulate};
 use super::stations::{Station, Stations};
 use serde::{Deserialize, Serialize};
 
-/// What is looked at with each change.
+/// The operations that each change is evaluated for.
 pub const LOOKED_AT: [Operation; 4] = [Operation::SignIn, Operation::Refresh, Operation::Introspect, Operation::Day];
 
-/// One thing that could be changed.
+/// One change to the machine or to its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// What.
+    /// What would change.
     pub what: String,
-    /// By how much the limit of each of [`LOOKED_AT`] would be multiplied.
+    /// The factor by which the limit of each of [`LOOKED_AT`] would be multiplied.
     pub limits: [f64; 4],
-    /// By how much the 95th percentile of a sign-in at half of today's limit would be multiplied.
+    /// The factor by which the 95th percentile of a sign-in at half of today's limit would be multiplied.
     pub sign_in_p95: f64,
-    /// What has to be known about it.
+    /// What a reader has to know about it.
     pub note: String,
 }
 
-/// A limit has to grow by this much to be worth a change.
+/// A limit has to grow by this factor for a change to be worth it.
 pub const WORTH_IT: f64 = 1.05;
-/// Sign-ins have to be at least this much sooner to be worth one: times come from the model with more uncertainty than limits.
+/// A change that only shortens sign-ins has to reach this factor: the model's times are less certain than its limits.
 const SOONER: f64 = 0.9;
 
-/// From here on a limit is said to be lowered.
+/// From this factor on down, the report says that a limit is lowered.
 const LOSS: f64 = 0.95;
 
 impl Change {
-    /// Whether any limit grows by something that is worth it.
+    /// Whether any limit grows enough to be worth the change.
     pub fn raises(&self) -> bool {
         self.limits.iter().any(|limit| *limit >= WORTH_IT)
     }
 
-    /// Whether it lowers a limit by something that one would see.
+    /// Whether it lowers a limit noticeably.
     pub fn lowers(&self) -> bool {
         self.limits.iter().any(|limit| *limit <= LOSS)
     }
 
-    /// Whether it makes sign-ins sooner by something that is worth it.
+    /// Whether it makes sign-ins faster by enough to be worth it.
     pub fn hastens(&self) -> bool {
         self.sign_in_p95 <= SOONER
     }
 }
 
-/// The changes, each with what it would bring.
+/// Returns the changes, each with its predicted effect.
 pub fn changes(probes: &Probes) -> Vec<Change> {
     let today = stations(probes, Generator::Elsewhere);
     let limit = |stations: &Stations, operation| stations.needs(operation).bound();
@@ -76,23 +76,23 @@ pub fn changes(probes: &Probes) -> Vec<Change> {
     all.into_iter().map(change).collect()
 }
 
-/// What so many hash workers like this machine make of sign-ins.
+/// The sign-ins with a number of hash workers, each like this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Staffed {
-    /// How many there are.
+    /// The number of workers.
     pub workers: usize,
-    /// Sign-ins a second at the limit.
+    /// Sign-ins per second at the limit.
     pub bound: f64,
-    /// What is full then.
+    /// The station that is full then.
     pub bottleneck: Station,
-    /// Of the processor time here, the share that is hashing, and that is signing.
+    /// The shares of this machine's processor time for hashing and for signing.
     pub shares: (f64, f64),
 }
 
-/// The most hash workers that are looked at.
+/// The most hash workers that are considered.
 const MOST_WORKERS: usize = 64;
 
-/// The limit by the number of hash workers, up to the first that is not worth it: something else than hashing is full then.
+/// Returns the limit by number of hash workers, up to the first that is not worth it, where something else is full.
 pub fn staffed(today: &Stations) -> Vec<Staffed> {
     let with = |workers: usize| {
         let needs = with_workers(today, workers).needs(Operation::SignIn);
@@ -110,7 +110,7 @@ pub fn staffed(today: &Stations) -> Vec<Staffed> {
     rows
 }
 
-/// So many machines like this one that do nothing but hash for it.
+/// Adds this many machines like this one that do nothing but hash for it.
 fn with_workers(today: &Stations, workers: usize) -> Stations {
     let own = today.pool.threads as f64 / today.pool.each();
     Stations { pool: super::stations::Pool { workers: own * workers as f64, ..today.pool.clone() }, ..today.clone() }
@@ -141,7 +141,7 @@ fn alternatives(today: &Stations) -> [(String, Stations, &'static str); 4] {
     ]
 }
 
-/// So many times the cores, and as many threads that hash on each.
+/// Multiplies the cores, and the threads that hash with them.
 pub fn more_cores(today: &Stations, times: usize) -> Stations {
     let mut changed = today.clone();
     changed.cores *= times;
@@ -149,14 +149,14 @@ pub fn more_cores(today: &Stations, times: usize) -> Stations {
     changed
 }
 
-/// A disk so many times as fast.
+/// Makes the disk this many times as fast.
 pub fn faster_disk(today: &Stations, times: f64) -> Stations {
     let mut changed = today.clone();
     changed.writer.sync.iter_mut().for_each(|time| *time /= times);
     changed
 }
 
-/// The facts on a server that is reached over a network: each fetch and each batch is a round trip, and many commit at once.
+/// A database server reached over a network: each fetch and each batch is a round trip, and many commits run at once.
 fn postgres(today: &Stations) -> Stations {
     const ROUND_TRIP: f64 = 0.3e-3;
     const CPU: f64 = 60e-6;
@@ -170,20 +170,21 @@ fn postgres(today: &Stations) -> Stations {
     changed
 }
 
-/// Others' choices that are as strong as the default, as far as they were measured.
+/// Returns the measured choices of others that are as strong as the default.
 fn others(probes: &Probes) -> impl Iterator<Item = &Choice> {
     let today = probes.hashing.parameters;
     let measured = probes.hashing.choices.iter().filter(|choice| choice.rate.is_some());
     measured.filter(move |choice| choice.source == "OWASP" && choice.parameters != today)
 }
 
-/// Today's parameters, measured as the others were.
+/// Returns today's parameters, measured in the same way as the others.
 fn own(probes: &Probes) -> Option<&Choice> {
     let today = probes.hashing.parameters;
     probes.hashing.choices.iter().find(|choice| choice.parameters == today)
 }
 
-/// With what such a hash costs; `own` is what today's was measured beside it, so that samples of another moment compare nothing.
+/// Applies the cost of such a hash. `own` is today's cost measured beside it: samples of different times do not
+/// compare.
 fn with_hash(today: &Stations, choice: &Choice, own: Option<&Choice>) -> Stations {
     let (Some(rate), Some(lanes)) = (choice.rate, choice.together) else { return today.clone() };
     let mut changed = today.clone();
@@ -192,7 +193,7 @@ fn with_hash(today: &Stations, choice: &Choice, own: Option<&Choice>) -> Station
     for paces in [&mut changed.pool.alone, &mut changed.pool.crowded] {
         paces.iter_mut().for_each(|time| *time *= times);
     }
-    // Its own best number of lanes has that rate; what one alone takes was measured.
+    // Its own best number of lanes has that rate; the time of one hash alone was measured.
     let each = today.pool.each() * times;
     changed.pool.crowded = (1..=lanes).map(|together| each * together as f64).collect();
     let own_single = own.and_then(|own| own.single_ms).zip(today.pool.alone.first());
@@ -208,36 +209,36 @@ fn with_hash(today: &Stations, choice: &Choice, own: Option<&Choice>) -> Station
     changed
 }
 
-/// What suits this machine.
+/// The settings that suit this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// `hash.threads`.
     pub threads: usize,
-    /// How many a thread will run side by side; the server finds that out by itself.
+    /// How many hashes a thread will run side by side; the server finds this out by itself.
     pub lanes: usize,
-    /// `hash.memory`, in MiB: a quarter of the machine's, or what these threads and lanes need. It is a ceiling, and what is
-    /// stored already may be larger than today's parameters.
+    /// `hash.memory`, in MiB: a quarter of the machine's, or what these threads and lanes need, if that is more. It is
+    /// a ceiling, and stored hashes may have larger parameters than today's.
     pub memory_mib: u64,
-    /// How much of it these threads and lanes need, in MiB.
+    /// How much of it these threads and lanes use, in MiB.
     pub in_use_mib: u64,
     /// `hash.argon2`.
     pub parameters: Parameters,
     /// `store.readers`.
     pub readers: u32,
-    /// Why the parameters are these.
+    /// Why these parameters.
     pub why: String,
 }
 
 /// The most that `store.readers` may be.
 const MOST_READERS: u32 = 64;
 
-/// The settings that suit this machine.
+/// Returns the settings that suit this machine.
 pub fn settings(probes: &Probes) -> Settings {
     let today = stations(probes, Generator::Elsewhere);
     let default = probes.hashing.parameters;
     let own = own(probes).and_then(|own| own.rate);
     let gain = |choice: &Choice| choice.rate.zip(own).map_or(1.0, |(rate, own)| rate / own);
-    // A smaller memory is not worth it, which is what an attacker has to buy.
+    // Less memory is not worth it: memory is what an attacker has to buy.
     let large = others(probes).filter(|choice| choice.parameters.memory_kib >= default.memory_kib);
     let better = large.filter(|choice| gain(choice) > 1.1).max_by(|one, other| gain(one).total_cmp(&gain(other)));
     let (parameters, lanes, why) = match better {
@@ -252,7 +253,7 @@ pub fn settings(probes: &Probes) -> Settings {
         None if own.is_none() => (default, today.pool.lanes, "the default; others were not measured".to_owned()),
         None => (default, today.pool.lanes, "the default; nothing that is as strong and as large is faster".to_owned()),
     };
-    // Connections that read are held only while they read: so many are in use at the limit of what reads most.
+    // A connection is held only while it reads: this many are in use at the limit of the operation that reads most.
     let introspect = today.needs(Operation::Introspect).bound();
     let reading = introspect * Operation::Introspect.demand().reads * today.read;
     let readers = ((reading / 0.7).ceil() as u32).clamp(2, MOST_READERS);
@@ -262,7 +263,7 @@ pub fn settings(probes: &Probes) -> Settings {
     Settings { threads: today.pool.threads, lanes, memory_mib, in_use_mib, parameters, readers, why }
 }
 
-/// One line about what limits an operation.
+/// Describes in a line what limits an operation.
 pub fn limit(bottleneck: Station, (hashing, signing): (f64, f64)) -> String {
     match bottleneck {
         Station::Cores if hashing >= 0.5 => format!("cores ({:.0} % of it hashing)", hashing * 100.0),

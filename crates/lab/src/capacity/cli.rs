@@ -1,5 +1,5 @@
-//! The command line of `portiere capacity`. The program around it parses ([`Command`] is a `clap::Args`), calls [`main`] and ends
-//! with the exit code of the [`Refusal`], if any.
+//! The command line of `portiere capacity`. The program around it parses it ([`Command`] is a `clap::Args`), calls
+//! [`main`] and ends with the exit code of the [`Refusal`], if any.
 
 use super::outcome::Capacity;
 use super::probe::{self, Bench, Probes};
@@ -18,13 +18,15 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Clone, Debug)]
 pub struct Command {
     /// Then run sign-ins (W1) and a day's mix (W5) against a private server, and print predicted beside measured
+    /// figures
     #[arg(long)]
     pub verify: bool,
-    /// Where --verify writes the prediction before it runs anything
+    /// File to which --verify writes the prediction before it runs anything
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "capacity-prediction.json",
           requires = "verify")]
     pub prediction: PathBuf,
-    /// One short sample of each figure and nobody else's parameters: to see that it works, not how fast
+    /// Take one short sample of each figure, and none with the parameters that OWASP and RFC 9106 recommend: shows that
+    /// it works, not how fast
     #[arg(long)]
     pub quick: bool,
     /// Print JSON
@@ -36,14 +38,14 @@ pub struct Command {
     /// Write a report with charts into a file: one HTML page that needs nothing else
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
-    /// Measure nothing: predict from a file that --save wrote, of this machine or another
+    /// Measure nothing: predict from a file that --save wrote, on this machine or another
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["verify", "quick"])]
     pub from: Option<PathBuf>,
 }
 
-/// Does what `command` says for a server whose data folder is `data` (nothing in it is touched), writes the report to `out` and
-/// progress to standard error when that is a terminal. `program` is what private servers run. Blocks, and is to be called on a
-/// plain thread.
+/// Does what `command` says for a server whose data folder is `data` (which is left untouched), writes the report to
+/// `out`, and progress to standard error if that is a terminal. Private servers run `program`. Blocks, and must be
+/// called on a plain thread.
 ///
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
@@ -62,10 +64,10 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
         }
     };
     let json = serde_json::to_string_pretty(&capacity).map_err(|error| Refusal::Failure(error.to_string()))? + "\n";
-    // First on the screen: what does not fit into a file is not lost. Nor is a file with a screen that is gone.
+    // The screen comes first: a result that a file cannot take is not lost. Nor does a closed terminal cost the file.
     let text = if command.json { json.clone() } else { report::text(&capacity) };
     let shown = match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads may stop early.
+        // A reader may stop early.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Refusal::Failure(format!("the report cannot be written: {error}")))
         }
@@ -73,19 +75,19 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     };
     let saved = command.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
     let page = command.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(&capacity)));
-    // One that cannot be written does not keep the other from it.
+    // A file that cannot be written does not prevent the other one.
     saved.and(page).and(shown)?;
     unproven.map_or(Ok(()), Err)?;
     let outside = capacity.verification.as_ref().and_then(Verification::shortfall);
     match outside.filter(|_| !command.quick) {
-        // What was asked for is a proof. One short sample is none, whatever comes out.
+        // The user asked for a proof. One short sample is no proof, whatever its result.
         Some(why) => Err(Refusal::Failure(why)),
         None => Ok(()),
     }
 }
 
-/// What the machine is, and why its proof was not to be had, where it was asked for: what was measured by then is not lost with it, nor
-/// with a signal that comes while it is proven.
+/// Measures the machine and, if asked to, verifies the prediction. Returns also why the verification failed, if it did:
+/// neither that nor a signal during it loses what was measured before.
 fn measure(
     command: &Command,
     (program, data): (&Path, &Path),
@@ -111,7 +113,7 @@ fn measure(
     Ok((Capacity { made, verification, ..Capacity::of(probes) }, unproven))
 }
 
-/// What follows from what another run has measured.
+/// Predicts from a file that another run saved.
 fn saved(file: &Path) -> Result<Capacity, Refusal> {
     #[derive(serde::Deserialize)]
     struct Saved {
@@ -126,8 +128,8 @@ fn saved(file: &Path) -> Result<Capacity, Refusal> {
     Ok(Capacity { made: saved.made, ..Capacity::of(saved.probes) })
 }
 
-/// A folder on the disk that a server with this data folder writes to, and not in it where that can be: the nearest one above it
-/// that is there and on the same disk.
+/// Returns a folder on the disk that a server with this data folder writes to, outside of the data folder if possible:
+/// its nearest ancestor that exists and is on the same disk.
 fn beside(data: &Path) -> Result<PathBuf, Refusal> {
     use std::os::unix::fs::MetadataExt as _;
     let failed = |error: std::io::Error| Refusal::Failure(format!("{}: {error}", data.display()));

@@ -1,30 +1,30 @@
-//! What each kind of operation asks of the machine: one table, act by act, counted from the code.
+//! What each kind of operation demands of the machine: one table, act by act, counted from the code.
 //!
-//! Reads, commits, hashes and signatures are counts. What a request costs beside them is a weight, in key-set requests: the
-//! cheapest request there is, measured on each machine. The weights were got once, on two cores of a Zen 5 at rest: the processor
-//! time of the server for each request of a kind in a closed loop, less what the counted acts cost there, over that of a
-//! key-set request; `docs/decisions/0023-capacity-model.md` has the figures. They change when the code does, and hardly with
-//! the machine.
+//! Reads, commits, hashes and signatures are counts. The rest of a request's cost is a weight in key-set requests, the
+//! cheapest request there is, which each machine measures. The weights were measured once, on two idle cores of a Zen
+//! 5: the server's processor time per request of a kind in a closed loop, less what the counted acts cost there,
+//! divided by that of a key-set request; `docs/decisions/0023-capacity-model.md` has the figures. They change with the
+//! code, and hardly with the machine.
 
 use serde::{Deserialize, Serialize};
 
-/// What a batch of the server costs the writer, beside one of the three rows that are measured: its statements are more, and fall
-/// on more pages.
+/// The cost of one of the server's batches to the writer, relative to the batch of three rows that is measured: it has
+/// more statements, which touch more pages.
 pub const BATCH: f64 = 3.0;
 
-/// What signs a token.
+/// The algorithm that signs a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Alg {
-    /// ID tokens, unless the application asks for others.
+    /// Signs ID tokens, unless the application asks for another algorithm.
     Rs256,
-    /// Access tokens.
+    /// Signs access tokens.
     Es256,
-    /// Where an application asks for it.
+    /// Used if an application asks for it.
     EdDsa,
 }
 
 impl Alg {
-    /// Its registered name.
+    /// Returns its registered name.
     pub const fn name(self) -> &'static str {
         match self {
             Alg::Rs256 => "RS256",
@@ -34,54 +34,54 @@ impl Alg {
     }
 }
 
-/// One thing that a request has done, in its order.
+/// One step of a request, in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
-    /// What the network thread does beside the rest, in key-set requests.
+    /// The other work of the network thread, in key-set requests.
     Work(f64),
-    /// Point reads, in one fetch.
+    /// This many point reads, in one fetch.
     Read(u32),
     /// A batch, handed to the writer and waited for.
     Commit,
     /// A password, handed to a hashing thread and waited for.
     Hash,
-    /// A token.
+    /// The signature of a token.
     Sign(Alg),
 }
 
 use Act::{Commit, Hash, Read, Sign, Work};
 
-/// One request.
+/// One kind of request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// What it is called in reports of the load generator.
+    /// Its name in reports of the load generator.
     pub name: &'static str,
-    /// What happens.
+    /// Its steps.
     pub acts: &'static [Act],
-    /// What asking for it costs the load generator, in key-set requests.
+    /// What sending it costs the load generator, in key-set requests.
     pub asking: f64,
 }
 
 /// `app::authorize`: the epoch, the session, its consent; the page with its sealed form.
 const AUTHORIZE: Request = Request { name: "authorize", acts: &[Work(2.0), Read(3), Work(1.4)], asking: 4.0 };
 
-/// `app::sign_in`: the account; both counters and the epoch; the attempt is committed before the hash; the epoch, account
-/// and session, the consent; session, code, event and the counter forgotten in one batch.
+/// `app::sign_in`: the account; both counters and the epoch; the attempt is committed before the hash; the epoch,
+/// account and session, the consent; session, code, event and the reset of the counter in one batch.
 const LOGIN: Request = Request {
     name: "login",
     acts: &[Work(2.6), Read(1), Read(3), Commit, Hash, Read(1), Read(2), Read(1), Work(2.5), Commit, Work(2.5)],
     asking: 6.0,
 };
 
-/// `app::token`, a code: the epoch, the code and its people; the family; access token and ID token.
+/// `app::token`, a code: the epoch, the code and its user; the family; access token and ID token.
 const TOKEN: Request = Request {
     name: "token",
     acts: &[Work(4.0), Read(3), Commit, Sign(Alg::Es256), Sign(Alg::Rs256), Work(4.0)],
     asking: 3.4,
 };
 
-/// `app::introspect`: the epoch, the family, its groups, whether the token was revoked. Its signature was made here and is
-/// known.
+/// `app::introspect`: the epoch, the family, its groups, whether the token was revoked. The token was signed here and
+/// its signature is known.
 const INTROSPECT: Request = Request { name: "introspect", acts: &[Work(1.35), Read(4)], asking: 1.3 };
 
 /// `app::token`, a refresh: the epoch, the family, its groups; the rotation; access token and ID token.
@@ -97,13 +97,13 @@ const USERINFO: Request = Request { name: "userinfo", acts: &[Work(1.3), Read(4)
 /// `app::account`: as userinfo, with the account API's token.
 const ACCOUNT: Request = Request { name: "account", acts: &[Work(1.3), Read(4)], asking: 1.5 };
 
-/// The key set: what is measured. Its one read is in it.
+/// The key set: the request that is measured. Its one read is included.
 const KEYS: Request = Request { name: "jwks", acts: &[Work(1.0)], asking: 1.0 };
 
 /// The metadata.
 const DISCOVERY: Request = Request { name: "discovery", acts: &[Work(1.0)], asking: 1.1 };
 
-/// A kind of work that somebody comes for.
+/// A kind of work that clients ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -113,7 +113,7 @@ pub enum Operation {
     Refresh,
     /// RFC 7662.
     Introspect,
-    /// The claims.
+    /// The userinfo claims.
     Userinfo,
     /// The key set.
     Keys,
@@ -121,15 +121,15 @@ pub enum Operation {
     Day,
 }
 
-/// Requests that follow one another, and how often they come in a mix.
+/// Requests that follow one another, and their share of a mix.
 pub type Course = (f64, &'static [Request]);
 
 impl Operation {
-    /// Those that are predicted, in the order of the report.
+    /// The operations that are predicted, in the order of the report.
     pub const ALL: [Operation; 5] =
         [Operation::SignIn, Operation::Refresh, Operation::Introspect, Operation::Userinfo, Operation::Day];
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Operation::SignIn => "sign-in",
@@ -141,7 +141,7 @@ impl Operation {
         }
     }
 
-    /// What comes, with shares that add up to one. In a day's mix somebody who signs in only fetches tokens.
+    /// Returns its courses, with shares that add up to one. In a day's mix a sign-in ends with the tokens.
     pub const fn courses(self) -> &'static [Course] {
         match self {
             Operation::SignIn => &[(1.0, &[AUTHORIZE, LOGIN, TOKEN, INTROSPECT, REFRESH])],
@@ -161,7 +161,7 @@ impl Operation {
         }
     }
 
-    /// All that one of them asks for, on average.
+    /// Returns the total demand of one operation, on average.
     pub fn demand(self) -> Demand {
         let mut sum = Demand::default();
         for (share, requests) in self.courses() {
@@ -175,16 +175,16 @@ impl Operation {
     }
 }
 
-/// What an operation asks for in all.
+/// The total demand of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Demand {
     /// Requests.
     pub requests: f64,
-    /// Work of network threads beside the rest, in key-set requests.
+    /// Other work of network threads, in key-set requests.
     pub work: f64,
     /// Point reads.
     pub reads: f64,
-    /// Fetches in which they are made.
+    /// The fetches that contain these reads.
     pub fetches: f64,
     /// Batches for the writer.
     pub batches: f64,
@@ -196,7 +196,7 @@ pub struct Demand {
     pub es256: f64,
     /// Signatures with EdDSA.
     pub eddsa: f64,
-    /// What asking costs the load generator, in key-set requests.
+    /// What sending the requests costs the load generator, in key-set requests.
     pub asking: f64,
 }
 

@@ -1,21 +1,21 @@
-//! One figure from several samples: their median, and how far they lie apart.
+//! A figure from several samples: their median, and their spread.
 
 use serde::{Deserialize, Serialize};
 
-/// What several samples say.
+/// The summary of several samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Their median.
     pub value: f64,
-    /// Half of what lies between the extremes, as a share of the median.
+    /// Half the distance between the extremes, as a share of the median.
     pub spread: f64,
 }
 
-/// A spread beyond this is noise: the machine did something else meanwhile.
+/// A spread above this is noise: the machine was busy with something else meanwhile.
 pub const NOISY: f64 = 0.10;
 
 impl Figure {
-    /// Of these samples; zero where there are none. What is not a number was not measured.
+    /// Summarizes these samples; zero if there are none. Samples that are not numbers were not measured.
     pub fn of(samples: &[f64]) -> Figure {
         let mut sorted = samples.to_vec();
         sorted.retain(|sample| sample.is_finite());
@@ -25,18 +25,18 @@ impl Figure {
         Figure { value, spread: if value > 0.0 { (high - low) / 2.0 / value } else { 0.0 } }
     }
 
-    /// Exactly this.
+    /// Creates a figure without any spread.
     pub const fn exact(value: f64) -> Figure {
         Figure { value, spread: 0.0 }
     }
 
-    /// Whether the samples lie too far apart to be believed.
+    /// Whether the samples differ too much to be believed.
     pub fn is_noisy(&self) -> bool {
         self.spread > NOISY
     }
 }
 
-/// The value in the middle of sorted ones; not a number where there are none.
+/// Returns the middle value of sorted ones; NaN if there are none.
 pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.is_empty() {
@@ -45,7 +45,7 @@ pub fn median(sorted: &[f64]) -> f64 {
     if sorted.len().is_multiple_of(2) { sorted[middle - 1].midpoint(sorted[middle]) } else { sorted[middle] }
 }
 
-/// The value at this share (0 to 1) of sorted ones, in a straight line between neighbours; zero where there are none.
+/// Returns the value at this share (0 to 1) of sorted ones, interpolated between neighbours; zero if there are none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share.clamp(0.0, 1.0) * last as f64;
@@ -53,8 +53,8 @@ pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[(below + 1).min(last)] - sorted[below]) * rest
 }
 
-/// The means of so many parts of sorted values, each as long as the others but for one value; of fewer where there are fewer
-/// values.
+/// Returns the means of `parts` consecutive parts of sorted values, whose lengths differ by at most one value; of fewer
+/// parts if there are fewer values.
 pub fn means(sorted: &[f64], parts: usize) -> Vec<f64> {
     let parts = parts.min(sorted.len());
     let bound = |part: usize| part * sorted.len() / parts;

@@ -1,11 +1,11 @@
-//! What this machine can carry: its parts measured, a model of queues, what it predicts, and the proof.
+//! What this machine can carry: measured parts, a queueing model, its predictions, and the verification.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`probe`] | the parts of the machine, each measured alone |
-//! | [`demand`] | what each kind of operation asks of them |
+//! | [`demand`] | what each kind of operation demands of them |
 //! | [`stations`] | the machine as queues, and which of them sets the limit |
-//! | [`simulate`] | those queues at work |
+//! | [`simulate`] | a simulation of those queues |
 
 pub mod advice;
 pub mod cli;

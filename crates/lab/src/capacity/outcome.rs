@@ -1,4 +1,4 @@
-//! Everything that came of it, as one structure: for people, as JSON, and as a page.
+//! The whole result as one structure: for people, as JSON, and as a page.
 
 use super::advice::{self, Change, Settings, Staffed};
 use super::predict::{Forecast, Generator, forecasts, stations};
@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 /// What this machine can carry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
-    /// When, where and by which version it was measured; `None` in a result of before this was told.
+    /// When, where and by which version it was measured; `None` in results from before this field.
     #[serde(default)]
     pub made: Option<Made>,
-    /// By kind of operation.
+    /// The forecast of each kind of operation.
     pub forecasts: Vec<Forecast>,
-    /// What would help.
+    /// Changes that might help.
     pub changes: Vec<Change>,
-    /// Sign-ins by the number of hash workers, none first; the last is the first that is not worth it.
+    /// Sign-ins by number of hash workers, from none; the last entry is the first that is not worth it.
     #[serde(default)]
     pub workers: Vec<Staffed>,
-    /// What suits it.
+    /// The settings that suit it.
     pub settings: Settings,
-    /// People a month.
+    /// How many people per month it can serve.
     pub users: Users,
-    /// What all that was made of.
+    /// The measurements that all of this is based on.
     pub probes: Probes,
-    /// Predicted beside measured, where that was asked for.
+    /// The prediction compared with measurements, if that was asked for.
     #[serde(default)]
     pub verification: Option<Verification>,
 }
 
 impl Capacity {
-    /// What follows from what was measured, wherever that was.
+    /// Derives everything from the measurements, wherever they were made.
     pub fn of(probes: Probes) -> Capacity {
         let forecasts = forecasts(&stations(&probes, Generator::Elsewhere));
         Capacity {

@@ -1,4 +1,4 @@
-//! The result as a page: one file, without scripts and without anything from elsewhere, for light and dark.
+//! The result as a page: one file, without scripts or external resources, for light and dark mode.
 
 use super::demand::Operation;
 use super::outcome::Capacity;
@@ -8,7 +8,7 @@ use load::page::chart::{Axis, Chart, Line, Scale, escaped};
 use load::page::frame;
 use std::fmt::Write as _;
 
-/// The page.
+/// Returns the page.
 pub fn of(capacity: &Capacity) -> String {
     let mut out = String::new();
     let [first, rest @ ..] = &report::headline(capacity)[..] else { return frame("Capacity", &out) };
@@ -49,7 +49,7 @@ fn paragraph(out: &mut String, text: &str) {
 fn table(out: &mut String, table: &Table) {
     out.push_str("<div class=\"wide\" tabindex=\"0\"><table>");
     for (at, row) in table.rows().iter().enumerate() {
-        // Where nothing stands in a corner, it is the head of nothing.
+        // An empty corner cell is not the head of a column.
         let cell = |text: &str| if at == 0 && !text.is_empty() { "<th>" } else { "<td>" };
         out.push_str("<tr>");
         row.iter().for_each(|text| out.extend([cell(text), &escaped(text)]));

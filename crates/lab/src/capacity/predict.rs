@@ -1,5 +1,5 @@
-//! From what was measured to what the machine can carry. Takes [`Probes`] and nothing else: what a verification measures has no
-//! way in here.
+//! Predicts from the measurements what the machine can carry. It takes [`Probes`] and nothing else: measurements of a
+//! verification cannot influence it.
 
 use super::demand::{Alg, BATCH, Operation};
 use super::figure::Figure;
@@ -19,17 +19,17 @@ pub enum Generator {
     Here,
 }
 
-/// The shares of the limit at which latencies are told.
+/// The shares of the limit for which latencies are predicted.
 pub const LEVELS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
-/// Operations that are let come for each level: enough for a 99th percentile, also of those that are one in twenty.
+/// Operations simulated per level: enough for a 99th percentile even of a kind that is one in twenty.
 const OPERATIONS: usize = 12_000;
 
-/// The machine as queues.
+/// Builds the model of the machine as queues.
 pub fn stations(probes: &Probes, generator: Generator) -> Stations {
     const MICRO: f64 = 1e-6;
     const MILLI: f64 = 1e-3;
     let http = &probes.http;
-    // What it takes beyond the processor time of server and generator: two threads have to wake up.
+    // The time beyond the processor time of server and generator: two threads have to wake up.
     let spent = |slow: &Slow| slow.server_us.value + slow.generator_us.value;
     let wake = |slow: &Slow| ((slow.p50_ms.value * MILLI - spent(slow) * MICRO) / 2.0).max(0.0);
     let asking = http.generator_us.value * MICRO;
@@ -54,7 +54,7 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
     }
 }
 
-/// How late threads are while all cores hash, where few come and where many do.
+/// Returns how late threads are while all cores hash, with few requests and with many.
 fn late(probes: &Probes) -> Late {
     let (http, cores) = (&probes.http, probes.machine.cores as f64);
     let beyond = |[p50, tail @ ..]: [f64; 5]| {
@@ -65,7 +65,7 @@ fn late(probes: &Probes) -> Late {
     Late { seldom: (NOW_AND_THEN / cores, beyond(few)), often: (http.often.rate.value / cores, beyond(many)) }
 }
 
-/// What a request costs beside hashing, where few come and where many do.
+/// Returns what a request costs beside hashing, with few requests and with many.
 fn cold(probes: &Probes) -> Cold {
     let (http, cores) = (&probes.http, probes.machine.cores as f64);
     let rested = http.rested.server_us.value + http.rested.generator_us.value;
@@ -80,8 +80,8 @@ fn cold(probes: &Probes) -> Cold {
     }
 }
 
-/// What hashing loses to a thread that wakes up: what it lost beside many requests, less what server and generator spent on them. Two
-/// threads wake up for each.
+/// Returns what hashing loses per thread that wakes up: its loss beside many requests, less what server and generator
+/// spent on them. Two threads wake up per request.
 fn toll(probes: &Probes) -> f64 {
     let often = &probes.http.often;
     let lost = often.hashes_left.map_or(0.0, |left| 1.0 - left.value) * probes.machine.cores as f64;
@@ -89,7 +89,8 @@ fn toll(probes: &Probes) -> f64 {
     (beyond / 2.0).max(0.0)
 }
 
-/// What a commit costs by itself, and each batch in it: a line through the processor times of lone batches and large groups.
+/// Separates the cost of a commit from that of each batch in it: a line through the processor times of lone batches and
+/// large groups.
 fn writer(probes: &Probes) -> Writer {
     let storage = &probes.storage;
     let (one, many) = match storage.groups.as_slice() {
@@ -104,8 +105,8 @@ fn writer(probes: &Probes) -> Writer {
     Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
 }
 
-/// As many side by side as the server's own pool chose, and as fast as that was: it was watched for seconds, where a row of the
-/// table had a fraction of one. How the rows differ from each other is the table's.
+/// Uses as many lanes as the server's own pool chose, and its rate: the pool was watched for seconds, a row of the
+/// table for a fraction of one. The differences between the rows come from the table.
 fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let threads = hashing.threads();
     let mut alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
@@ -116,7 +117,7 @@ fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
     let rouse = alone.first().map_or(0.0, |one| (rested - one).max(0.0));
     if threads == 1 {
-        // There the one thread is the pool.
+        // With one thread, that thread is the pool.
         alone.iter_mut().for_each(|time| *time *= faster);
     }
     Pool {
@@ -130,42 +131,42 @@ fn pool(hashing: &Hashing, http: &Http) -> Pool {
     }
 }
 
-/// How long it takes at a share of the limit.
+/// The predicted latency at a share of the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Level {
-    /// Of the limit.
+    /// The share of the limit.
     pub share: f64,
-    /// What comes then, a second.
+    /// The rate offered then, per second.
     pub offered: f64,
-    /// What came of it.
+    /// The simulated result.
     pub outcome: Outcome,
 }
 
-/// What the machine can carry of one kind.
+/// What the machine can carry of one kind of operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forecast {
-    /// Of what.
+    /// The kind of operation.
     pub operation: Operation,
-    /// The limit, a second.
+    /// The limit, per second.
     pub bound: f64,
-    /// What is full then.
+    /// The station that is full then.
     pub bottleneck: Station,
-    /// What would be full next, and at which rate.
+    /// The station that would be full next, and at which rate.
     pub next: Option<(Station, f64)>,
-    /// Of the processor time, the share that is hashing, and that is signing.
+    /// The shares of the processor time for hashing and for signing.
     pub shares: (f64, f64),
     /// Batches in a commit at the limit.
     pub together: f64,
-    /// Below it.
+    /// The predictions below the limit.
     pub levels: Vec<Level>,
 }
 
-/// What the machine can carry.
+/// Predicts every kind of operation.
 pub fn forecasts(stations: &Stations) -> Vec<Forecast> {
     Operation::ALL.into_iter().map(|operation| forecast(stations, operation)).collect()
 }
 
-/// What it can carry of this kind.
+/// Predicts one kind of operation.
 pub fn forecast(stations: &Stations, operation: Operation) -> Forecast {
     let needs = stations.needs(operation);
     let bound = needs.bound();

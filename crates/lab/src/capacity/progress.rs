@@ -1,25 +1,25 @@
-//! How far it is, on a terminal: one line that is written again and again.
+//! The progress on a terminal: one line that is rewritten in place.
 
 use std::io::Write as _;
 
-/// Steps of the bar.
+/// The number of cells of the bar.
 const WIDTH: usize = 24;
-/// As many it has on the narrowest terminal.
+/// The number of cells on the narrowest terminal.
 const LEAST: usize = 4;
 
-/// The line, where somebody can see it.
+/// The line of progress; true if somebody can see it.
 pub struct Bar(bool);
 
 impl Bar {
-    /// Looks whether somebody can.
+    /// Checks whether somebody can see it.
     pub fn new() -> Bar {
         Bar(load::cli::is_seen())
     }
 
-    /// Says what is measured, and the share of it all that is done.
+    /// Shows what is being measured, and the share of all work that is done.
     pub fn say(&mut self, what: &str, share: f64) {
         if self.0 {
-            // Progress that cannot be shown is not worth ending for.
+            // Failing to show progress is no reason to end.
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(what, share, load::cli::columns() - 1));
         }
     }
@@ -39,7 +39,7 @@ impl Drop for Bar {
     }
 }
 
-/// What fits into so many columns: the bar goes before the words.
+/// Formats what fits into this many columns: the bar shrinks before the words do.
 fn line(what: &str, share: f64, room: usize) -> String {
     let share = share.clamp(0.0, 1.0);
     let said = format!(" {:>3.0} %  {what}", share * 100.0);
@@ -57,7 +57,7 @@ mod tests {
     fn a_line_fits_a_terminal() {
         let shown = line("signatures", 0.5, 79);
         assert!(shown.starts_with("████████████░") && shown.ends_with(" 50 %  signatures"), "{shown}");
-        // Red without `take`: a line that is wrapped is written once more below each time.
+        // Red without `take`: a line that wraps is written once more below each time.
         for room in [19, 39, 79] {
             let shown = line(&"x".repeat(200), 0.5, room);
             assert!(shown.starts_with("██░░") && shown.contains(" 50 %") && shown.chars().count() == room, "{shown}");

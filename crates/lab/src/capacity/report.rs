@@ -1,4 +1,4 @@
-//! The result for people, in at most 100 columns: what matters most stands first.
+//! The result for people, in at most 100 columns: the most important part comes first.
 
 use super::advice::{self, Change, LOOKED_AT, WORTH_IT};
 use super::figure::Figure;
@@ -10,21 +10,21 @@ use crate::report::grouped;
 use load::cpu::DISTURBED;
 use std::fmt::Write as _;
 
-/// Rows under a head, the first column to the left and the others to the right.
+/// Rows under a head; the first column is left-aligned, the others right-aligned.
 pub struct Table(Vec<Vec<String>>);
 
 impl Table {
-    /// With this head.
+    /// Creates a table with this head.
     pub fn new(head: &[&str]) -> Table {
         Table(vec![head.iter().map(|cell| (*cell).to_owned()).collect()])
     }
 
-    /// One more row.
+    /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
         self.0.push(cells);
     }
 
-    /// The rows, the head among them.
+    /// Returns the rows, including the head.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.0
     }
@@ -48,10 +48,10 @@ impl Table {
     }
 }
 
-/// The most columns that a line has.
+/// The most columns of a line.
 const WIDTH: usize = 100;
 
-/// A sentence, on as many lines as it needs.
+/// Writes a sentence, wrapped to as many lines as it needs.
 fn wrapped(out: &mut String, text: &str) {
     let mut used = 0;
     for word in text.split(' ') {
@@ -70,7 +70,7 @@ fn wrapped(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// A rate or a time, to three digits or so.
+/// Formats a rate or a time with about three digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 9999.5 => grouped(value.round() as i64),
@@ -80,7 +80,7 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// The whole report.
+/// Returns the whole report.
 pub fn text(capacity: &Capacity) -> String {
     let mut out = String::new();
     headline(capacity).iter().chain(&origin(capacity)).for_each(|line| wrapped(&mut out, line));
@@ -111,7 +111,7 @@ pub fn text(capacity: &Capacity) -> String {
     out
 }
 
-/// The most important lines.
+/// Returns the most important lines.
 pub fn headline(capacity: &Capacity) -> Vec<String> {
     let Some(sign_in) = capacity.forecasts.first() else { return vec![] };
     let hashed = &capacity.probes.hashing.parameters;
@@ -124,7 +124,8 @@ pub fn headline(capacity: &Capacity) -> Vec<String> {
     vec![first, limit]
 }
 
-/// When, where and by what it was measured, and what that is worth where it was another version: it may have needed more, or less.
+/// Says when, where and by which version it was measured, with a caveat for another version: that may have needed more,
+/// or less.
 pub fn origin(capacity: &Capacity) -> Vec<String> {
     const OURS: &str = env!("CARGO_PKG_VERSION");
     let Some(made) = &capacity.made else {
@@ -142,7 +143,7 @@ pub fn origin(capacity: &Capacity) -> Vec<String> {
     std::iter::once(format!("{made}.")).chain(other).collect()
 }
 
-/// The limits and what sets them.
+/// Returns the limits and what sets them.
 pub fn limits(capacity: &Capacity) -> Table {
     let mut table = Table::new(&["A SECOND", "LIMIT", "AT 75 %", "SET BY", "THEN"]);
     for one in &capacity.forecasts {
@@ -161,14 +162,14 @@ pub fn limits(capacity: &Capacity) -> Table {
     table
 }
 
-/// What stands under the latencies.
+/// The note below the latencies.
 pub const CAVEAT: &str = "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 2.5 \
     times as long; --verify tells how far off they are here.";
 
-/// What the figures of [`latencies`] are.
+/// What the figures of [`latencies`] mean.
 pub const MILLISECONDS: &str = "Milliseconds by how much of the limit is used: median / 95 % / 99 %";
 
-/// Latencies by how much of the limit is used.
+/// Returns the latencies by the used share of the limit.
 pub fn latencies(capacity: &Capacity) -> Table {
     let heads: Vec<String> = LEVELS.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
     let mut table = Table::new(&["", &heads[0], &heads[1], &heads[2], &heads[3]]);
@@ -184,7 +185,7 @@ pub fn latencies(capacity: &Capacity) -> Table {
     table
 }
 
-/// What would help.
+/// Returns the effects of the changes.
 pub fn changes(changes: &[Change]) -> Table {
     let mut head = vec!["".to_owned()];
     head.extend(LOOKED_AT.map(|operation| operation.name().to_owned()));
@@ -204,7 +205,7 @@ pub fn changes(changes: &[Change]) -> Table {
     table
 }
 
-/// Sign-ins by the number of hash workers.
+/// Returns the sign-ins by number of hash workers.
 pub fn staffed(capacity: &Capacity) -> Table {
     let mut table = Table::new(&["WORKERS", "LIMIT", "SET BY"]);
     for one in &capacity.workers {
@@ -214,13 +215,13 @@ pub fn staffed(capacity: &Capacity) -> Table {
     table
 }
 
-/// What has to be known about each change: first whether it helps.
+/// Returns a note for each change: whether it helps comes first.
 pub fn notes(changes: &[Change]) -> Vec<String> {
     let note = |(at, change): (usize, &Change)| format!("({}) {}{}", at + 1, verdict(change), change.note);
     changes.iter().enumerate().map(note).collect()
 }
 
-/// Whether a change helps, where that is not plain from what it does to the limits.
+/// Says whether a change helps, if its effect on the limits does not show that.
 fn verdict(change: &Change) -> &'static str {
     match (change.raises(), change.hastens()) {
         (true, _) => "",
@@ -230,7 +231,7 @@ fn verdict(change: &Change) -> &'static str {
     }
 }
 
-/// What can be pasted into the configuration.
+/// Returns settings to paste into the configuration.
 pub fn settings(capacity: &Capacity) -> String {
     let found = &capacity.settings;
     let parameters = found.parameters;
@@ -249,7 +250,7 @@ pub fn settings(capacity: &Capacity) -> String {
     )
 }
 
-/// The arithmetic of people a month.
+/// Returns the arithmetic of people per month.
 pub fn people(capacity: &Capacity) -> String {
     let found = &capacity.users;
     let round = |value: f64| grouped((value / 1000.0).round() as i64 * 1000);
@@ -268,7 +269,7 @@ pub fn people(capacity: &Capacity) -> String {
     )
 }
 
-/// A figure, and how far its samples lie apart where there are several.
+/// Formats a figure, with its spread if there are several samples.
 fn shown(figure: &Figure, rounds: u32) -> String {
     if is_single(figure, rounds) {
         return number(figure.value);
@@ -277,12 +278,12 @@ fn shown(figure: &Figure, rounds: u32) -> String {
     format!("{} ±{:.0} %{noisy}", number(figure.value), figure.spread * 100.0)
 }
 
-/// One sample is as far from itself as nothing, which says nothing.
+/// A single sample has a spread of zero, which says nothing.
 fn is_single(figure: &Figure, rounds: u32) -> bool {
     rounds == 1 && figure.spread == 0.0
 }
 
-/// What it is all made of.
+/// Returns the measurements that everything is based on.
 pub fn measured(capacity: &Capacity) -> Vec<Table> {
     let probes = &capacity.probes;
     let shown = |figure: &Figure| shown(figure, probes.rounds);
@@ -359,7 +360,7 @@ fn rest(capacity: &Capacity) -> Table {
     rest
 }
 
-/// What keeps the figures from being believed.
+/// Returns reasons to doubt the figures.
 pub fn doubts(capacity: &Capacity) -> Vec<String> {
     let probes = &capacity.probes;
     let machine = &probes.machine;
@@ -404,7 +405,7 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
     lines
 }
 
-/// Predicted beside measured.
+/// Compares predictions with measurements.
 pub fn proof(verification: &Verification) -> String {
     let mut out = String::new();
     let _ = match verification.shortfall() {
@@ -413,7 +414,7 @@ pub fn proof(verification: &Verification) -> String {
     };
     let mut table = Table::new(&["", "predicted", "measured", "off by", "allowed", ""]);
     for one in &verification.compared {
-        // Where a machine that is busy with something else got none of it done.
+        // On a machine busy with something else the server may have got nothing done.
         let off_by = if one.measured > 0.0 { format!("{:+.0} %", one.difference() * 100.0) } else { "-".to_owned() };
         table.row(vec![
             format!("{}, {}", one.what, one.figure),

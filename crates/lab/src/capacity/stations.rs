@@ -1,13 +1,13 @@
-//! The machine as queues: cores that network threads, writer and hashing share, threads that hash, the one writer and its
-//! disk. What an operation costs each of them, and which of them sets the limit.
+//! The machine as queues: cores shared by network threads, writer and hashing; the threads that hash; the one writer
+//! and its disk. What an operation costs each of them, and which of them sets the limit.
 
 use super::demand::{Act, Operation};
 use serde::{Deserialize, Serialize};
 
-/// How far apart commits begin while several callers write, in seconds.
+/// The least time between the beginnings of two commits while several callers write, in seconds.
 pub const PACE: f64 = store::sqlite::PACE.as_nanos() as f64 / 1e9;
 
-/// The shares at which [`Late`] is told.
+/// The shares at which [`Late`] has values.
 const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0];
 
 /// One queue.
@@ -16,16 +16,16 @@ const SHARES: [f64; 6] = [0.5, 0.9, 0.95, 0.99, 0.999, 1.0];
 pub enum Station {
     /// All cores.
     Cores,
-    /// The threads that hash, where they are fewer than cores.
+    /// The threads that hash, if there are fewer of them than cores.
     Hashing,
     /// The one writer: its statements, then the disk.
     Writer,
-    /// The load generator's one thread, where it runs here.
+    /// The load generator's one thread, if it runs here.
     Generator,
 }
 
 impl Station {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Station::Cores => "cores",
@@ -39,40 +39,40 @@ impl Station {
 /// The writer and its disk; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Writer {
-    /// Processor time of a commit beside its batches.
+    /// Processor time of a commit, without its batches.
     pub commit: f64,
     /// Processor time of one batch.
     pub batch: f64,
-    /// Times of the disk for a commit, each as likely as the others.
+    /// The disk's times for a commit, all equally likely.
     pub sync: Vec<f64>,
-    /// How many commits may be on their way at the same time: one where a file is written, connections where a server writes.
+    /// How many commits may be in flight at the same time: one into a file; with a database server, one per connection.
     pub at_once: usize,
     /// The most batches in one commit.
     pub group: usize,
 }
 
 impl Writer {
-    /// The mean time of the disk.
+    /// Returns the mean time of the disk.
     pub fn mean_sync(&self) -> f64 {
         self.sync.iter().sum::<f64>() / self.sync.len().max(1) as f64
     }
 
-    /// A time of the disk; `chance` is from 0 to 1.
+    /// Returns a random time of the disk; `chance` is from 0 to 1.
     pub fn some_sync(&self, chance: f64) -> f64 {
         let place = (chance * self.sync.len() as f64) as usize;
         self.sync.get(place).or(self.sync.last()).copied().unwrap_or(0.0)
     }
 
-    /// What a batch takes of the writer when it has all it can do: groups are as large as they may be then.
+    /// Returns the writer's time per batch when it is fully loaded: groups are then as large as allowed.
     fn least(&self) -> f64 {
         let group = self.group as f64;
         let took = (self.commit + self.batch * group + self.mean_sync()).max(PACE);
         took / group / self.at_once as f64
     }
 
-    /// Batches that share a commit when so many come in a second.
+    /// Returns how many batches share a commit at this rate of batches per second.
     fn together(&self, rate: f64) -> f64 {
-        // A group gathers while the one before it is written. Some rounds are enough: more batches take longer only by their
+        // A group gathers while the one before it is written. Fifty rounds are enough: each further batch adds only its
         // own time.
         let mut group = 1.0_f64;
         for _ in 0..50 {
@@ -83,32 +83,32 @@ impl Writer {
     }
 }
 
-/// Hashing; times in seconds.
+/// The threads that hash; times in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pool {
     /// Threads.
     pub threads: usize,
-    /// Passwords side by side on each under load, at the most.
+    /// The most passwords side by side on each thread under load.
     pub lanes: usize,
-    /// A batch of 1, 2, … on one thread while the others rest.
+    /// The time of a batch of 1, 2, … on one thread while the others rest.
     pub alone: Vec<f64>,
     /// The same while all threads of the measured machine hash.
     pub crowded: Vec<f64>,
-    /// How many those were.
+    /// How many threads those were.
     pub crowd: usize,
-    /// What a batch takes beyond that on a thread that had nothing to do before: its memory has left the caches.
+    /// The extra time of a batch on a thread that was idle before: its memory has left the caches.
     pub rouse: f64,
-    /// Hashes a second that other machines compute.
+    /// Hashes per second that other machines compute.
     pub workers: f64,
 }
 
 impl Pool {
-    /// How long a batch takes when so many threads are at it: they share the memory.
+    /// Returns the time of a batch while `active` threads hash: they share the memory.
     pub fn batch(&self, together: usize, active: usize) -> f64 {
         let at = |times: &[f64]| {
             let last = times.len().max(1);
             let time = times.get(together.clamp(1, last) - 1).copied().unwrap_or(0.0);
-            // Beyond what was measured each takes its time.
+            // Beyond what was measured, time grows with the number of passwords.
             time * (together.max(last) as f64 / last as f64)
         };
         let (alone, crowded) = (at(&self.alone), at(&self.crowded));
@@ -116,55 +116,55 @@ impl Pool {
         alone + more * (active.max(1) - 1) as f64
     }
 
-    /// Processor time of one hash under load.
+    /// Returns the processor time of one hash under load.
     pub fn each(&self) -> f64 {
         self.batch(self.lanes, self.threads) / self.lanes as f64
     }
 }
 
-/// How much more anything but a hash or a signature costs while all cores hash: the caches are full of something else, and a
-/// thread that hashes has to step aside. The sooner one request follows another, the more of what it needs is still there.
+/// How much more everything but a hash or a signature costs while all cores hash: the caches hold other data, and a
+/// thread that hashes has to give way. The sooner a request follows another, the more of its data is still cached.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cold {
-    /// Where few come: requests a second on each core, and how many times as much one costs.
+    /// With few requests: requests per second on each core, and the factor of their cost.
     pub seldom: (f64, f64),
-    /// Where many come.
+    /// With many requests.
     pub often: (f64, f64),
 }
 
 impl Cold {
-    /// Where it costs nothing more.
+    /// No extra cost.
     pub const NEVER: Cold = Cold { seldom: (1.0, 1.0), often: (2.0, 1.0) };
 
-    /// How many times as much a request costs where so many come in a second on each core: by the order of magnitude of the
-    /// time between two, since caches are lost in the order of their sizes.
+    /// Returns the factor of a request's cost at this rate per core. It depends on the order of magnitude of the time
+    /// between two requests, because data leaves the caches in the order of their sizes.
     pub fn times(&self, rate: f64) -> f64 {
         let ((few, dear), (many, cheap)) = (self.seldom, self.often);
         (dear + (cheap - dear) * along(rate, few, many)).clamp(1.0, dear.max(cheap).max(1.0))
     }
 }
 
-/// How far a rate lies on the way from few to many, by orders of magnitude: 0 up to the one, 1 at the other, more beyond.
+/// Returns how far a rate lies between few and many, by orders of magnitude: 0 up to `few`, 1 at `many`, more beyond.
 fn along(rate: f64, few: f64, many: f64) -> f64 {
     if many <= few || rate <= few { 0.0 } else { (rate / few).ln() / (many / few).ln() }
 }
 
-/// How much longer than usual it takes until a thread that wakes up is at work while all cores hash, in seconds, at
-/// 50, 90, 95, 99, 99.9 and 100 %; with what requests that come together wait for each other in it. The more often threads wake up,
-/// the more often whoever hashes has only just been given its turn.
+/// How much longer than usual a thread takes to wake up while all cores hash, in seconds, at 50, 90, 95, 99, 99.9 and
+/// 100 %; this includes the time that requests arriving together wait for each other. The more often threads wake up,
+/// the more often a hashing thread has only just been scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Late {
-    /// Where few come: requests a second on each core, and how late.
+    /// With few requests: requests per second on each core, and how late.
     pub seldom: (f64, [f64; 6]),
-    /// Where many come.
+    /// With many requests.
     pub often: (f64, [f64; 6]),
 }
 
 impl Late {
-    /// Where nobody is late.
+    /// No lateness.
     pub const NEVER: Late = Late { seldom: (1.0, [0.0; 6]), often: (2.0, [0.0; 6]) };
 
-    /// The same where so many come in a second on each core.
+    /// Returns the lateness at this rate of requests per second on each core.
     pub fn at(&self, rate: f64) -> [f64; 6] {
         let ((few, less), (many, more)) = (self.seldom, self.often);
         let along = along(rate, few, many).min(1.0);
@@ -172,7 +172,7 @@ impl Late {
     }
 }
 
-/// How late that is for one of them; `chance` is from 0 to 1.
+/// Draws the lateness of one request; `chance` is from 0 to 1.
 pub fn lateness(late: &[f64; 6], chance: f64) -> f64 {
     for (shares, times) in SHARES.windows(2).zip(late.windows(2)) {
         if chance <= shares[1] {
@@ -188,24 +188,24 @@ pub fn lateness(late: &[f64; 6], chance: f64) -> f64 {
 pub struct Stations {
     /// Cores.
     pub cores: usize,
-    /// A key-set request where one follows the other.
+    /// A key-set request that directly follows another.
     pub request: f64,
-    /// What a request costs beside that when it finds its thread asleep.
+    /// The extra cost of a request that finds its thread asleep.
     pub rouse: f64,
     /// The same for the load generator.
     pub rouse_generator: f64,
     /// What everything else costs while all cores hash.
     pub cold: Cold,
-    /// What hashing loses to each thread that is given something to do meanwhile, beyond what that takes of the cores: it steps
-    /// aside, and comes back to caches that hold something else.
+    /// What hashing loses per thread that gets work meanwhile, beyond the core time of that work: the hashing thread
+    /// gives way, and comes back to caches that hold other data.
     pub toll: f64,
-    /// From when a thread has something to do until it is at it: on an idle machine, and while all cores hash.
+    /// The time from when a thread gets work until it runs: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
     /// How much longer that takes while all cores hash.
     pub late: Late,
     /// A point read.
     pub read: f64,
-    /// What a fetch waits for a database on another machine; none where it is a file.
+    /// How long a fetch waits for a database on another machine; zero for a file.
     pub round_trip: f64,
     /// A signature with RS256, ES256 and EdDSA.
     pub sign: [f64; 3],
@@ -213,16 +213,16 @@ pub struct Stations {
     pub writer: Writer,
     /// Hashing.
     pub pool: Pool,
-    /// What asking for the key set costs the load generator, where it runs on the same cores.
+    /// What asking for the key set costs the load generator, if it runs on the same cores.
     pub generator: Option<f64>,
 }
 
-/// How much of each station an operation needs: seconds of it for each operation.
+/// How much of each station an operation needs: seconds of it per operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needs {
-    /// By station, the most needed first.
+    /// By station, the most needed one first.
     pub stations: Vec<(Station, f64)>,
-    /// Of what it needs of the cores, the share that is hashing.
+    /// The share of hashing in what it needs of the cores.
     pub hashing_share: f64,
     /// The same for signing.
     pub signing_share: f64,
@@ -231,24 +231,24 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Operations a second at which the first station is full.
+    /// Returns the operations per second at which the first station is full.
     pub fn bound(&self) -> f64 {
         self.stations.first().map_or(f64::INFINITY, |(_, need)| 1.0 / need)
     }
 
-    /// The first station.
+    /// Returns the first station.
     pub fn bottleneck(&self) -> Option<Station> {
         self.stations.first().map(|(station, _)| *station)
     }
 
-    /// The station behind it, with the rate at which it would be full.
+    /// Returns the station after it, with the rate at which that one would be full.
     pub fn next(&self) -> Option<(Station, f64)> {
         self.stations.get(1).map(|(station, need)| (*station, 1.0 / need))
     }
 }
 
 impl Stations {
-    /// Processor time of an act on a network thread: while the caches are warm, and what does not depend on them.
+    /// Returns the processor time of an act on a network thread: the part for warm caches, and the fixed part.
     pub fn light(&self, act: Act) -> (f64, f64) {
         match act {
             Act::Work(weight) => (weight * self.request, 0.0),
@@ -258,18 +258,18 @@ impl Stations {
         }
     }
 
-    /// How many times as much light work costs when so much of all processor time is hashing and so many requests come in a
-    /// second.
+    /// Returns the factor of light work's cost at this share of hashing in all processor time and this rate of requests
+    /// per second.
     pub fn chill(&self, hashing: f64, requests: f64) -> f64 {
         1.0 + (self.cold.times(requests / self.cores as f64) - 1.0) * hashing.clamp(0.0, 1.0)
     }
 
-    /// What an operation needs of each station at its limit.
+    /// Returns what an operation needs of each station at its limit.
     pub fn needs(&self, operation: Operation) -> Needs {
-        /// Halvings after which nothing is left between the two ends.
+        /// After this many halvings nothing is left between the two ends.
         const ROUNDS: usize = 60;
-        // The limit says how many batches share a commit and how many hashes other machines take over, and both say the
-        // limit. Below it there is room for more, above it there is not: between the two it is halved.
+        // The limit determines how many batches share a commit and how many hashes other machines take over, and both
+        // determine the limit. Below the limit there is room for more, above it there is not: bisection finds it.
         let has_room = |rate: f64| self.needs_at(operation, rate).bound() > rate;
         let (mut below, mut above) = (0.0, 1.0);
         while has_room(above) && above < 1e12 {
@@ -282,7 +282,7 @@ impl Stations {
         self.needs_at(operation, above)
     }
 
-    /// What an operation needs of each station when so many come in a second.
+    /// Returns what an operation needs of each station at this rate per second.
     pub fn needs_at(&self, operation: Operation, rate: f64) -> Needs {
         let demand = operation.demand();
         let together = self.writer.together(rate * demand.batches);
@@ -294,7 +294,7 @@ impl Stations {
         let asks = here * demand.requests;
         let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
         let bulk = self.warm(operation) + asking + write;
-        // Who comes while all threads are at work need not wake one: the share of u = x (bulk + (1 - u) rousing) / cores.
+        // A request that finds all threads busy wakes none: their share is u = x (bulk + (1 - u) rousing) / cores.
         let wakes = demand.requests + demand.hashes + demand.batches;
         let rousing = wakes * self.rouse + asks * self.rouse_generator;
         let cores = self.cores as f64;
@@ -302,7 +302,7 @@ impl Stations {
         let rouse = (1.0 - awake) * rousing;
         let hashing = hash / (hash + bulk + signing + rouse);
         let cold = self.chill(hashing, rate * demand.requests);
-        // Who comes right after another takes the core from nobody who hashes.
+        // A request right after another takes the core from no hashing thread.
         let turns = (1.0 - awake) * (asks + demand.requests + demand.hashes + 2.0 * demand.batches);
         let toll = turns * self.toll * hashing;
         let whole = hash + signing + (bulk + rouse) * cold + toll;
@@ -312,7 +312,7 @@ impl Stations {
             (Station::Writer, demand.batches * self.writer.least()),
             (Station::Generator, generator),
         ];
-        // Where there are as many threads as cores, the cores are full first.
+        // With as many threads as cores, the cores are full first.
         if self.pool.threads < self.cores {
             stations.push((Station::Hashing, hash / self.pool.threads as f64));
         }
@@ -321,7 +321,7 @@ impl Stations {
         Needs { stations, hashing_share: hash / whole, signing_share: signing / whole, together }
     }
 
-    /// Processor time on network threads while the caches are warm.
+    /// Returns the processor time on network threads while the caches are warm.
     fn warm(&self, operation: Operation) -> f64 {
         let requests =
             operation.courses().iter().flat_map(|(share, requests)| requests.iter().map(move |r| (share, r)));

@@ -1,4 +1,4 @@
-//! The proof: what was predicted, written down first, beside what a private server then does.
+//! The verification: the prediction, written down first, is compared with what a private server then does.
 
 use super::demand::Operation;
 use super::predict::{Generator, stations};
@@ -21,77 +21,77 @@ pub const THROUGHPUT: f64 = 0.15;
 /// How far a 95th percentile may be off.
 pub const P95: f64 = 0.30;
 
-/// Virtual users of a closed loop for each core: enough to fill it.
+/// Virtual users of a closed loop per core: enough to fill it.
 const USERS: usize = 16;
 /// The share of the predicted limit at which latencies are compared.
 const SHARE: f64 = 0.5;
-/// Operations of a simulation: of a day's, one in twenty signs in, and a 95th percentile takes thousands of those.
+/// Operations per simulation: in a day's mix one in twenty signs in, and a 95th percentile takes thousands of sign-ins.
 const OPERATIONS: usize = 200_000;
 
-/// One run, predicted before it was made.
+/// One run, predicted before it is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Which workload, as the load generator calls it.
+    /// The workload, as the load generator calls it.
     pub workload: String,
-    /// How it comes.
+    /// Whether it is a closed or an open loop.
     pub pace: String,
-    /// The rate that is offered; nothing in a closed loop.
+    /// The rate that is offered; `None` in a closed loop.
     pub offered: Option<f64>,
     /// Virtual users; in an open loop the most at once.
     pub users: usize,
-    /// What is expected.
+    /// The predicted result.
     pub predicted: Outcome,
-    /// And of each kind of request in it.
+    /// The prediction for each kind of request in it.
     pub steps: Vec<Step>,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
-    /// Which workload and pace.
+    /// The workload and its pace.
     pub what: String,
-    /// Which figure.
+    /// The name of the figure.
     pub figure: String,
     /// What was predicted.
     pub predicted: f64,
     /// What was measured.
     pub measured: f64,
-    /// How far that may be off, as a share.
+    /// How far the prediction may be off, as a share.
     pub allowed: f64,
 }
 
 impl Compared {
-    /// By how much the prediction is off, as a share of what was measured.
+    /// Returns how far the prediction is off, as a share of the measurement.
     pub fn difference(&self) -> f64 {
         if self.measured > 0.0 { self.predicted / self.measured - 1.0 } else { f64::INFINITY }
     }
 
-    /// Whether it is as near as it should be.
+    /// Whether it is within the allowed difference.
     pub fn is_within(&self) -> bool {
         self.difference().abs() <= self.allowed
     }
 }
 
-/// The whole proof.
+/// The whole verification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Where the prediction was written before anything was run.
+    /// The file to which the prediction was written before anything was run.
     pub file: String,
-    /// Figure by figure.
+    /// The comparison of each figure.
     pub compared: Vec<Compared>,
-    /// What the load generator had to say.
+    /// Notes of the load generator.
     pub notes: Vec<String>,
 }
 
 impl Verification {
-    /// How many predictions are further off than they may be, in a sentence without its end; `None` where there is none.
+    /// Returns how many predictions are off by more than allowed, as a sentence without a full stop; `None` if none is.
     pub fn shortfall(&self) -> Option<String> {
         let (all, outside) = (self.compared.len(), self.compared.iter().filter(|one| !one.is_within()).count());
         (outside > 0).then(|| format!("{outside} of {all} predictions are outside of what they should keep"))
     }
 }
 
-/// The runs, with what is expected of each: the load generator runs on the same cores, so it is in the model.
+/// Predicts the runs. The load generator runs on the same cores, so it is part of the model.
 pub fn predict(probes: &Probes) -> Vec<Trial> {
     let stations = stations(probes, Generator::Here);
     let users = USERS * probes.machine.cores;
@@ -113,7 +113,7 @@ pub fn predict(probes: &Probes) -> Vec<Trial> {
     trials.into_iter().flatten().collect()
 }
 
-/// Writes a prediction where it stays, on the disk.
+/// Writes a prediction durably to disk.
 ///
 /// # Errors
 /// [`Refusal::Failure`].
@@ -125,20 +125,20 @@ pub fn write_down(file: &Path, trials: &[Trial]) -> Result<(), Refusal> {
     written.sync_all().map_err(failed)
 }
 
-/// How it is proven.
+/// How to verify.
 pub struct How<'a> {
-    /// Where the prediction was written.
+    /// The file with the prediction.
     pub file: &'a Path,
-    /// Short runs, which show that it works.
+    /// Whether runs are short, which shows only that it works.
     pub quick: bool,
-    /// Who may end it before its time.
+    /// The handle through which it may be ended early.
     pub interrupt: &'a Interrupt,
 }
 
-/// Runs what was predicted against a private server with people of its own.
+/// Makes the predicted runs against a private server with its own people.
 ///
 /// # Errors
-/// [`Refusal::Failure`], also where it was ended before its time: a part of a proof is none.
+/// [`Refusal::Failure`], also if it was ended early: a part of a verification is none.
 pub fn verify(
     trials: &[Trial],
     (program, within): (&Path, &Path),
@@ -155,7 +155,7 @@ pub fn verify(
         progress(&format!("verification: {} {}", trial.workload, trial.pace), at as f64 / trials.len() as f64);
         let interrupt = how.interrupt.clone();
         let report = run(&Plan { interrupt, ..plan(&server, trial, how.quick)? }, None);
-        // Whatever came of it: with an end before its time it is another run than what was predicted.
+        // Whatever its result: a run that ended early is not the run that was predicted.
         how.interrupt.check().map_err(stopped)?;
         let report = report?;
         let what = match trial.offered {
@@ -177,16 +177,16 @@ fn plan(server: &Private, trial: &Trial, quick: bool) -> Result<Plan, Refusal> {
     };
     let (warmup, duration) = if quick { (1, 2) } else { (4, 15) };
     let (warmup, duration) = (Duration::from_secs(warmup), Duration::from_secs(duration));
-    // As the simulation lets them come. Evenly, one flow would meet the next always at the same place, and by which place that is
-    // all of them would be fast or slow.
+    // Random arrivals, as in the simulation. Even starts would let each flow meet the next one always at the same
+    // point, and depending on that point all of them would be fast or slow.
     Ok(Plan { pace, arrivals: Arrivals::Poisson, warmup, duration, ..server.plan(workload)? })
 }
 
-/// What of a day is compared. Not the mix: five in a hundred sign in, so that its 95th percentile lies in the gap between them
-/// and all others, where chance decides on which side.
+/// The steps of a day's mix that are compared. The mix itself is not: five in a hundred sign in, so its 95th percentile
+/// lies in the gap between them and all others, where chance decides on which side it falls.
 const OF_A_DAY: [&str; 2] = ["login", "refresh"];
 
-/// A closed loop says what is carried, an open one how long it takes.
+/// Compares the rate in a closed loop, and latencies in an open one.
 fn compare(what: &str, trial: &Trial, report: &Report) -> Vec<Compared> {
     let one = |figure: &str, predicted, measured, allowed| Compared {
         what: what.to_owned(),
@@ -198,7 +198,7 @@ fn compare(what: &str, trial: &Trial, report: &Report) -> Vec<Compared> {
     let rate = |predicted| one("a second", predicted, report.iterations_per_second, THROUGHPUT);
     let Some(offered) = trial.offered else { return vec![rate(trial.predicted.rate)] };
     let mut compared = vec![rate(offered.min(trial.predicted.rate))];
-    // What is offered is carried at half of the limit, or latencies would mean nothing: that proves no prediction.
+    // At half of the limit the offered rate is carried, or latencies would mean nothing: that alone verifies nothing.
     compared.retain(|one| !one.is_within());
     if trial.workload == Workload::Flow.name() {
         compared.push(one("p95 ms", trial.predicted.p95, report.latency.p95, P95));

@@ -1,4 +1,4 @@
-//! The files that a report goes into, known to be writable before anybody waits for it.
+//! The report files, tested for being writable before anybody waits for a report.
 
 use super::{Options, to_json};
 use crate::experiments::{ALL, Experiment};
@@ -7,7 +7,7 @@ use load::Refusal;
 use load::output::{apart, try_out, write};
 use std::path::{Path, PathBuf};
 
-/// Where the report goes.
+/// The files that the report is written to.
 pub struct Files {
     html: Option<PathBuf>,
     save: Option<PathBuf>,
@@ -15,11 +15,11 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those that were asked for, tried out.
+    /// Returns the files that were asked for, after testing that they are writable.
     pub fn of(options: &Options) -> Result<Files, Refusal> {
         let Options { html, save, markdown, .. } = options.clone();
         let files = || [&html, &save, &markdown].into_iter().flatten();
-        // The folder of a page's pictures has the page's name without its end.
+        // The folder of a page's pictures is named like the page, without its extension.
         let pictures = markdown.as_ref().map(|file| file.with_extension(""));
         apart(files().chain(&pictures))?;
         files().try_for_each(|file| try_out(file))?;
@@ -27,7 +27,8 @@ impl Files {
         Ok(Files { html, save, markdown })
     }
 
-    /// Writes what there is by now; what was there before is replaced. One that cannot be written keeps none of the others from it.
+    /// Writes the report as it is by now, and replaces what was there. A file that cannot be written does not prevent
+    /// the others.
     pub fn write(&self, report: &Report) -> Result<(), Refusal> {
         let none = Ok(());
         let save = self.save.as_ref().map_or(none.clone(), |file| write(file, &to_json(report)?));
@@ -45,7 +46,7 @@ fn with_its_pictures(file: &Path, folder: &Path, report: &Report) -> Result<(), 
     remove_pictures(folder, |name| pictures.iter().any(|(picture, _)| picture == name))
 }
 
-/// The report that `file` has; `None` where there is no such file yet.
+/// Returns the report in `file`; `None` if there is no such file yet.
 pub fn read(file: &Path) -> Result<Option<Saved>, Refusal> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) if text.trim().is_empty() => return Ok(None),
@@ -57,7 +58,7 @@ pub fn read(file: &Path) -> Result<Option<Saved>, Refusal> {
     saved.map(Some).map_err(|error| Refusal::Use(format!("{} is no report of the lab: {error}", file.display())))
 }
 
-/// The page, and the folder of its pictures, which is made.
+/// Returns the page, and the folder of its pictures, which is created.
 fn with_pictures(file: PathBuf) -> Result<(PathBuf, PathBuf), Refusal> {
     if file.extension().is_none_or(|extension| extension != "md") {
         return Err(Refusal::Use(format!("--markdown {}: the name has to end in .md", file.display())));
@@ -67,7 +68,7 @@ fn with_pictures(file: PathBuf) -> Result<(PathBuf, PathBuf), Refusal> {
     Ok((file, folder))
 }
 
-/// Removes those of a run before that this one has not; nothing else that is there.
+/// Removes pictures of an earlier run that this report does not have, and nothing else.
 fn remove_pictures(folder: &Path, is_shown: impl Fn(&str) -> bool) -> Result<(), Refusal> {
     let entries = std::fs::read_dir(folder).map_err(|error| cannot(folder, &error))?;
     let pictures = entries.filter_map(Result::ok).map(|entry| entry.path());
@@ -78,7 +79,7 @@ fn remove_pictures(folder: &Path, is_shown: impl Fn(&str) -> bool) -> Result<(),
     pictures.try_for_each(|path| std::fs::remove_file(&path).map_err(|error| cannot(&path, &error)))
 }
 
-/// Whether it is the name of a picture of ours: that of an experiment and two numbers.
+/// Whether it is the name of one of our pictures: that of an experiment and two numbers.
 fn is_picture(name: &str) -> bool {
     let numbers = |rest: &str| {
         rest.split('-').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -95,7 +96,7 @@ fn cannot(path: &Path, error: &std::io::Error) -> Refusal {
 mod tests {
     use super::*;
 
-    /// Red where the first that fails ends it: the JSON file, which a run is gone on with, comes to nothing by a page.
+    /// Red where the first failure ends it: a failing page would leave no JSON file to resume the run from.
     #[test]
     fn a_file_that_cannot_be_written_keeps_none_of_the_others_from_it() {
         let folder = std::env::temp_dir().join(format!("lab-files-{}", std::process::id()));
@@ -124,7 +125,7 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Red without `apart`: each result would take the place of the one before, after an hour.
+    /// Red without `apart`: after an hour each result would overwrite the one before.
     #[test]
     fn no_two_results_are_one_file() {
         let folder = std::env::temp_dir().join(format!("lab-apart-{}", std::process::id()));

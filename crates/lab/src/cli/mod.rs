@@ -1,5 +1,5 @@
-//! The command line of `portiere lab`. The program around it parses ([`Command`] is a `clap::Args`), calls [`main`] and ends
-//! with the exit code of the [`Refusal`], if any.
+//! The command line of `portiere lab`. The program around it parses it ([`Command`] is a `clap::Args`), calls [`main`]
+//! and ends with the exit code of the [`Refusal`], if any.
 
 mod files;
 mod progress;
@@ -33,10 +33,10 @@ pub struct Command {
 pub enum Action {
     /// List the experiments
     List,
-    /// Make some experiments
+    /// Run some experiments
     ///
-    /// Each takes from a minute to twenty, or from some seconds to a minute and a half with --quick. What one came to is
-    /// printed as soon as it is done, and the files are written then, too.
+    /// Each takes from a minute to twenty, or from some seconds to a minute and a half with --quick. The result of each
+    /// is printed as soon as it is done, and the files are written then, too.
     #[command(after_long_help = "\
 Examples:
   portiere lab run lanes
@@ -50,10 +50,10 @@ Examples:
         #[command(flatten)]
         options: Options,
     },
-    /// Make all experiments
+    /// Run all experiments
     ///
-    /// They take a little over an hour on two cores, or less than ten minutes with --quick, which shows that they work and leaves
-    /// most differences undecided. The machine should do nothing else meanwhile.
+    /// They take a little over an hour on two cores, or less than ten minutes with --quick, which shows that they work
+    /// but leaves most differences undecided. The machine should do nothing else meanwhile.
     #[command(after_long_help = "\
 Examples:
   portiere lab all --quick --html report.html
@@ -63,7 +63,7 @@ Examples:
         /// How.
         #[command(flatten)]
         options: Options,
-        /// Go on with the run that --save FILE is of: what is done in it is not made again, what went wrong is
+        /// Resume the run that --save FILE holds: finished experiments are not run again, failed ones are
         #[arg(long, requires = "save")]
         resume: bool,
     },
@@ -79,17 +79,17 @@ Examples:
 /// How experiments are made, and where the result goes.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Few and short rounds
+    /// Run few and short rounds
     #[arg(long)]
     pub quick: bool,
-    /// Where private servers have their folders, and so which disk is measured [default: where temporary files go]
+    /// Folder for the private servers, which decides which disk is measured [default: where temporary files go]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub within: Option<PathBuf>,
-    /// An empty PostgreSQL database for the experiment `engines`, which fills it. Arguments can be read by every process of the
-    /// machine: let its password be good for nothing else
+    /// An empty PostgreSQL database for the experiment `engines`, which fills it. Every process of the machine can read
+    /// arguments: use a password that is good for nothing else
     #[arg(long, value_name = "URL")]
     pub postgres: Option<String>,
-    /// An empty MySQL or MariaDB database, likewise
+    /// An empty MySQL or MariaDB database, in the same way
     #[arg(long, value_name = "URL")]
     pub mysql: Option<String>,
     /// Write a report with charts into a file: one HTML page that needs nothing else
@@ -104,7 +104,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The databases of servers, by what people call them.
+    /// Returns the databases on servers, each with its product's name.
     fn databases(&self) -> Result<Vec<(&'static str, Secret)>, Refusal> {
         let named = [
             ("PostgreSQL", "--postgres", &["postgres://", "postgresql://"][..], &self.postgres),
@@ -113,7 +113,7 @@ impl Options {
         let given =
             named.into_iter().filter_map(|(name, flag, schemes, url)| Some((name, flag, schemes, url.as_ref()?)));
         let read = |(name, flag, schemes, url): (&'static str, &str, &[&str], &String)| {
-            // The URL is not repeated: there may be a password in it. What it lacks is said now, and not an hour later.
+            // The URL is not repeated: it may contain a password. What it lacks is reported now, not an hour later.
             let place = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)?.split('?').next());
             match place.and_then(|place| place.split_once('/')).is_some_and(|(_, database)| !database.is_empty()) {
                 true => Ok((name, Secret::new(url))),
@@ -124,8 +124,8 @@ impl Options {
     }
 }
 
-/// Does what `command` says: `program` is what servers are started with, the report goes to `out`, as JSON where that is
-/// wanted, and progress to standard error when that is a terminal. Blocks, and is to be called on a plain thread.
+/// Does what `command` says. Servers run `program`; the report goes to `out`, as JSON if `as_json`, and progress to
+/// standard error if that is a terminal. Blocks, and must be called on a plain thread.
 ///
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
@@ -156,7 +156,7 @@ fn list(as_json: bool) -> Result<String, Refusal> {
     Ok(ALL.iter().map(|Experiment { name, title, .. }| format!("{name:width$}  {title}\n")).collect())
 }
 
-/// What tells this program from what is made of other sources: figures of two of them are no one report.
+/// Distinguishes this program from one built from other sources: one report must not mix figures of both.
 fn build(program: &Path) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     hasher.write(&std::fs::read(program).ok()?);
@@ -172,7 +172,7 @@ fn experiment(
     let databases = options.databases()?;
     let files = Files::of(options)?;
     let within = options.within.clone().unwrap_or_else(std::env::temp_dir);
-    // A mistyped folder is said before anything is measured.
+    // A mistyped folder is reported before anything is measured.
     drop(Folder::new(program, Some(&within))?);
     let (machine, begun) = (Machine::look(&within), Instant::now());
     let version = env!("CARGO_PKG_VERSION");
@@ -182,10 +182,10 @@ fn experiment(
     let earlier;
     (report.machine, report.made, earlier) = begin(&report, before)?;
     if !as_json {
-        // What every outcome is to be read with; they follow one by one.
+        // Every outcome has to be read with this; the outcomes follow one by one.
         print(out, &report.to_string())?;
     }
-    // All that the file has, or a run that is cut short again would lose what comes after.
+    // Everything finished in the file, or a run that is cut short again would lose what comes later in it.
     let mut kept: Vec<Option<Outcome>> = wanted.iter().map(|one| before.and_then(|saved| saved.done(*one))).collect();
     let mut written = Ok(());
     for (number, one) in wanted.iter().enumerate() {
@@ -202,7 +202,8 @@ fn experiment(
         }
         report.experiments.push(outcome);
         report.seconds = earlier + begun.elapsed().as_secs_f64();
-        // After each, so that what is there is not lost with a later one. A disk that is full now may have room by then.
+        // After each experiment, so that a later one cannot lose the results. A disk that is full now may have space by
+        // then.
         written = files.write(&with_those_to_come(&report, &kept));
     }
     if as_json {
@@ -219,14 +220,14 @@ fn experiment(
     }
 }
 
-/// The report, and behind what it has what is kept of a run before.
+/// Returns the report, followed by the outcomes that are kept from an earlier run.
 fn with_those_to_come(report: &Report, kept: &[Option<Outcome>]) -> Report {
     let mut whole = report.clone();
     whole.experiments.extend(kept.iter().flatten().cloned());
     whole
 }
 
-/// The machine as a run before told it, when that was begun, and for how long it went on; or as it is, now, and nothing.
+/// Returns the machine, start and duration of the earlier run; without one, the present machine and start, and zero.
 fn begin(report: &Report, before: Option<&Saved>) -> Result<(Machine, Option<Made>, f64), Refusal> {
     let Some(saved) = before else { return Ok((report.machine.clone(), report.made.clone(), 0.0)) };
     match saved.obstacle(report) {
@@ -242,7 +243,7 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {
 
 fn print(out: &mut dyn Write, text: &str) -> Result<(), Refusal> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // Whoever reads may stop early.
+        // A reader may stop early.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Refusal::Failure(format!("the report cannot be written: {error}")))
         }

@@ -1,10 +1,10 @@
-//! How far it is, on a terminal: one line that is written again and again.
+//! The progress on a terminal: one line that is rewritten in place.
 
 use load::cli::{columns, is_seen};
 use std::io::{Write as _, stderr};
 use std::time::Instant;
 
-/// The line.
+/// The line of progress.
 pub struct Progress {
     head: String,
     begun: Instant,
@@ -13,23 +13,23 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of the experiment of this name, and which one of how many it is.
+    /// Creates the line for the experiment of this name, and its number among all of them.
     pub fn of(name: &str, (number, all): (usize, usize)) -> Progress {
         let head = if all > 1 { format!("{number} of {all}  {name}") } else { name.to_owned() };
         Progress { head, begun: Instant::now(), shown: is_seen() }
     }
 
-    /// Shows what is done now.
+    /// Shows what is being done.
     pub fn show(&self, what: &str) {
         if self.shown {
             let line = line(&self.head, self.begun.elapsed().as_secs(), what);
             let line: String = line.chars().take(columns() - 1).collect();
-            // Progress that cannot be shown is not worth ending the run.
+            // Failing to show progress is no reason to end the run.
             let _ = write!(stderr(), "\r\x1b[K{line}");
         }
     }
 
-    /// Leaves the line empty.
+    /// Clears the line.
     pub fn clear(&self) {
         if self.shown {
             let _ = write!(stderr(), "\r\x1b[K");

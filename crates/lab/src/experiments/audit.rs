@@ -43,7 +43,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     over_http(bench, sheet)
 }
 
-/// The same where everything else of a flow is done, too.
+/// Measures the same with everything else that a flow does.
 fn over_http(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let audited = |audited| Setup { audited, ..bench.setup() };
     let mut servers = bench.servers(&[Audited::Once, Audited::Twice, Audited::Never].map(audited))?;

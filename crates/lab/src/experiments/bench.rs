@@ -1,4 +1,4 @@
-//! What every experiment works with: how long, how often, where, and the turns that variants take.
+//! The conditions of every experiment: how long, how often, where, and in which order variants take turns.
 
 use super::Halt;
 use crate::private::{Cores, Folder, Private, Setup, is_full, on};
@@ -11,18 +11,18 @@ use rules::Secret;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Told what is done now, and how many of the turns of a group are behind.
+/// A callback for progress: what is being done, and in which round of a group.
 pub type Watcher<'a> = &'a mut dyn FnMut(&str);
 
 /// The conditions of all experiments.
 pub struct Bench<'a> {
     /// The program, `portiere`.
     pub program: PathBuf,
-    /// Where folders are made, and so on which disk.
+    /// Where folders are created, which determines the disk.
     pub within: Option<PathBuf>,
-    /// Empty databases of servers.
+    /// Empty databases on database servers.
     pub databases: Vec<(&'static str, Secret)>,
-    /// Few and short rounds.
+    /// Whether rounds are few and short.
     pub quick: bool,
     watcher: Watcher<'a>,
     remarks: Vec<String>,
@@ -30,46 +30,46 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A bench that tells `watcher` what it does.
+    /// Creates a bench that tells `watcher` what it does.
     pub fn new(program: PathBuf, quick: bool, watcher: Watcher<'a>) -> Bench<'a> {
         let (databases, remarks, bounds) = (Vec::new(), Vec::new(), Vec::new());
         Bench { program, within: None, databases, quick, watcher, remarks, bounds }
     }
 
-    /// One of two values: of the full set, and of a quick run.
+    /// Returns one of two values: `full` for the full set, `quick` for a quick run.
     pub fn either<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// How often each variant is measured.
+    /// Returns how often each variant is measured.
     pub fn rounds(&self) -> usize {
         self.either(5, 3)
     }
 
-    /// How long one measurement over HTTP takes, after its warm-up.
+    /// Returns how long one measurement over HTTP takes, after its warm-up.
     pub fn span(&self) -> Duration {
         self.either(Duration::from_secs(10), Duration::from_millis(1500))
     }
 
-    /// What is done before it and not counted.
+    /// Returns how long load runs before that without being counted.
     pub fn warmup(&self) -> Duration {
         self.either(Duration::from_secs(2), Duration::from_millis(500))
     }
 
-    /// How long one measurement of a part alone takes, without a server.
+    /// Returns how long one measurement of a single part takes, without a server.
     pub fn part(&self) -> Duration {
         self.either(Duration::from_secs(3), Duration::from_millis(500))
     }
 
-    /// A server as it comes.
+    /// Describes a server as shipped.
     pub fn setup(&self) -> Setup {
         Setup { within: self.within.clone(), ..Setup::of(&self.program) }
     }
 
-    /// A server for each setup, all of which run side by side, and rest unless it is their turn.
+    /// Starts a server for each setup. All of them run side by side, and are idle unless it is their turn.
     ///
     /// # Errors
-    /// The first that does not start.
+    /// The first failure to start.
     pub fn servers(&mut self, setups: &[Setup]) -> Result<Vec<Private>, Halt> {
         let start = |(at, setup): (usize, &Setup)| {
             (self.watcher)(&format!("starts server {} of {}", at + 1, setups.len()));
@@ -78,19 +78,19 @@ impl<'a> Bench<'a> {
         Ok(setups.iter().enumerate().map(start).collect::<Result<_, _>>()?)
     }
 
-    /// A folder for what is measured without a server.
+    /// Creates a folder for measurements without a server.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn folder(&self) -> Result<Folder, Refusal> {
         Folder::new(&self.program, self.within.as_deref())
     }
 
-    /// Measures the variants of a group in turn, round by round, each with the subject of its number, and adds the group to the
-    /// sheet. What was measured before something went wrong stays there.
+    /// Measures the variants of a group in turn, round by round, each with the subject of the same index, and adds the
+    /// group to the sheet. What was measured before something went wrong is kept.
     ///
     /// # Errors
-    /// The first.
+    /// The first error.
     pub fn turns<T>(
         &mut self,
         sheet: &mut Sheet,
@@ -128,8 +128,8 @@ impl<'a> Bench<'a> {
         ended
     }
 
-    /// What went wrong, and the reason for it where that is the disk: a server that has no room says no more than that it is busy.
-    /// Asked while the servers are there; their folders go with them.
+    /// Adds the reason to an error if it is a full disk: a server without disk space only says that it is busy. Called
+    /// while the servers exist; their folders are removed with them.
     fn explained(&self, halt: Halt) -> Halt {
         let within = self.within.clone().unwrap_or_else(std::env::temp_dir);
         match halt {
@@ -140,19 +140,19 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs plans side by side, with the generator on `cores`. What a reader has to know of the run becomes a remark.
+    /// Runs plans side by side, with the generator on `cores`. What a reader has to know about it becomes a remark.
     ///
     /// # Errors
-    /// [`Halt::Failed`], also where nothing came out well.
+    /// [`Halt::Failed`], also if no iteration succeeded.
     pub fn drive(&mut self, plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
         let report = Self::crowd(plans, cores)?;
         self.told(Some(report))
     }
 
-    /// The same of a report that is there already. What did not come out well, and what has to be known, becomes a remark.
+    /// Does the same for an existing report. What did not succeed, and its notes, become remarks.
     ///
     /// # Errors
-    /// [`Halt::Failed`], where nothing came out well.
+    /// [`Halt::Failed`] if no iteration succeeded.
     pub fn told(&mut self, report: Option<Report>) -> Result<Report, Halt> {
         let report = self.judged(report)?;
         let short: Vec<String> = std::iter::once(&report).chain(&report.beside).filter_map(shortfall).collect();
@@ -160,19 +160,19 @@ impl<'a> Bench<'a> {
         Ok(report)
     }
 
-    /// The same where it may be that nothing comes out well, and that is what is to be known.
+    /// Runs plans of which possibly no iteration succeeds, where that is a result.
     ///
     /// # Errors
-    /// Where the generator cannot run.
+    /// If the generator cannot run.
     pub fn crowd(plans: &[Plan], cores: Option<&Cores>) -> Result<Report, Halt> {
-        // Nobody can be held to fewer cores where the system does not allow it.
+        // Where the system does not allow it, no process can be held to fewer cores.
         Ok(on(cores, || together(plans, None)).map_err(Halt::Skipped)??)
     }
 
-    /// A report in which something came out well; whether the generator had set the limit becomes a remark.
+    /// Returns a report with at least one success; if the generator set the limit, that becomes a remark.
     ///
     /// # Errors
-    /// [`Halt::Failed`], where nothing came out well.
+    /// [`Halt::Failed`] if no iteration succeeded.
     pub fn judged(&mut self, report: Option<Report>) -> Result<Report, Halt> {
         let report = report.ok_or_else(|| Halt::Failed("nothing was measured".to_owned()))?;
         if report.iterations == 0 {
@@ -189,24 +189,25 @@ impl<'a> Bench<'a> {
         Ok(report)
     }
 
-    /// Something that belongs beside the figures.
+    /// Adds a remark to the figures, once.
     pub fn remark(&mut self, text: &str) {
         if !self.remarks.iter().any(|known| known == text) {
             self.remarks.push(text.to_owned());
         }
     }
 
-    /// What is measured now has values that stand for what could not be measured: by figure, on which side the truth lies.
+    /// Marks values of the current measurement that stand for what could not be measured: by figure, on which side the
+    /// truth lies.
     pub fn bound(&mut self, bounds: &[Option<Bound>]) {
         self.bounds = bounds.to_vec();
     }
 
-    /// What was remarked since this was asked last.
+    /// Returns the remarks since the last call.
     pub fn remarks(&mut self) -> Vec<String> {
         std::mem::take(&mut self.remarks)
     }
 
-    /// A plan with the times of this bench.
+    /// Returns a plan with the times of this bench.
     ///
     /// # Errors
     /// As [`Private::plan`].
@@ -214,13 +215,13 @@ impl<'a> Bench<'a> {
         Ok(Plan { warmup: self.warmup(), duration: self.span(), ..server.plan(workload)? })
     }
 
-    /// Says what is done now.
+    /// Reports what is being done.
     pub fn say(&mut self, what: &str) {
         (self.watcher)(what);
     }
 }
 
-/// What did not come out well, in one sentence: the figures are those of the rest.
+/// Describes in one sentence what did not succeed: the figures cover only the rest.
 fn shortfall(report: &Report) -> Option<String> {
     let Report { workload, iterations, failed, refused, unfinished, .. } = report;
     let open = if report.is_open() { *unfinished } else { 0 };
@@ -239,7 +240,7 @@ fn shortfall(report: &Report) -> Option<String> {
 pub const FLOWS: [Figure; 3] =
     [figure("flows a second", "/s"), figure("p99 of a flow", " ms"), figure("server CPU of a flow", " ms")];
 
-/// W1 without password: flows a second, their 99th percentile, and the server's CPU time for one, both in milliseconds.
+/// Measures W1 without password: flows per second, their 99th percentile and the server's CPU time per flow, in ms.
 pub fn flows(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Halt> {
     let report = bench.drive(&[bench.plan(server, Workload::Session)?], None)?;
     let cpu = report.server.map_or(f64::NAN, |server| server.cores * 1e3 / report.iterations_per_second);
@@ -250,7 +251,7 @@ pub fn flows(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Ha
 mod tests {
     use super::*;
 
-    /// Red without `explained`. Nobody can store anything in /proc, which has no room and says so.
+    /// Red without `explained`. Nobody can store anything in /proc, which has no space and says so.
     #[test]
     fn what_goes_wrong_on_a_full_disk_says_that_it_is_full() {
         let mut watcher = |_: &str| {};

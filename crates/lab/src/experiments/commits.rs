@@ -1,4 +1,4 @@
-//! Batches as a sign-in makes them (a session and its line of the audit log), straight to the store.
+//! Batches like those of a sign-in (a session and its audit entry), committed directly to the store.
 
 use crate::capacity::figure::quantile;
 use crate::experiments::Halt;
@@ -19,17 +19,17 @@ use store::tables::changes::batch;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// Any moment will do: rows are only written.
+/// Any time will do: the rows are only written.
 const NOW: Time = Time(1_767_225_600_000);
 
 /// Which commits a sign-in makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audit {
-    /// Its line is in the batch of what it records.
+    /// The audit entry is in the batch of what it records.
     Together,
-    /// Its line is committed after that.
+    /// The audit entry is committed after that.
     Apart,
-    /// There is none.
+    /// There is no audit entry.
     Off,
 }
 
@@ -40,19 +40,19 @@ pub struct Ledger {
     next: Arc<AtomicU64>,
 }
 
-/// What so many writers managed.
+/// The results of a number of writers.
 pub struct Written {
-    /// Sign-ins a second.
+    /// Sign-ins per second.
     pub rate: f64,
-    /// The time of one, in milliseconds: 99 of 100 took no longer.
+    /// The time of a sign-in, in milliseconds: 99 of 100 took no longer.
     pub p99: f64,
 }
 
 impl Ledger {
-    /// Makes one in `folder`, with so many batches in a transaction at most.
+    /// Creates one in `folder`, with at most `together` batches per transaction.
     pub fn open(folder: &Path, name: &str, together: usize) -> Result<Ledger, Halt> {
         let failed = |why: String| Halt::Failed(format!("the database of the experiment: {why}"));
-        // The default ends the process, and with it all experiments of the run.
+        // The default handler ends the process, and with it all experiments of the run.
         let on_fatal = Arc::new(|_: &str| ());
         let options = Options { group_limit: together, on_fatal, ..Options::at(folder.join(name)) };
         let engine = Arc::new(Sqlite::open(options, MIGRATIONS).map_err(|error| failed(error.to_string()))?);
@@ -62,7 +62,7 @@ impl Ledger {
         Ok(Ledger { engine, runtime, next: Arc::default() })
     }
 
-    /// So many writers, each of which waits for its answer and begins again.
+    /// Runs this many writers, each of which waits for its answer and starts again.
     pub fn write(&self, writers: usize, audit: Audit, span: Duration) -> Result<Written, Halt> {
         let begun = Instant::now();
         let all = async {

@@ -1,4 +1,4 @@
-//! The same load on every engine that there is.
+//! The same load on every database engine.
 
 use super::bench::{Bench, FLOWS, flows};
 use super::{Experiment, Halt};

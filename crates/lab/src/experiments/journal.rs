@@ -1,5 +1,5 @@
-//! SQLite's journal and how many connections share it, by cores. By a small runner of the lab's own: the product has only
-//! one of these four.
+//! SQLite's journal modes and the number of connections, by cores. The lab has its own small runner for this: the
+//! product has only one of these four combinations.
 
 use super::bench::Bench;
 use super::{Experiment, Halt, Published};
@@ -70,7 +70,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     Ok(())
 }
 
-/// One core, two, and on by twos and all: both are in the report of a machine that has one alone, with a note.
+/// Returns one core, two, and on by powers of two to all: the report of a single-core machine has both, with a note.
 fn counts(all: usize) -> Vec<usize> {
     let mut counts = vec![1, 2];
     counts.extend((2..).map(|power| 1 << power).take_while(|count| *count < all));
@@ -97,7 +97,7 @@ impl File {
         Ok(File { path, writer: Mutex::new(writer), split, next: ROWS })
     }
 
-    /// Operations a second, and the 99th percentile of their time in milliseconds.
+    /// Returns operations per second, and the 99th percentile of their time in milliseconds.
     fn measure(&mut self, span: Duration) -> rusqlite::Result<Vec<f64>> {
         /// More commits than a thread makes in one measurement.
         const EACH: i64 = 1_000_000;
@@ -118,7 +118,7 @@ impl File {
         Ok(vec![took.len() as f64 / begun.elapsed().as_secs_f64(), p99])
     }
 
-    /// One thread: how long each operation took.
+    /// Runs one thread, and returns how long each operation took.
     fn work(&self, number: usize, mut id: i64, until: Instant) -> rusqlite::Result<Vec<Duration>> {
         let own = self.split.then(|| open(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)).transpose()?;
         let shared = || self.writer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Passwords side by side on a core, and threads, at the kernel alone.
+//! Passwords side by side on a core, and threads, measured with the hash kernel alone.
 
 use super::bench::Bench;
 use super::{Experiment, Halt};
@@ -25,7 +25,7 @@ pub const EXPERIMENT: Experiment = Experiment {
 const COST: (u32, u32, u32) = (19_456, 2, 1);
 const MOST_THREADS: usize = 8;
 const MOST_LANES: u64 = 4;
-/// Of the rate alone: the time of one follows from it, so that a comparison of it would be the same one twice.
+/// Only for the rate: the time of one follows from it, so comparing that would be the same comparison twice.
 const EXPECTED: [Expect; 1] = [Expect::More];
 
 fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
@@ -59,7 +59,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     bench.turns(sheet, group, &mut counts, |bench, threads| Ok(measure(cost, *threads, 3, bench.part())))
 }
 
-/// Whether so many threads with the most lanes have room in half of the memory.
+/// Whether this many threads with the most lanes fit into half of the memory.
 fn has_room(threads: usize) -> bool {
     threads as u64 * MOST_LANES * u64::from(COST.0) * 1024 <= hasher::tune::default_memory() * 2
 }
@@ -68,7 +68,7 @@ fn side_by_side(lanes: usize) -> String {
     if lanes == 1 { "one at a time".to_owned() } else { format!("{lanes} side by side") }
 }
 
-/// Hashes a second, and the time of each in milliseconds, which follows from that.
+/// Returns hashes per second, and the time of each in milliseconds, which follows from that.
 fn measure(cost: Cost, threads: usize, lanes: usize, span: Duration) -> Vec<f64> {
     let rate = rate(cost, (threads, lanes), span);
     vec![rate, (threads * lanes) as f64 * 1e3 / rate]

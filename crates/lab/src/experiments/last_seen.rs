@@ -1,4 +1,4 @@
-//! When the last use of a session is written down.
+//! How often the last use of a session is written.
 
 use super::bench::{Bench, FLOWS, flows};
 use super::{Experiment, Halt};
@@ -35,7 +35,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     })
 }
 
-/// Requests, batches and bytes written so far.
+/// Returns the requests, batches and bytes written so far.
 fn writes(server: &Private) -> Result<[f64; 3], Halt> {
     let metrics = server.metrics()?;
     let written =

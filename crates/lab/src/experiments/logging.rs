@@ -1,4 +1,4 @@
-//! Logging: off, as it comes, and a line for each request.
+//! Logging: off, as shipped, and a line per request.
 
 use super::bench::Bench;
 use super::{Experiment, Halt, Published};

@@ -1,8 +1,8 @@
-//! `portiere lab`: named experiments, each one page of a report. An experiment changes one thing, in natural settings: there
-//! is no slow mode in the product for its sake.
+//! `portiere lab`: named experiments, each one page of a report. An experiment changes one thing under realistic
+//! conditions: the product has no slow mode for its sake.
 //!
-//! Each is a file with one [`Experiment`] in it: what is supposed, how it is measured, what others have published, and a
-//! function that measures. The conclusion is drawn by [`report`](crate::report), from the figures alone.
+//! Each is a file with one [`Experiment`] in it: a hypothesis, a method, what others have published, and a function
+//! that measures. [`report`](crate::report) draws the conclusion, only from the figures.
 
 mod audit;
 pub mod bench;
@@ -29,17 +29,17 @@ use std::time::Instant;
 /// One experiment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Experiment {
-    /// By which it is run.
+    /// The name by which it is run.
     pub name: &'static str,
     /// What it is about.
     pub title: &'static str,
-    /// What is supposed beforehand.
+    /// The hypothesis, stated beforehand.
     pub hypothesis: &'static str,
     /// How it is measured.
     pub method: &'static str,
-    /// What others have published about the same.
+    /// What others have published about the same question.
     pub published: Option<Published>,
-    /// Measures.
+    /// The function that measures.
     #[serde(skip)]
     pub run: fn(&mut Bench<'_>, &mut Sheet) -> Result<(), Halt>,
 }
@@ -47,16 +47,16 @@ pub struct Experiment {
 /// Figures of another program on another machine, for orientation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Published {
-    /// Whose.
+    /// Where the figures come from.
     pub source: &'static str,
-    /// What, and how much.
+    /// What was measured, and its value.
     pub rows: &'static [(&'static str, &'static str)],
 }
 
 /// Why an experiment ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// It cannot be made here.
+    /// It cannot be run here.
     Skipped(String),
     /// It went wrong.
     Failed(String),
@@ -68,7 +68,7 @@ impl From<Refusal> for Halt {
     }
 }
 
-/// All there are, in the order of the report.
+/// All experiments, in the order of the report.
 pub const ALL: [Experiment; 13] = [
     overload::EXPERIMENT,
     parameters::EXPERIMENT,
@@ -85,10 +85,10 @@ pub const ALL: [Experiment; 13] = [
     logging::EXPERIMENT,
 ];
 
-/// Those of these names, in the order of the report.
+/// Returns the experiments of these names, in the order of the report.
 ///
 /// # Errors
-/// [`Refusal::Use`], where one is unknown, with the nearest names.
+/// [`Refusal::Use`] if a name is unknown, with the nearest names.
 pub fn named(names: &[String]) -> Result<Vec<Experiment>, Refusal> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|one| one.name != name.as_str())) {
         let mut known = ALL.map(|one| (distance(unknown, one.name), one.name));
@@ -101,8 +101,8 @@ pub fn named(names: &[String]) -> Result<Vec<Experiment>, Refusal> {
     Ok(ALL.into_iter().filter(|one| names.iter().any(|name| name == one.name)).collect())
 }
 
-/// Letters that have to be put in, taken out or changed to get from one word to the other (Levenshtein); the start of a word
-/// is as good as the word.
+/// Returns how many letters have to be inserted, deleted or changed to turn one word into the other (Levenshtein); a
+/// prefix counts as the whole word.
 fn distance(from: &str, to: &str) -> usize {
     if !from.is_empty() && to.starts_with(from) {
         return 0;
@@ -120,7 +120,7 @@ fn distance(from: &str, to: &str) -> usize {
     before[to.len()]
 }
 
-/// Makes an experiment. Whatever happens in it, something comes back.
+/// Runs an experiment. Whatever happens in it, there is an outcome.
 pub fn make(experiment: Experiment, bench: &mut Bench<'_>) -> Outcome {
     let (begun, mut sheet) = (Instant::now(), Sheet::default());
     let end = match (experiment.run)(bench, &mut sheet) {

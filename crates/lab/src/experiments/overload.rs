@@ -1,4 +1,4 @@
-//! The death spiral and its cure: more people who sign in at the same time than there are cores to hash their passwords.
+//! Congestion collapse and its cure: more people sign in at the same time than there are cores to hash their passwords.
 
 use super::bench::Bench;
 use super::{Experiment, Halt, Published};
@@ -32,15 +32,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Cores of a server, where there are more: on all of them these crowds would be none.
+/// The cores of a server, if there are more: with all of them these crowds would be no overload.
 const CORES: usize = 2;
 /// How long people wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// So many in a round say how many it could have been only within a factor.
+/// With fewer sign-ins than this in a round, the true number is known only within a factor.
 const FEW: u64 = 10;
 
-/// What is compared where there is next to nothing to compare.
+/// The remark for rounds with next to nothing to compare.
 const NOBODY: &str = "In some of the rounds next to nobody signed in. They are counted as if as many had as may by chance have come \
     to so few, after as long as people wait: the truth is worse, and a ratio to them is the least that can be said.";
 
@@ -66,7 +66,8 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
         figure("failed", "/s"),
     ];
     for users in bench.either(&[100, 500, 1000][..], &[500]).iter().copied() {
-        // A hundred wait less long than admission allows, so it has nothing to do; a thousand longer than anybody has patience.
+        // A hundred users wait less than admission allows, so it has nothing to do; a thousand wait longer than anybody
+        // would.
         let shipped = match users {
             100 => [Same, Same],
             1000 => [More, Less],
@@ -83,7 +84,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The cores that a server is held to; `None` where it may have all there are. The error is why it cannot be held.
+/// Returns the cores that a server is held to; `None` if it may use all. The error says why it cannot be held.
 fn some_cores() -> Result<Option<Cores>, String> {
     let all = Cores::all()?;
     if all.count() <= CORES {
@@ -113,7 +114,7 @@ fn measure(bench: &mut Bench<'_>, server: &mut Private, users: usize) -> Result<
         }
         came => {
             let report = bench.judged(Some(report.clone()))?;
-            // One in twenty of all who began waited for longer than anybody waits, whatever those took who were lucky.
+            // One in twenty of all attempts waited until the user gave up, however long the successful ones took.
             match many_gave_up(came, report.failed) {
                 true => {
                     bench.bound(&[None, Some(Bound::AtLeast)]);
@@ -126,17 +127,17 @@ fn measure(bench: &mut Bench<'_>, server: &mut Private, users: usize) -> Result<
     Ok(vec![rate, p95, left, each(report.refused), each(report.failed)])
 }
 
-/// Whether the 95th percentile of all who began lies among those who gave up.
+/// Whether the 95th percentile of all attempts lies among those that gave up.
 fn many_gave_up(came: u64, failed: u64) -> bool {
     failed * 20 > came + failed
 }
 
-/// How many might have been expected where so few came: about the upper end of 95 % for what comes by chance (Poisson).
+/// Returns how many might have been expected where so few came: about the upper end of the 95 % interval (Poisson).
 fn perhaps(came: u64) -> u64 {
     came + 2 * came.isqrt() + 3
 }
 
-/// Waits until nothing is hashed any more; for how long, in seconds.
+/// Waits until nothing is hashed any more; returns how long that took, in seconds.
 fn drained(bench: &mut Bench<'_>, server: &Private) -> Result<f64, Halt> {
     /// Longer than any queue that an experiment leaves.
     const MOST: Duration = Duration::from_secs(300);

@@ -50,7 +50,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     })
 }
 
-/// A key pair, and what is signed with it.
+/// A key pair, and the claims signed with it.
 struct Pair {
     alg: Alg,
     signer: SigningKey,
@@ -72,7 +72,7 @@ impl Pair {
         Ok(Pair { alg, signer, verifier, claims })
     }
 
-    /// Signatures and verifications a second.
+    /// Returns signatures and verifications per second.
     fn measure(&mut self, span: Duration) -> Result<Vec<f64>, Halt> {
         let failed = |why: &dyn std::fmt::Debug| Halt::Failed(format!("a token by {:?}: {why:?}", self.alg));
         let sign = || self.signer.sign(Typ::AccessToken, &self.claims).map_err(|why| failed(&why));
@@ -86,7 +86,7 @@ impl Pair {
     }
 }
 
-/// How often a second something is done.
+/// Returns how often per second `work` is done.
 fn rate(span: Duration, mut work: impl FnMut() -> Result<(), Halt>) -> Result<f64, Halt> {
     let (begun, mut done) = (Instant::now(), 0_u32);
     while begun.elapsed() < span {

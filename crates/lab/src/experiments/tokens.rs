@@ -1,4 +1,4 @@
-//! Sign-up, sign-in and reads of the account at constant rates, with tokens signed by RSA and by EdDSA.
+//! Sign-ups, sign-ins and reads of the account at constant rates, with tokens signed by RSA and by EdDSA.
 
 use super::bench::Bench;
 use super::{Experiment, Halt, Published};
@@ -48,7 +48,7 @@ fn measure(bench: &mut Bench<'_>, server: &mut Private) -> Result<Vec<f64>, Halt
     let plan = Plan { duration: bench.either(Duration::from_secs(30), Duration::from_secs(5)), ..plan };
     let series = Programme::Constant { sign_ups: true }.carry_out(&plan, 1, &mut |plans| together(plans, None))?;
     let read = bench.told(series.runs.into_iter().next())?;
-    // Nobody's latency is not zero.
+    // Without iterations there is no latency, which is not a latency of zero.
     let of = |name: &str| read.beside.iter().find(|one| one.workload == name && one.iterations > 0);
     let mean = |name: &str| of(name).map_or(f64::NAN, |one| one.latency.mean);
     let cores = read.server.map_or(f64::NAN, |server| server.cores);

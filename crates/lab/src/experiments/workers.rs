@@ -1,4 +1,4 @@
-//! Hash workers, none to seven, beside a server of two cores.
+//! Hash workers, from none to seven, beside a server with two cores.
 
 use super::bench::Bench;
 use super::{Experiment, Halt};
@@ -23,11 +23,11 @@ pub const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Cores of the server.
+/// The server's cores.
 const CORES: usize = 2;
 const USERS: usize = 100;
 const PEOPLE: usize = 150;
-/// The longest that workers may take to be there, or to be gone.
+/// The longest that workers may take to appear or to disappear.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
@@ -35,7 +35,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let all = Cores::all().map_err(Halt::Skipped)?;
     let cores =
         all.first(CORES).map_err(|why| Halt::Skipped(format!("{why}: the server has to have {CORES} of its own")))?;
-    // That it may not be held there is a reason to leave the experiment out, not a server that does not start.
+    // If it cannot be held there, the experiment is skipped, instead of failing to start a server.
     cores.hold(|| ()).map_err(Halt::Skipped)?;
     let others = all.without(&cores);
     let counts: Vec<usize> = bench.either((0..=7).collect(), vec![0, 1, 3, 7]);
@@ -56,7 +56,7 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     let expected = |count: usize| match (&others, count) {
         (_, 0) => vec![],
         (Some(others), count) if count <= others.count() => vec![More, Open],
-        // What shares cores with the server is not supposed to add to it.
+        // A worker that shares cores with the server is not expected to add anything.
         _ => vec![Open, Open],
     };
     let name = |count: usize| format!("{count} {}", if count == 1 { "worker" } else { "workers" });
@@ -71,10 +71,10 @@ fn run(bench: &mut Bench<'_>, sheet: &mut Sheet) -> Result<(), Halt> {
     bench.turns(sheet, Group::new("", &figures, rows), &mut counts, |bench, count| scene.measure(bench, *count))
 }
 
-/// A server, and workers that come and go.
+/// A server, and workers that are started and ended.
 struct Scene {
     server: Private,
-    /// With the folders of the workers, which are ended with it.
+    /// Contains the folders of the workers, which end with it.
     folder: Folder,
     program: PathBuf,
     others: Option<Cores>,
@@ -92,7 +92,7 @@ impl Scene {
         };
         let port = free_port().map_err(|error| Halt::Failed(error.to_string()))?;
         let setup = bench.setup().with("hash.peppers", secret("pepper")?).with("hash.binding_keys", secret("binding")?);
-        // Nobody is turned away: how many are done is what is asked.
+        // No sign-in is refused: the experiment counts how many are done.
         let setup = setup.with("workers.listen", format!("127.0.0.1:{port}")).with("hash.max_wait", "1m");
         let setup = Setup { people: 0, cores: Some(cores), ..setup };
         bench.say("starts a server");
@@ -117,7 +117,7 @@ impl Scene {
         Ok(vec![report.iterations_per_second, report.latency.p95, by_workers, cores])
     }
 
-    /// Hashes computed by workers, and all of them, so far.
+    /// Returns the hashes computed by workers, and all hashes, so far.
     fn tally(&self) -> Result<(f64, f64), Refusal> {
         let told = self.server.command(&["verifier", "status", "--json"], "")?;
         let status: Value = serde_json::from_str(&told).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Scene {
         Ok((count("done_by_workers"), count("done")))
     }
 
-    /// As many workers as that, which are there and have been asked.
+    /// Starts or ends workers until there are `count`, and waits until the server trusts all of them.
     fn staff(&mut self, count: usize) -> Result<(), Halt> {
         for mut worker in self.workers.drain(count.min(self.workers.len())..) {
             self.folder.kill(&mut worker);
@@ -157,7 +157,7 @@ impl Drop for Scene {
     }
 }
 
-/// People whose hashes workers can compute: each is bound to its account, so that one does not serve for all.
+/// Adds people whose hashes workers can compute: each hash is bound to its account, so one hash cannot serve for all.
 fn admit(server: &Private, bench: &mut Bench<'_>) -> Result<Vec<User>, Refusal> {
     let add = |number: usize| {
         bench.say(&format!("adds person {} of {PEOPLE}", number + 1));
@@ -172,7 +172,7 @@ fn name(number: usize) -> String {
     format!("worker-{number}")
 }
 
-/// The program, in the folder and with an environment of its own.
+/// Returns a command that runs the program in the folder and with an environment of its own.
 fn portiere(program: &Path, folder: &Folder) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PORTIERE_DATA", folder.path().join("none")).current_dir(folder.path());

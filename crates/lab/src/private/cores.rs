@@ -1,27 +1,27 @@
-//! Which cores of the machine a thread, and whatever it starts, may run on.
+//! The cores of the machine that a thread, and everything that it starts, may run on.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Some cores of the machine, by their numbers: what the system calls one may be one of several hardware threads of a core, and
-/// those of different cores come first.
+/// Some cores of the machine, by number. What the system calls a core may be one of several hardware threads of a core;
+/// one thread of each core comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cores(Vec<usize>);
 
 impl Cores {
-    /// Those that the calling thread may run on.
+    /// Returns the cores that the calling thread may run on.
     ///
     /// # Errors
-    /// A sentence, where the system does not tell.
+    /// A message, if the system does not tell.
     pub fn all() -> Result<Cores, String> {
         let set =
             sched_getaffinity(None).map_err(|error| format!("the cores of this machine are not known: {error}"))?;
         Ok(Cores(apart((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect(), siblings)))
     }
 
-    /// The first `count` of these: one hardware thread of each core while there are any.
+    /// Returns the first `count` of these: only one hardware thread of each core, as long as there are enough cores.
     ///
     /// # Errors
-    /// A sentence, where there are fewer.
+    /// A message, if there are fewer.
     pub fn first(&self, count: usize) -> Result<Cores, String> {
         match self.0.get(..count) {
             Some(first) if count > 0 => Ok(Cores(first.to_vec())),
@@ -29,13 +29,13 @@ impl Cores {
         }
     }
 
-    /// Those of these that `others` are not among; `None` where nothing is left.
+    /// Returns these cores without `others`; `None` if nothing is left.
     pub fn without(&self, others: &Cores) -> Option<Cores> {
         let rest: Vec<usize> = self.0.iter().copied().filter(|core| !others.0.contains(core)).collect();
         (!rest.is_empty()).then_some(Cores(rest))
     }
 
-    /// What has to be known of `who` runs on these, where some of them are hardware threads of the same core.
+    /// Returns a remark about `who` runs on these, if some of them are hardware threads of the same core.
     pub fn remark(&self, who: &str) -> Option<String> {
         let (second, all) = (second(&self.0, siblings), self.0.len());
         (second > 0).then(|| {
@@ -45,15 +45,15 @@ impl Cores {
         })
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Does `work` with the calling thread on these cores; threads and processes that it starts stay there.
+    /// Does `work` with the calling thread on these cores; threads and processes started by it stay there.
     ///
     /// # Errors
-    /// A sentence, where the system does not allow it.
+    /// A message, if the system does not allow it.
     pub fn hold<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
         let refused = |error| format!("threads cannot be kept on {} of the cores here: {error}", self.0.len());
         let before = sched_getaffinity(None).map_err(refused)?;
@@ -65,8 +65,8 @@ impl Cores {
     }
 }
 
-/// The hardware threads of the core that this one is of, as `0,4` or `0-1` (the kernel's `cputopology`); itself alone where the
-/// system does not tell.
+/// Returns the hardware threads of this thread's core, listed as `0,4` or `0-1` (the kernel's `cputopology`); only
+/// itself if the system does not tell.
 fn siblings(thread: usize) -> Vec<usize> {
     let file = format!("/sys/devices/system/cpu/cpu{thread}/topology/thread_siblings_list");
     std::fs::read_to_string(file).ok().and_then(|list| listed(&list)).unwrap_or_else(|| vec![thread])
@@ -80,25 +80,25 @@ fn listed(list: &str) -> Option<Vec<usize>> {
     list.trim().split(',').map(range).collect::<Option<Vec<_>>>().map(|ranges| ranges.into_iter().flatten().collect())
 }
 
-/// How many of `threads` up to this one are of the same core.
+/// Returns how many of the `threads` before this one belong to the same core.
 fn before(thread: usize, threads: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> usize {
     let own = siblings(thread);
     threads.iter().take_while(|other| **other != thread).filter(|other| own.contains(other)).count()
 }
 
-/// One of each core first, then the second ones, and so on.
+/// Orders threads: one of each core first, then the second ones, and so on.
 fn apart(threads: Vec<usize>, siblings: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
     let mut ordered = threads.clone();
     ordered.sort_by_cached_key(|thread| before(*thread, &threads, &siblings));
     ordered
 }
 
-/// How many are not the first of their core.
+/// Returns how many threads are not the first of their core.
 fn second(threads: &[usize], siblings: impl Fn(usize) -> Vec<usize>) -> usize {
     threads.iter().filter(|thread| before(**thread, threads, &siblings) > 0).count()
 }
 
-/// `work` on `cores`, or wherever it may be without any.
+/// Does `work` on `cores`, or on any core if there are none.
 ///
 /// # Errors
 /// As [`Cores::hold`].
@@ -109,7 +109,7 @@ pub fn on<T>(cores: Option<&Cores>, work: impl FnOnce() -> T) -> Result<T, Strin
     }
 }
 
-/// Lets the thread run where it could before, whatever ends its work.
+/// Restores where the thread may run, however its work ends.
 struct Back(CpuSet);
 
 impl Drop for Back {
@@ -135,12 +135,12 @@ mod tests {
         assert_eq!(Cores::all().unwrap(), all, "after a panic, too");
     }
 
-    /// Red where cores are taken by their numbers: neighbours may be the two threads of one.
+    /// Red where cores are taken in numerical order: neighbours may be two threads of one core.
     #[test]
     fn one_thread_of_each_core_comes_first() {
         let neighbours = |thread: usize| vec![thread / 2 * 2, thread / 2 * 2 + 1];
         assert_eq!(apart((0..6).collect(), neighbours), [0, 2, 4, 1, 3, 5]);
-        // The first thread of a core may be somebody else's.
+        // The first thread of a core may belong to somebody else.
         assert_eq!(apart(vec![1, 2, 3], neighbours), [1, 2, 3]);
         let halves = |thread: usize| vec![thread % 4, thread % 4 + 4];
         assert_eq!(apart((0..8).collect(), halves), [0, 1, 2, 3, 4, 5, 6, 7]);

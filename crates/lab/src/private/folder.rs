@@ -1,8 +1,9 @@
-//! A folder that goes away, and with it the processes that work in it, however the program that made it ends.
+//! A temporary folder that is removed, together with the processes that work in it, however the program that created it
+//! ends.
 //!
-//! A process of its own, the guard (`portiere lab guard`), waits for the end of its input. That comes when the folder is
-//! dropped, and also when the program is interrupted or killed; then the guard ends the processes that it was told of and
-//! removes the folder. It is in a process group of its own, where Ctrl-C does not reach it.
+//! A separate process, the guard (`portiere lab guard`), waits for the end of its input. The input ends when the folder
+//! is dropped, and also when the program is interrupted or killed; then the guard ends the processes that it was told
+//! of and removes the folder. It is in its own process group, so Ctrl-C does not reach it.
 
 use load::Refusal;
 use rustix::io::Errno;
@@ -19,32 +20,32 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// What such folders are called: only those are ever removed by a guard.
+/// The prefix of such folders' names: a guard only ever removes folders with it.
 const PREFIX: &str = "portiere-lab-";
-/// The longest that a killed process may take to be gone.
+/// The longest that a killed process may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A folder of mode 0700. Clones are the same folder: it goes with the last of them.
+/// A folder of mode 0700. Clones are the same folder, which is removed with the last of them.
 #[derive(Clone)]
 pub struct Folder(Arc<Held>);
 
 struct Held {
-    /// Dropped after the guard has ended the processes; usually nothing is left of it then.
+    /// Dropped after the guard has ended the processes; usually the guard has removed all of it by then.
     folder: TempDir,
     guard: Mutex<Guard>,
 }
 
-/// The guard, as long as there is something to guard.
+/// The guard process, and the pipe that tells it what to guard.
 struct Guard {
     child: Child,
     input: Option<ChildStdin>,
 }
 
 impl Folder {
-    /// Makes one in `within` (otherwise where temporary files go), watched over by `program`.
+    /// Creates a folder in `within` (by default where temporary files go), watched over by `program`.
     ///
     /// # Errors
-    /// [`Refusal::Failure`], where it cannot be made or nothing can watch over it.
+    /// [`Refusal::Failure`] if it cannot be created or the guard cannot be started.
     pub fn new(program: &Path, within: Option<&Path>) -> Result<Folder, Refusal> {
         let place = within.map_or_else(std::env::temp_dir, Path::to_owned);
         let failed =
@@ -64,7 +65,7 @@ impl Folder {
         Ok(Folder(held))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         self.0.folder.path()
     }
@@ -72,9 +73,9 @@ impl Folder {
     /// Starts a process that ends with the folder at the latest. Ctrl-C does not reach it.
     ///
     /// # Errors
-    /// [`Refusal::Failure`], where it does not start.
+    /// [`Refusal::Failure`] if it does not start.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, Refusal> {
-        // Held meanwhile: who comes next finds a guard that knows of this one.
+        // The lock is held meanwhile, so that the next caller finds a guard that knows of this process.
         let mut guard = self.0.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let program = PathBuf::from(command.get_program());
         let child = command.process_group(0).spawn().map_err(|error| cannot_run(&program, &error))?;
@@ -82,16 +83,16 @@ impl Folder {
         Ok(child)
     }
 
-    /// Runs a program to its end, with `input` on its standard input, and gives what it printed.
+    /// Runs a program to its end, with `input` on its standard input, and returns what it printed.
     ///
     /// # Errors
-    /// [`Refusal::Failure`], where it does not start or does not succeed: the last line of what it said.
+    /// [`Refusal::Failure`] if it does not start or does not succeed: the last line of its error output.
     pub fn run(&self, command: &mut Command, input: &str) -> Result<String, Refusal> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let program = PathBuf::from(command.get_program());
         let mut child = self.spawn(command)?;
         if let Some(mut stdin) = child.stdin.take() {
-            // One that reads no input may be gone already.
+            // A program that reads no input may be gone already.
             drop(stdin.write_all(input.as_bytes()));
         }
         let pid = child.id();
@@ -112,7 +113,7 @@ impl Folder {
         self.forget(child.id());
     }
 
-    /// Takes a process off the list that ended by itself: its number may become another's.
+    /// Removes a process that ended by itself from the guard's list: its PID may be reused.
     pub fn forget(&self, pid: u32) {
         self.0.guard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tell('-', pid);
     }
@@ -123,7 +124,7 @@ fn cannot_run(program: &Path, error: &std::io::Error) -> Refusal {
 }
 
 impl Guard {
-    /// Lets it do what it is there for, and waits for that.
+    /// Tells the guard to do its work, and waits for it.
     fn finish(&mut self) {
         drop(self.input.take());
         drop(self.child.wait());
@@ -141,13 +142,13 @@ impl Drop for Held {
     }
 }
 
-/// All that there are.
+/// All folders of this process.
 static OPEN: Mutex<Vec<Weak<Held>>> = Mutex::new(Vec::new());
 
 /// Whether [`end_all`] has begun.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Ends all processes of all folders, and removes these: before the process ends without dropping anything.
+/// Ends all processes of all folders, and removes the folders: for a process that ends without dropping anything.
 pub fn end_all() {
     ENDING.store(true, SeqCst);
     let open = std::mem::take(&mut *OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -156,19 +157,19 @@ pub fn end_all() {
     }
 }
 
-/// Comes back unless all is being ended. What goes wrong from then on does so because its folder is gone: there is nothing to tell,
-/// and the process is over in a moment.
+/// Returns unless [`end_all`] has begun. Errors after that come from removed folders: there is nothing to report, and
+/// the process ends in a moment.
 pub fn unless_ending() {
     while ENDING.load(SeqCst) {
         std::thread::park();
     }
 }
 
-/// What the guard does: waits for the end of `input`, which names processes that began (`+`) and ended (`-`), ends those
-/// that are left, and removes the folder.
+/// Does the guard's work: waits for the end of `input`, which names processes that began (`+`) and ended (`-`), ends
+/// those that are left, and removes the folder.
 ///
 /// # Errors
-/// [`Refusal`], where the folder is none of ours or does not go away.
+/// [`Refusal`] if the folder is not one of ours or cannot be removed.
 pub fn guard(folder: &Path, input: impl BufRead) -> Result<(), Refusal> {
     let ours = |folder: &Path| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     if !ours(folder) {
@@ -191,7 +192,7 @@ pub fn guard(folder: &Path, input: impl BufRead) -> Result<(), Refusal> {
     }
 }
 
-/// Ends processes that are no children of this one, all at once, and waits until they are gone.
+/// Ends processes that are not children of this one, all at once, and waits until they are gone.
 fn end(running: &HashSet<Pid>) {
     let begun = Instant::now();
     for pid in running {
@@ -203,8 +204,8 @@ fn end(running: &HashSet<Pid>) {
     }
 }
 
-/// Whether a process runs still. One that has ended, and that its parent has not asked for, as many a first process of a
-/// container never does, has let go of everything.
+/// Whether a process still runs. One that has ended without being reaped by its parent, as the first process of many a
+/// container never does, has released everything.
 fn is_there(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     let is_over = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X']));
@@ -215,7 +216,7 @@ fn is_there(pid: Pid) -> bool {
 mod tests {
     use super::*;
 
-    /// What `guard` is for is a process of its own; the tests of the server run it as one.
+    /// The guard is a process of its own; the server's tests run it as one.
     #[test]
     fn the_guard_ends_what_still_runs_and_removes_the_folder() {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
@@ -225,7 +226,7 @@ mod tests {
         let told = format!("+{}\n+{}\nnonsense\n\n-{}\n", ended.id(), left.id(), ended.id());
         let begun = Instant::now();
         guard(folder.path(), told.as_bytes()).unwrap();
-        // Red without `is_over`: nobody has asked for it until here.
+        // Red without `is_over`: nobody has reaped it until here.
         assert!(begun.elapsed() < PATIENCE && !left.wait().unwrap().success() && !folder.path().exists());
         assert!(ended.try_wait().unwrap().is_none(), "it was taken off the list");
         ended.kill().unwrap();

@@ -1,9 +1,9 @@
-//! Servers of our own: a folder that goes away, people, a client, cores.
+//! Private servers: a temporary folder, people, a client, cores.
 //!
-//! A [`Setup`] says what is wanted, [`Private::start`] makes it: a data folder in a temporary [`Folder`], an application and
-//! people with known passwords, and the program itself on a free port of loopback, without anything of our own environment.
-//! It comes back when the server is ready and has measured what it measures of the machine. However the program that started
-//! it ends, nothing is left behind: no process and no file.
+//! A [`Setup`] describes a server, [`Private::start`] creates it: a data folder in a temporary [`Folder`], an
+//! application and people with known passwords, and the program itself on a free loopback port, without our own
+//! environment. It returns once the server is ready and has finished measuring the machine. However the program that
+//! started it ends, nothing is left behind: no process and no file.
 
 mod cores;
 mod folder;
@@ -25,63 +25,63 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Everybody's password.
+/// The password of every user.
 pub const PASSWORD: &str = "plum-Lantern-47-orbit";
-/// The application that people come from.
+/// The application that people sign in to.
 pub const CLIENT: &str = "shop";
-/// Where its codes would arrive.
+/// Where its codes would be sent.
 pub const REDIRECT_URI: &str = "https://shop.example.com/callback";
 
-/// The longest that a server may take to be ready, or to have settled, or to stop.
+/// The longest that a server may take to be ready, to settle, or to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The account whose password becomes everybody's.
+/// The account whose password hash is copied to every user.
 const TEMPLATE: &str = "template";
-/// How often a server is started whose port another program was quicker to take.
+/// How often to try to start a server whose port another program takes first.
 const TRIES: u32 = 3;
 
-/// Where a private server keeps its facts.
+/// Where a private server keeps its data.
 #[derive(Clone)]
 pub enum Store {
     /// In a file of its own.
     File,
-    /// In the database of this URL (`postgres://…`, `mysql://…`), which is empty and filled with people.
+    /// In the database at this URL (`postgres://…`, `mysql://…`), which has to be empty and is filled with people.
     Server(Secret),
 }
 
-/// A server that is wanted.
+/// The description of a private server.
 #[derive(Clone)]
 pub struct Setup {
     /// The program, `portiere`.
     pub program: PathBuf,
     /// Options that differ from the defaults, by their names in the configuration, such as `hash.max_wait`.
     pub options: Vec<(String, String)>,
-    /// How many people there are.
+    /// The number of people.
     pub people: usize,
-    /// Which cores it runs on; `None`: wherever the calling thread may.
+    /// The cores that it runs on; `None`: the cores of the calling thread.
     pub cores: Option<Cores>,
-    /// Where it keeps its facts.
+    /// Where it keeps its data.
     pub store: Store,
-    /// In which folder its own one is made, and so on which disk; `None`: where temporary files go.
+    /// The folder that its own folder is created in, which determines the disk; `None`: where temporary files go.
     pub within: Option<PathBuf>,
-    /// What the database makes of a line of the audit log (SQLite).
+    /// What the database does with each audit entry (SQLite).
     pub audited: Audited,
-    /// What the application's ID tokens and its access tokens are signed with: `RS256`, `ES256` or `EdDSA`.
+    /// The algorithms that sign the application's ID tokens and its access tokens: `RS256`, `ES256` or `EdDSA`.
     pub signed: (&'static str, &'static str),
 }
 
-/// What becomes of a line of the audit log that the server writes.
+/// What becomes of an audit entry that the server writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audited {
     /// It is kept, and sealed.
     Once,
-    /// It is written a second time, into a table of its own.
+    /// It is written a second time, into a separate table.
     Twice,
-    /// It is taken out again in the same transaction: nothing is left to be sealed.
+    /// It is deleted again in the same transaction: nothing is left to be sealed.
     Never,
 }
 
 impl Setup {
-    /// As the server comes, with a thousand people.
+    /// Describes a server as shipped, with a thousand people.
     pub fn of(program: &Path) -> Setup {
         Setup {
             program: program.to_owned(),
@@ -95,7 +95,7 @@ impl Setup {
         }
     }
 
-    /// With this option of the configuration.
+    /// Sets this option of the configuration.
     #[must_use]
     pub fn with(mut self, option: &str, value: impl Into<String>) -> Setup {
         self.options.push((option.to_owned(), value.into()));
@@ -103,7 +103,7 @@ impl Setup {
     }
 }
 
-/// A server that runs. It is ended, and its folder removed, when this is dropped.
+/// A running server. Dropping it ends the server and removes its folder.
 pub struct Private {
     folder: Folder,
     child: Option<Child>,
@@ -116,10 +116,10 @@ pub struct Private {
 }
 
 impl Private {
-    /// Starts one; ready and settled when this returns. Blocks, and is to be called on a plain thread.
+    /// Starts a server; it is ready and has settled when this returns. Blocks, and must be called on a plain thread.
     ///
     /// # Errors
-    /// [`Refusal::Failure`]: what stood in the way, in a line.
+    /// [`Refusal::Failure`]: the obstacle, in a line.
     pub fn start(setup: &Setup) -> Result<Private, Refusal> {
         people::expect_empty(&setup.store)?;
         let folder = Folder::new(&setup.program, setup.within.as_deref())?;
@@ -140,25 +140,25 @@ impl Private {
         }
     }
 
-    /// The base URL, which is its issuer.
+    /// Returns the base URL, which is the issuer.
     pub fn url(&self) -> String {
         format!("http://localhost:{}", self.port)
     }
 
-    /// The number of its process.
+    /// Returns the PID of the server.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its folder.
+    /// Returns its folder.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// A plan for the load generator, in a closed loop of 20 users, for 5 s after 1 s; everything of it may be changed.
+    /// Returns a plan for the load generator: a closed loop of 20 users, for 5 s after 1 s, which callers may change.
     ///
     /// # Errors
-    /// [`Refusal::Use`], never for a server that runs.
+    /// [`Refusal::Use`], never for a running server.
     pub fn plan(&self, workload: Workload) -> Result<Plan, Refusal> {
         Ok(Plan {
             target: Url::parse(&self.url()).map_err(|wrong| Refusal::Use(wrong.to_string()))?,
@@ -191,25 +191,25 @@ impl Private {
         })
     }
 
-    /// Processor time that it has used so far; zero where the system does not tell.
+    /// Returns the processor time that it has used so far; zero if the system does not tell.
     pub fn cpu(&self) -> Duration {
         load::cpu::of_process(self.pid).unwrap_or_default()
     }
 
-    /// Its resident memory in bytes; zero where the system does not tell.
+    /// Returns its resident memory in bytes; zero if the system does not tell.
     pub fn resident(&self) -> u64 {
         probe::resident(self.pid).unwrap_or_default()
     }
 
-    /// What it has written to the disk so far, in bytes; nothing where the system does not tell.
+    /// Returns how many bytes it has written to disk so far; `None` if the system does not tell.
     pub fn written(&self) -> Option<u64> {
         probe::written(self.pid)
     }
 
-    /// Its figures (`/metrics`) at this moment.
+    /// Returns its current metrics (`/metrics`).
     ///
     /// # Errors
-    /// [`Refusal::Failure`], where it does not give them.
+    /// [`Refusal::Failure`] if it does not serve them.
     pub fn metrics(&self) -> Result<Metrics, Refusal> {
         match probe::get(self.metrics, "/metrics") {
             Ok((200, text)) => Ok(Metrics::parse(&text)),
@@ -218,20 +218,20 @@ impl Private {
         }
     }
 
-    /// Runs a command of the program on its data folder (in the running server, where the command is such a one), and gives
+    /// Runs a command of the program on its data folder (in the running server, if it is such a command), and returns
     /// what it printed.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] with what it said.
+    /// [`Refusal::Failure`] with the command's message.
     pub fn command(&self, words: &[&str], input: &str) -> Result<String, Refusal> {
         command(&self.setup, &self.folder, words, input)
     }
 
-    /// Ends it as an operator would, waiting for what it still does.
+    /// Stops it as an operator would, and waits for what it still does.
     pub fn stop(mut self) {
         let Some(child) = &mut self.child else { return };
         let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        // Whoever is gone need not be told.
+        // A server that is gone need not be signalled.
         let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
         let begun = Instant::now();
         while matches!(child.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
@@ -252,11 +252,11 @@ impl Private {
         Ok(())
     }
 
-    /// Waits until what runs after the start (measuring how to hash, mostly) has run.
+    /// Waits until the work after the start (mostly measuring how to hash) is done.
     fn settle(&self) {
-        /// Between two looks.
+        /// The time between two checks.
         const PAUSE: Duration = Duration::from_millis(200);
-        /// What a server that does nothing may use in that time.
+        /// The processor time that an idle server may use in that time.
         const REST: Duration = Duration::from_millis(20);
         let (begun, learnt) = (Instant::now(), data(&self.folder).join("hashing"));
         while begun.elapsed() < PATIENCE {
@@ -285,7 +285,7 @@ fn log(folder: &Folder) -> PathBuf {
     folder.path().join("log")
 }
 
-/// Makes the data folder, an account with the password, and the application, whose secret comes back.
+/// Creates the data folder, an account with the password, and the application; returns the application's secret.
 fn prepare(setup: &Setup, folder: &Folder) -> Result<Secret, Refusal> {
     command(setup, folder, &["user", "add", TEMPLATE, "--password-stdin"], PASSWORD)?;
     let (id_tokens, access_tokens) = setup.signed;
@@ -300,12 +300,12 @@ fn prepare(setup: &Setup, folder: &Folder) -> Result<Secret, Refusal> {
     secret.map(Secret::new).ok_or_else(|| Refusal::Failure("the private server made no client secret".to_owned()))
 }
 
-/// The program, with the options and nothing of our own environment.
+/// Returns a command that runs the program with the options, without our own environment.
 fn program(setup: &Setup, folder: &Folder) -> Command {
     let mut command = Command::new(&setup.program);
     command.env_clear().env("PORTIERE_DATA", data(folder)).current_dir(folder.path());
     if let Store::Server(url) = &setup.store {
-        // Nobody is waited for when it stops.
+        // It need not wait for anybody when it stops.
         command.env("PORTIERE_STORE_URL", url.reveal()).env("PORTIERE_LIMITS_STOP_DELAY", "0s");
     }
     let variable = |option: &str| format!("PORTIERE_{}", option.to_uppercase().replace('.', "_"));
@@ -331,14 +331,14 @@ fn launch(setup: &Setup, folder: &Folder, secret: &Secret) -> Result<Private, Re
     Ok(Private { folder, child: Some(child), pid, setup, port, metrics, secret, users })
 }
 
-/// True where there is no room for a database.
+/// Returns true if there is no space for a database.
 pub fn is_full(folder: &Path) -> bool {
-    /// In bytes: too little for one of its own.
+    /// In bytes: too little for a database.
     const LITTLE: u64 = 1 << 20;
     rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail * disk.f_frsize < LITTLE)
 }
 
-/// What keeps a server from starting: the last line that it wrote, unless there was no room for one.
+/// Returns why a server does not start: the last line that it logged, unless there was no space for one.
 fn why(folder: &Folder) -> String {
     if is_full(folder.path()) {
         return "no room is left on the disk of its folder".to_owned();

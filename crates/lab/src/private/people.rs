@@ -1,4 +1,4 @@
-//! Many people who all have one password, so that one hash serves for all of them. The server that they are for does not run
+//! Adds many people who all have the same password, so that one hash serves for all of them. Their server must not run
 //! meanwhile.
 
 use super::{Audited, PASSWORD, Store};
@@ -22,25 +22,25 @@ use store::tables::ask;
 use store::tables::changes::batch;
 use store::tables::users::ByLogin;
 
-/// The realm that set-up makes.
+/// The realm that the set-up creates.
 const REALM: &str = "main";
-/// People in one transaction.
+/// People per transaction.
 const TOGETHER: usize = 100;
 
-/// How the person of this number signs in.
+/// Returns the login of the person with this number.
 pub fn login(number: usize) -> String {
     format!("user-{number:07}")
 }
 
-/// What the load generator has to know of so many.
+/// Returns the users that the load generator needs, for this many people.
 pub fn users(count: usize) -> Vec<load::plan::User> {
     (0..count).map(|number| load::plan::User { login: login(number), password: PASSWORD.to_owned() }).collect()
 }
 
-/// Makes sure that the database of a server is one that may be filled.
+/// Makes sure that a server's database may be filled.
 ///
 /// # Errors
-/// [`Refusal::Failure`], where it is not empty or cannot be reached.
+/// [`Refusal::Failure`] if it is not empty or cannot be reached.
 pub fn expect_empty(store: &Store) -> Result<(), Refusal> {
     if let Store::File = store {
         return Ok(());
@@ -52,16 +52,16 @@ pub fn expect_empty(store: &Store) -> Result<(), Refusal> {
     }
 }
 
-/// Makes so many accounts, each with the password of the account `template`.
+/// Creates this many accounts, each with the password of the account `template`.
 ///
 /// # Errors
-/// [`Refusal::Failure`]: what the database said.
+/// [`Refusal::Failure`] with the database's message.
 pub fn settle(store: &Store, data: &Path, template: &str, count: usize) -> Result<(), Refusal> {
     let made = with_engine(store, data, async |engine| add(engine, template, count).await);
     made.map_err(|why| Refusal::Failure(format!("people cannot be added to the private server: {why}")))
 }
 
-/// What writes every line of the audit log once more, with an index like that of the first.
+/// Writes every audit entry a second time, with an index like that of the first.
 const AGAIN: [&str; 3] = [
     "CREATE TABLE events_again (realm text NOT NULL, id text NOT NULL, at bigint NOT NULL, kind text NOT NULL, user_id text,
         client_id text, session_id text, address text, detail text NOT NULL, request text, block bigint NOT NULL DEFAULT 0,
@@ -72,14 +72,14 @@ const AGAIN: [&str; 3] = [
         NEW.kind, NEW.user_id, NEW.client_id, NEW.session_id, NEW.address, NEW.detail, NEW.request); END",
 ];
 
-/// What takes every line of it out again.
+/// Deletes every audit entry again.
 const TAKEN_OUT: [&str; 1] = ["CREATE TRIGGER events_gone AFTER INSERT ON events BEGIN
         DELETE FROM events WHERE realm = NEW.realm AND id = NEW.id; END"];
 
-/// From now on the database makes this of each line of the audit log (SQLite).
+/// Makes the database treat each further audit entry in this way (SQLite).
 ///
 /// # Errors
-/// [`Refusal::Failure`]: what the database said.
+/// [`Refusal::Failure`] with the database's message.
 pub fn alter_events(store: &Store, data: &Path, audited: Audited) -> Result<(), Refusal> {
     let statements: &[&str] = match audited {
         Audited::Once => return Ok(()),
@@ -91,7 +91,7 @@ pub fn alter_events(store: &Store, data: &Path, audited: Audited) -> Result<(), 
     altered.map_err(|why| Refusal::Failure(format!("the private server's audit log cannot be changed: {why}")))
 }
 
-/// Does something with the database, which is open meanwhile.
+/// Opens the database, does `work` with it, and closes it.
 fn with_engine<T>(
     store: &Store,
     data: &Path,
@@ -101,7 +101,7 @@ fn with_engine<T>(
     runtime.map_err(|error| error.to_string())?.block_on(async {
         match store {
             Store::File => {
-                // The default ends the process, and with it all that was measured before.
+                // The default handler ends the process, and all measurements before it would be lost.
                 let on_fatal = Arc::new(|_: &str| ());
                 let options = Options { on_fatal, ..Options::at(data.join("portiere.db")) };
                 let engine = Sqlite::open(options, MIGRATIONS).map_err(|error| error.to_string())?;
@@ -137,7 +137,7 @@ async fn add(engine: &dyn Engine, template: &str, count: usize) -> Result<(), St
     Ok(())
 }
 
-/// What the server itself would write, and the chance that names the line of the audit log.
+/// Returns the changes that the server itself would write, and the randomness that names the audit entry.
 fn one(template: &User, number: usize) -> ([Change; 2], Fresh) {
     let mut seed = [b'u'; 32];
     seed[..8].copy_from_slice(&(number as u64).to_be_bytes());

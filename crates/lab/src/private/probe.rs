@@ -1,16 +1,16 @@
-//! What a process of this machine says of itself, and is said of it: over HTTP on loopback, and in `/proc`.
+//! What a process on this machine reports over loopback HTTP, and what `/proc` reports about it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The longest that one question may take.
+/// The longest that one request may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Status and body of what is at `path`.
+/// Returns status and body of a GET of `path`.
 ///
 /// # Errors
-/// Of the connection, or where the answer is no HTTP.
+/// An error of the connection, or an answer that is not HTTP.
 pub fn get(port: u16, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -23,33 +23,33 @@ pub fn get(port: u16, path: &str) -> io::Result<(u16, String)> {
     Ok((status.ok_or(io::ErrorKind::InvalidData)?, body.to_owned()))
 }
 
-/// A port of loopback that nobody listens on at this moment.
+/// Returns a loopback port that nobody listens on at this moment.
 ///
 /// # Errors
-/// Where there is none.
+/// If there is none.
 pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// Resident memory of a process in bytes, where the system tells. See proc_pid_status(5).
+/// Returns the resident memory of a process in bytes, if the system tells. See proc_pid_status(5).
 pub fn resident(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// What a process has had written to disks, in bytes, where the system tells: `write_bytes` of proc_pid_io(5).
+/// Returns how many bytes a process has written to disk, if the system tells: `write_bytes` of proc_pid_io(5).
 pub fn written(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("write_bytes:"))?.trim().parse().ok()
 }
 
-/// The figures that a server publishes at one moment.
+/// The metrics of a server at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(Vec<(String, String, f64)>);
 
 impl Metrics {
-    /// Reads what Prometheus would (text format, version 0.0.4).
+    /// Parses the Prometheus text format (version 0.0.4).
     pub fn parse(text: &str) -> Metrics {
         let line = |line: &str| {
             let (series, value) = line.rsplit_once(' ')?;
@@ -59,12 +59,12 @@ impl Metrics {
         Metrics(text.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect())
     }
 
-    /// The sum over all series of this name; 0 where there is none.
+    /// Returns the sum over all series of this name; 0 if there is none.
     pub fn sum(&self, name: &str) -> f64 {
         self.of(name, "")
     }
 
-    /// The sum over those whose labels hold a text such as `reason="queue"`.
+    /// Returns the sum over the series whose labels contain a text such as `reason="queue"`.
     pub fn of(&self, name: &str, label: &str) -> f64 {
         let wanted = |(known, labels, _): &&(String, String, f64)| known == name && labels.contains(label);
         self.0.iter().filter(wanted).map(|(.., value)| value).sum()

@@ -1,5 +1,5 @@
-//! Bars as SVG, one for each variant, with the range of its rounds. Widths are shares of the picture and letters keep their
-//! size, so that it fits a phone as well as a wide page.
+//! Bars as SVG, one for each variant, with the range of its rounds. Widths are shares of the picture and letters keep
+//! their size, so it fits a phone as well as a wide page.
 
 use super::sheet::Group;
 use super::value;
@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 
 /// The height of one bar with its name above it.
 const ROW: usize = 36;
-/// How much of the width the longest bar or range takes.
+/// How much of the width the longest bar or range takes, in percent.
 const FULL: f64 = 99.0;
-/// The colours and letters of a picture that stands alone.
+/// The colours and fonts of a picture that stands alone.
 const ALONE: &str = "text{font:13px system-ui,sans-serif;fill:#57606a}.bar{fill:#0b62c4}.first{fill:#8c959f}\
     .range{stroke:#1b1f24;stroke-width:2}@media(prefers-color-scheme:dark){text{fill:#9da7b3}.bar{fill:#6cb0ff}\
     .first{fill:#6e7681}.range{stroke:#e6edf3}}";
 
-/// The picture of one figure, for a page that has the style of [`STYLE`].
+/// Returns the picture of one figure, for a page that includes [`STYLE`].
 pub fn svg(group: &Group, figure: usize) -> String {
     let height = height(group);
     format!(
@@ -26,7 +26,7 @@ pub fn svg(group: &Group, figure: usize) -> String {
     )
 }
 
-/// The same as a file of its own.
+/// Returns the same as a file of its own.
 pub fn file(group: &Group, figure: usize) -> String {
     let (height, title) = (height(group), title(group, figure));
     format!(
@@ -36,7 +36,7 @@ pub fn file(group: &Group, figure: usize) -> String {
     )
 }
 
-/// What a page needs for it.
+/// The style that a page with such pictures needs.
 pub const STYLE: &str = "svg.bars { width: 100%; display: block; } .bars text { font-size: 13px; }\n\
     .bars .bar { fill: var(--c0); } .bars .first { fill: var(--soft); opacity: .6; }\n\
     .bars .range { stroke: var(--text); stroke-width: 2; }\n";
@@ -45,7 +45,7 @@ fn height(group: &Group) -> usize {
     group.rows.len() * ROW
 }
 
-/// What a picture shows, as text for a page.
+/// Returns what a picture shows, as escaped text for a page.
 pub fn title(group: &Group, figure: usize) -> String {
     let name = &group.figures[figure].name;
     escaped(&if group.title.is_empty() { name.to_string() } else { format!("{}: {name}", group.title) })
@@ -78,7 +78,7 @@ fn body(group: &Group, figure: usize) -> String {
     out
 }
 
-/// The ratio to the first one, where it is judged.
+/// Returns the ratio to the first row, if it is judged.
 fn beside(group: &Group, row: usize, figure: usize) -> String {
     if row == 0 || figure >= group.rows[row].expected.len() {
         return String::new();

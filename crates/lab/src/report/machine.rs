@@ -1,4 +1,4 @@
-//! What the machine is, as far as a figure depends on it. Nothing of it names the machine.
+//! The machine, as far as figures depend on it. Nothing here identifies the machine.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,10 +19,10 @@ pub struct Machine {
     pub memory_gib: f64,
     /// Time to append 4 KiB to a file and sync it, in milliseconds: the median of many. `None` where it could not be measured.
     pub fsync_ms: Option<f64>,
-    /// The device that the folders of private servers are on, as the system numbers it: runs on different ones are not one run.
+    /// The device of the private servers' folders, as the system numbers it: runs on different devices are not one run.
     #[serde(default)]
     pub disk: Option<u64>,
-    /// Whether that is no disk at all, but memory, where a synced write costs nothing.
+    /// Whether that is not a disk, but memory, where a synced write costs nothing.
     #[serde(default)]
     pub is_memory: bool,
     /// System and release.
@@ -30,7 +30,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, with the disk that `folder` is on.
+    /// Describes this machine, with the disk that `folder` is on.
     pub fn look(folder: &Path) -> Machine {
         let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
         let field = |text: &str, name: &str| {
@@ -68,7 +68,7 @@ impl fmt::Display for Machine {
 /// Whether a folder is on tmpfs or ramfs.
 pub fn is_memory(folder: &Path) -> bool {
     const KINDS: [u32; 2] = [0x0102_1994, 0x8584_58F6];
-    // The field is signed or not, and 32 or 64 bits, depending on the platform; the numbers are 32 bits.
+    // The field's sign and size (32 or 64 bits) depend on the platform; the numbers have 32 bits.
     rustix::fs::statfs(folder).is_ok_and(|found| KINDS.contains(&(found.f_type as u32)))
 }
 

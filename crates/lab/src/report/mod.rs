@@ -1,4 +1,4 @@
-//! What the experiments came to: as a text, as JSON, as a page, as Markdown with pictures.
+//! The results of experiments: as text, as JSON, as a page, as Markdown with pictures.
 
 mod bars;
 pub(crate) mod machine;
@@ -21,37 +21,37 @@ use load::page::chart::label;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// How to read it.
+/// How to read the report.
 const LEGEND: &str = "Each figure is the median of its rounds, with half of their range; each ratio is to the first row, over the \
     rounds. Bars begin at zero, and the line across shows the range. In brackets is the interval of 95 %. A ratio with “=” is \
     1 within 5 %, and one with “?” shows no difference: its interval covers 1.";
 
-/// Several experiments on one machine.
+/// The results of several experiments on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Where.
+    /// The machine.
     pub machine: Machine,
-    /// Of this program.
+    /// The version of this program.
     pub version: &'static str,
-    /// When it began, and where; `None` where it goes on with a report of before this was told.
+    /// When it began, and where; `None` if it resumes a report from before this field.
     pub made: Option<Made>,
-    /// What tells this build of it from others; none where it cannot be read.
+    /// Distinguishes this build of the program from others; `None` if the program cannot be read.
     pub build: Option<u64>,
-    /// True when it was meant to be quick: figures say little then.
+    /// True for a quick run, whose figures say little.
     pub quick: bool,
     /// How long all of it took, in seconds.
     pub seconds: f64,
-    /// One after another.
+    /// The outcomes, in order.
     pub experiments: Vec<Outcome>,
 }
 
-/// What one experiment came to.
+/// The result of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Which.
+    /// The experiment.
     #[serde(flatten)]
     pub experiment: Experiment,
-    /// What was measured; what there was before it ended early, where it did.
+    /// What was measured, possibly before it ended early.
     pub sheet: Sheet,
     /// How it ended.
     pub end: End,
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub seconds: f64,
     /// What the figures show.
     pub findings: Vec<Finding>,
-    /// What that comes to.
+    /// The conclusion from the findings.
     pub conclusion: String,
 }
 
@@ -67,16 +67,16 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// It went through.
+    /// It completed.
     Done,
-    /// It cannot be made here, for this reason.
+    /// It cannot be run here, for this reason.
     Skipped(String),
     /// It went wrong.
     Failed(String),
 }
 
 impl Outcome {
-    /// What an experiment came to; the conclusion is drawn here, from the figures alone.
+    /// Builds the outcome; the conclusion is drawn here, only from the figures.
     pub fn of(experiment: Experiment, sheet: Sheet, end: End, seconds: f64) -> Outcome {
         let findings: Vec<_> = sheet.groups.iter().flat_map(findings).collect();
         let conclusion = match &end {
@@ -89,17 +89,17 @@ impl Outcome {
 }
 
 impl Report {
-    /// Those that went wrong.
+    /// Returns the outcomes that went wrong.
     pub fn failed(&self) -> impl Iterator<Item = &Outcome> {
         self.experiments.iter().filter(|outcome| matches!(outcome.end, End::Failed(_)))
     }
 
-    /// When it began, behind what it is of; nothing where that is not known.
+    /// Says when it began, as an addition to a sentence; empty if that is not known.
     fn begun(&self) -> String {
         self.made.as_ref().map_or_else(String::new, |made| format!(", begun {}", made.date()))
     }
 
-    /// What has to be known before anything is read.
+    /// Returns what has to be known before the figures are read.
     fn warnings(&self) -> impl Iterator<Item = &'static str> {
         let quick = self.quick.then_some(
             "A quick run: few and short rounds, so that many differences are not shown, and of some experiments fewer variants than \
@@ -113,7 +113,7 @@ impl Report {
     }
 }
 
-/// A value of a figure, as short as it can be said.
+/// Formats a value of a figure as briefly as possible.
 pub fn value(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -122,7 +122,7 @@ pub fn value(value: f64, unit: &str) -> String {
     format!("{text}{unit}")
 }
 
-/// With a comma between thousands.
+/// Formats a number with a comma between thousands.
 pub fn grouped(value: i64) -> String {
     let digits = value.abs().to_string();
     let mut out = String::new();
@@ -135,7 +135,8 @@ pub fn grouped(value: i64) -> String {
     if value < 0 { format!("-{out}") } else { out }
 }
 
-/// The head of a group's table, and its rows: a name, then each figure with its range, then the ratio of each judged one.
+/// Returns the head of a group's table, and its rows: a name, then each figure with its range, then its ratio if it is
+/// judged.
 pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
     let judged = group.judged();
     let mut head = vec![if group.title.is_empty() { "variant".to_owned() } else { group.title.clone() }];
@@ -159,7 +160,7 @@ pub(crate) fn table(group: &Group) -> (Vec<String>, Vec<Vec<String>>) {
     (head, (0..group.rows.len()).map(row).collect())
 }
 
-/// The value in the middle, and half the distance between the lowest and the highest as a share of it.
+/// Formats the median, and half the distance between the extremes as a share of it.
 fn measured(row: &Row, figure: usize, unit: &str) -> String {
     let (median, (low, high)) = (row.median(figure), row.range(figure));
     let told = value(median, unit);
@@ -221,7 +222,7 @@ impl fmt::Display for Published {
     }
 }
 
-/// A text in lines of at most 100 letters, the first after `head`, the others as far from the edge.
+/// Wraps a text into lines of at most 100 letters, the first after `head`, the others indented as far.
 fn wrapped(head: &str, text: &str) -> String {
     const WIDTH: usize = 100;
     let (mut out, mut column) = (head.to_owned(), head.chars().count());
@@ -242,7 +243,7 @@ fn wrapped(head: &str, text: &str) -> String {
     out
 }
 
-/// As expected, not as expected, or neither.
+/// Returns the mark of a finding: as expected, not as expected, or neither.
 pub(crate) fn mark(finding: &Finding) -> &'static str {
     match finding.expected {
         Some(true) => "+",

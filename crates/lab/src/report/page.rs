@@ -1,4 +1,4 @@
-//! The report as a page: one file, without scripts and without anything from elsewhere.
+//! The report as a page: one file, without scripts or external resources.
 
 use super::verdict::Finding;
 use super::{End, LEGEND, Outcome, Report, bars, table};
@@ -7,7 +7,7 @@ use load::page::chart::escaped;
 use load::page::frame;
 use std::fmt::Write as _;
 
-/// What differs from the style of load's pages.
+/// The style in addition to that of the load generator's pages.
 const MORE: &str = "ul.findings { padding-left: 0; list-style: none; } ul.findings li { padding-left: 1.4rem; text-indent: -1.4rem; }\n\
     .yes::before { content: \"✓ \"; color: var(--c2); font-weight: bold; }\n\
     .no::before { content: \"✗ \"; color: var(--c3); font-weight: bold; }\n\
@@ -16,7 +16,7 @@ const MORE: &str = "ul.findings { padding-left: 0; list-style: none; } ul.findin
     h3 { margin: 1.6rem 0 .3rem; font-size: 1rem; } .wide { margin-top: .8rem; } summary { cursor: pointer; }\n\
     a { color: var(--c0); } nav li { margin: .2rem 0; } td:first-child { white-space: normal; min-width: 9rem; }\n";
 
-/// The page of a report.
+/// Returns the page of a report.
 pub fn page(report: &Report) -> String {
     let title = if report.experiments.len() == 1 { report.experiments[0].experiment.title } else { "Experiments" };
     let mut out = format!("<style>\n{MORE}{}</style>\n", bars::STYLE);
@@ -71,7 +71,7 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
 }
 
-/// What is decided stands open, the rest behind a click.
+/// Lists decided findings openly, the rest in a part that unfolds.
 fn findings(out: &mut String, findings: &[Finding], open: bool) {
     let decided = |finding: &&Finding| finding.expected.is_some() || finding.is_shown;
     let (decided, rest): (Vec<_>, Vec<_>) = findings.iter().partition(decided);
@@ -104,7 +104,7 @@ fn list(out: &mut String, findings: &[&Finding]) {
 fn rows_of(out: &mut String, head: &[String], rows: &[Vec<String>]) {
     let cells =
         |cells: &[String], tag: &str| cells.iter().map(|cell| format!("<{tag}>{}", escaped(cell))).collect::<String>();
-    // On a phone it is moved sideways, by the keyboard too.
+    // On a phone it scrolls sideways; with the keyboard, too.
     let _ = writeln!(out, "<div class=\"wide\" tabindex=\"0\"><table><tr>{}", cells(head, "th"));
     for row in rows {
         let _ = writeln!(out, "<tr>{}", cells(row, "td"));

@@ -1,10 +1,10 @@
-//! A report that was begun before, read back: what is done in it need not be made again.
+//! An earlier report that was read back: its finished experiments need not be run again.
 
 use super::{End, Machine, Outcome, Report, Sheet};
 use crate::experiments::Experiment;
 use serde::Deserialize;
 
-/// What `--save` wrote.
+/// The report that `--save` wrote.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Saved {
     machine: Machine,
@@ -18,7 +18,7 @@ pub struct Saved {
     experiments: Vec<Made>,
 }
 
-/// One experiment of it.
+/// One experiment of the report.
 #[derive(Clone, Debug, Deserialize)]
 struct Made {
     name: String,
@@ -30,10 +30,11 @@ struct Made {
 }
 
 impl Saved {
-    /// Why `report`, which is about to be made, cannot go on with this; the machine is told by its processor, cores, system and disk.
+    /// Returns why the run of `report` cannot resume this; a machine is recognized by processor, cores, system and
+    /// disk.
     pub fn obstacle(&self, report: &Report) -> Option<&'static str> {
         let of = |machine: &Machine| (machine.cpu.clone(), machine.cores, machine.system.clone());
-        // A report of before this was told may be of any disk.
+        // A report from before this field may be from any disk.
         let disks = self.machine.disk.zip(report.machine.disk);
         let builds = self.build.zip(report.build);
         match () {
@@ -46,12 +47,12 @@ impl Saved {
         }
     }
 
-    /// The machine as it was, when it was begun, and how long it has taken so far, in seconds.
+    /// Returns the machine as it was, when the run began, and how long it has taken so far, in seconds.
     pub fn beginning(&self) -> (Machine, Option<load::made::Made>, f64) {
         (self.machine.clone(), self.made.clone(), self.seconds)
     }
 
-    /// What this experiment came to, where it was done, and is what it was then. Its conclusion is drawn anew.
+    /// Returns the outcome of this experiment, if it was finished and is unchanged. Its conclusion is drawn again.
     pub fn done(&self, experiment: Experiment) -> Option<Outcome> {
         let same = |made: &&Made| {
             made.name == experiment.name && made.hypothesis == experiment.hypothesis && made.method == experiment.method
@@ -86,7 +87,7 @@ mod tests {
         let saved: Saved = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
         assert_eq!(saved.done(ALL[0]).unwrap().to_string(), report.experiments[0].to_string());
         assert!(saved.done(ALL[1]).is_none() && saved.done(ALL[2]).is_none());
-        // Red without the comparison: new words would stand above old figures.
+        // Red without the comparison: new texts would be printed above old figures.
         for changed in [Experiment { method: "another", ..ALL[0] }, Experiment { hypothesis: "another", ..ALL[0] }] {
             assert!(saved.done(changed).is_none());
         }
@@ -100,7 +101,8 @@ mod tests {
         assert!(saved.obstacle(&Report { machine: other, ..report }).is_some());
     }
 
-    /// Red where a probe that fails is a value that JSON has no word for, and where a second disk goes on with what is of the first.
+    /// Red where a failed probe is a value that JSON cannot represent, and where a second disk resumes a run on the
+    /// first.
     #[test]
     fn a_report_goes_on_without_a_probe_of_its_disk_but_not_on_another_one() {
         let read = |text: &str| serde_json::from_str::<Saved>(text).unwrap();
@@ -120,7 +122,7 @@ mod tests {
         let obstacle = |disk| read(&text).obstacle(&on(disk));
         assert_eq!(obstacle(Some(8)), Some("is of another disk (--within)"));
         assert_eq!((obstacle(Some(7)), obstacle(None)), (None, None));
-        // What neither was told in.
+        // Neither field was in it.
         let before = text.replace(r#","disk":7"#, "").replace(r#","made":null"#, "");
         assert_eq!(read(&before).obstacle(&on(Some(8))), None);
     }

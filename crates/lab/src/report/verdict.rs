@@ -1,15 +1,15 @@
-//! From measured values to sentences, by rule.
+//! Turns measured values into sentences, by rule.
 //!
-//! Variants take turns, so that what else the machine does falls on all alike. Within a round they are compared as a ratio;
-//! over the rounds these ratios vary, and the interval of 95 % of their mean (geometric, by Student's t) says how sure it is.
-//! An interval that covers 1 shows no difference, however far from 1 its middle lies.
+//! Variants take turns, so that other work on the machine affects all alike. Within a round they are compared as a
+//! ratio; over the rounds these ratios vary, and the 95 % interval of their geometric mean (by Student's t) says how
+//! certain it is. An interval that covers 1 shows no difference, however far its middle is from 1.
 
 use super::sheet::{Figure, Group};
 use load::compare::student;
 use load::page::chart::label;
 use serde::{Deserialize, Serialize};
 
-/// How a figure should come out beside that of the first row.
+/// How a figure should compare with that of the first row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
@@ -19,34 +19,34 @@ pub enum Expect {
     Less,
     /// Within [`SAME`] of it.
     Same,
-    /// No lower than it by a tenth or more.
+    /// Lower by less than a tenth, or higher.
     Nearly,
-    /// Whatever comes out is said.
+    /// Nothing is expected: the outcome is only stated.
     Open,
 }
 
-/// How far apart two may be that are called the same.
+/// How much two values may differ to be called the same.
 pub const SAME: f64 = 0.05;
 
-/// How much lower is nearly as high.
+/// Above this share, a lower value is nearly as high.
 const NEARLY: f64 = 0.9;
 
-/// Ends that are further apart than by this factor say nothing.
+/// An interval whose ends differ by more than this factor says nothing.
 const WIDE: f64 = 100.0;
 
-/// What the rounds say of a ratio.
+/// What the rounds show about a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It differs from 1.
     Differs(Ratio),
-    /// It differs from 1 by this factor or more: values of a side are bounds, so that there is no interval.
+    /// It differs from 1 by this factor or more: there is no interval, because values of a side are bounds.
     Beyond(f64),
-    /// Both ends of the interval lie within [`SAME`] of 1.
+    /// Both ends of the interval are within [`SAME`] of 1.
     Same(Ratio),
-    /// The interval covers 1, and is too wide to say that they are the same.
+    /// The interval covers 1, and is too wide to call the values the same.
     Undecided(Ratio),
-    /// Not enough rounds, or a value that is zero.
+    /// There are not enough rounds, or a value is zero.
     Unknown,
 }
 
@@ -54,14 +54,14 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// It is no less.
+    /// The truth is at least the value.
     AtLeast,
-    /// It is no more.
+    /// The truth is at most the value.
     AtMost,
 }
 
 impl Bound {
-    /// That of a ratio which has the value below its line.
+    /// Returns the bound of a ratio that has the value as its divisor.
     const fn of_divisor(self) -> Bound {
         match self {
             Bound::AtLeast => Bound::AtMost,
@@ -70,7 +70,7 @@ impl Bound {
     }
 }
 
-/// A ratio, and the interval of 95 %.
+/// A ratio, and its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// The geometric mean over the rounds.
@@ -82,7 +82,7 @@ pub struct Ratio {
 }
 
 impl Verdict {
-    /// Of values `b` beside `a`, round by round.
+    /// Compares values `b` with `a`, round by round.
     pub fn of(a: &[f64], b: &[f64]) -> Verdict {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
         if a.len() != b.len() || a.len() < 2 || !a.iter().chain(b).all(sound) {
@@ -103,8 +103,8 @@ impl Verdict {
         }
     }
 
-    /// The same where values of `a` or of `b` are bounds. A difference that the truth can only widen stays one; of anything else
-    /// nothing is known.
+    /// Applies bounds on values of `a` or of `b`. A difference that the truth can only widen remains a difference;
+    /// everything else becomes unknown.
     pub fn bounded(self, a: Option<Bound>, b: Option<Bound>) -> Verdict {
         let bound = match (a.map(Bound::of_divisor), b) {
             (None, None) => return self,
@@ -119,7 +119,7 @@ impl Verdict {
         }
     }
 
-    /// The ratio with its interval, where there is one.
+    /// Returns the ratio with its interval, if there is one.
     pub fn ratio(self) -> Option<Ratio> {
         match self {
             Verdict::Differs(ratio) | Verdict::Same(ratio) | Verdict::Undecided(ratio) => Some(ratio),
@@ -127,7 +127,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it came out as it should; `None` where that cannot be said.
+    /// Returns whether it is as expected; `None` if that cannot be said.
     pub fn meets(self, expected: Expect) -> Option<bool> {
         match (expected, self) {
             (Expect::Open, _) | (_, Verdict::Unknown) => None,
@@ -139,7 +139,7 @@ impl Verdict {
             (Expect::More, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle > 1.0),
             (Expect::Less, Verdict::Differs(Ratio { middle, .. }) | Verdict::Beyond(middle)) => Some(middle < 1.0),
             (Expect::Same, Verdict::Same(_)) => Some(true),
-            // As long as the interval reaches what is called the same, the truth may lie there.
+            // While the interval overlaps what is called the same, the truth may lie there.
             (Expect::Same, Verdict::Differs(Ratio { low, high, .. })) => is_apart(low, high).then_some(false),
             (Expect::Same, Verdict::Beyond(ratio)) => is_apart(ratio, ratio).then_some(false),
             (Expect::More | Expect::Less, Verdict::Same(_)) => Some(false),
@@ -147,13 +147,13 @@ impl Verdict {
     }
 }
 
-/// True where nothing between the ends is called the same.
+/// Returns true if nothing between the ends is called the same.
 fn is_apart(low: f64, high: f64) -> bool {
     low >= 1.0 + SAME || high <= 1.0 - SAME
 }
 
 impl Ratio {
-    /// The interval, in brackets.
+    /// Formats the interval, in brackets.
     fn interval(self) -> String {
         if self.high > WIDE * self.low {
             return "(the rounds differ too much)".to_owned();
@@ -162,22 +162,22 @@ impl Ratio {
     }
 }
 
-/// A factor with as many digits as it deserves.
+/// Formats a factor with as many digits as it deserves.
 pub fn times(factor: f64) -> String {
     match factor {
         factor if factor >= 10.0 => label(factor),
         factor if factor >= 0.1 || factor <= 0.0 => format!("{factor:.2}"),
-        // Two digits that say something: 0.00 would be nothing.
+        // Two significant digits: 0.00 would say nothing.
         factor => format!("{factor:.*}", (1.0 - factor.log10().floor().max(-9.0)) as usize),
     }
 }
 
-/// The same of a bound, whichever side of 1 it is on.
+/// Formats a bound in the same way, on whichever side of 1 it is.
 pub fn beyond(factor: f64) -> String {
     format!("{} {}", if factor > 1.0 { "at least" } else { "at most" }, times(factor))
 }
 
-/// How far a ratio is from 1, as people say it.
+/// Describes how far a ratio is from 1, as people say it.
 fn distance(ratio: f64) -> String {
     let percent = |share: f64| label((share * 1000.0).round() / 10.0);
     match ratio {
@@ -188,20 +188,20 @@ fn distance(ratio: f64) -> String {
     }
 }
 
-/// One sentence, and whether it is what was expected.
+/// One sentence, and whether it is as expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The sentence.
     pub text: String,
     /// `None`: nothing was expected, or nothing is shown.
     pub expected: Option<bool>,
-    /// True where nothing was expected.
+    /// True if nothing was expected.
     pub open: bool,
-    /// Whether the figures show anything: a difference, or that there is none to speak of.
+    /// Whether the figures show anything: a difference, or that there is none worth mentioning.
     pub is_shown: bool,
 }
 
-/// All that a group shows, sentence by sentence.
+/// Returns everything that a group shows, sentence by sentence.
 pub fn findings(group: &Group) -> Vec<Finding> {
     let rows = 1..group.rows.len();
     let judged = rows
@@ -215,7 +215,7 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     let Figure { name: of, .. } = &group.figures[figure];
     let said = match verdict {
         Verdict::Differs(ratio) => format!("{of} {} {}", distance(ratio.middle), ratio.interval()),
-        // What is said as a part of the first row is no more than that; all else is a distance, and no less.
+        // A fraction of the first row is an upper bound; everything else is a distance, and a lower bound.
         Verdict::Beyond(ratio) => {
             format!("{of} at {} {}", if ratio > 0.5 { "least" } else { "most" }, distance(ratio))
         }
@@ -232,7 +232,7 @@ fn finding(group: &Group, row: usize, figure: usize) -> Finding {
     }
 }
 
-/// What all findings come to.
+/// Summarizes all findings.
 pub fn summary(findings: &[Finding]) -> String {
     let asked: Vec<_> = findings.iter().filter(|finding| !finding.open).collect();
     let count = |wanted: Option<bool>| asked.iter().filter(|finding| finding.expected == wanted).count();

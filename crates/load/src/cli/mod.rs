@@ -1,5 +1,5 @@
-//! The command line: options, and what they come to. The program around it parses ([`Command`] is a `clap::Args`), calls
-//! [`main`] and ends with the exit code of the [`Refusal`], if any.
+//! The command line: options, and how they become a plan. The program around it parses them ([`Command`] is a
+//! `clap::Args`), calls [`main`] and ends with the exit code of the [`Refusal`], if any.
 
 mod options;
 mod progress;
@@ -39,13 +39,13 @@ pub struct Command {
 /// What else there is.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Action {
-    /// Find the highest rate at which a server keeps its word
+    /// Find the highest rate at which a server stays within limits
     ///
-    /// Offers a rate, doubles or halves it, then bisects. A rate holds when p99 and the share of errors stay at or below what
-    /// is said; refused and unfinished iterations are errors here. The p99 is that of all that was due, where errors count as later
-    /// than anybody; where more than 1 % are errors and --errors bears them, it is that of what was answered, and the result says
-    /// which. --rate is the first that is tried; without it, half of what a closed loop reaches. Each trial takes --warmup and
-    /// --duration.
+    /// Offers a rate, doubles or halves it, then bisects. A rate holds if p99 and the share of errors stay at or below
+    /// --p99 and --errors; refused and unfinished iterations are errors here. The p99 covers all iterations that were
+    /// due, and an error counts as later than any answer. If more than 1 % are errors and --errors allows them, the p99
+    /// covers the answered iterations, and the result says which. --rate is the first rate tried; without it, the first
+    /// is half of what a closed loop reaches. Each trial takes --warmup and --duration.
     #[command(after_long_help = "\
 Examples:
   portiere load search w1 --p99 500ms --client shop --client-secret-file secret --redirect-uri http://localhost:3000/cb --users people
@@ -53,8 +53,9 @@ Examples:
     Search(Box<Search>),
     /// Compare two results, with confidence intervals
     ///
-    /// Prints the ratios of B to A with intervals of 95 %: by how far the runs lie apart where there are five or more of each,
-    /// otherwise from a bootstrap over slices of time. For a fair comparison measure in turn on one machine, with --repeat 5 or more.
+    /// Prints the ratios of B to A with intervals of 95 %: from how far apart the runs are if there are five or more of
+    /// each, otherwise from a bootstrap over slices of time. For a fair comparison, measure in turn on one machine,
+    /// with --repeat 5 or more.
     #[command(after_long_help = "\
 Examples:
   portiere load jwks --repeat 5 --save a.json
@@ -68,13 +69,13 @@ pub struct Search {
     /// What to offer.
     #[command(flatten)]
     pub options: Options,
-    /// The 99th percentile that has to be kept
+    /// The limit of the 99th percentile
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
     pub p99: Duration,
-    /// The share of errors that may be, in per cent
+    /// The share of errors allowed, in percent
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0")]
     pub errors: f64,
-    /// How near to the limit to come, in per cent
+    /// How near to the limit to come, in percent
     #[arg(long, value_name = "PERCENT", value_parser = some_percent, default_value = "5")]
     pub precision: f64,
 }
@@ -82,10 +83,10 @@ pub struct Search {
 /// Two results.
 #[derive(Args, Clone, Debug)]
 pub struct Compare {
-    /// What is compared with, a file that --save wrote
+    /// The result to compare with, a file that --save wrote
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
     pub a: PathBuf,
-    /// What is compared
+    /// The result to compare
     #[arg(value_name = "B.json", value_hint = ValueHint::FilePath)]
     pub b: PathBuf,
     /// Print JSON
@@ -94,7 +95,7 @@ pub struct Compare {
 }
 
 impl Command {
-    /// Prints JSON, whatever is asked.
+    /// Selects JSON output for whatever action was given.
     pub fn print_json(&mut self) {
         match &mut self.action {
             None => self.options.json = true,
@@ -104,9 +105,8 @@ impl Command {
     }
 }
 
-/// Does what `command` says, writes the report to `out` and progress to standard error when that is a terminal. What was
-/// measured when `interrupt` comes is written, too. Blocks, and
-/// is to be called on a plain thread, as [`crate::run::run`] is.
+/// Does what `command` says, writes the report to `out`, and progress to standard error if that is a terminal. After an
+/// `interrupt` it still writes what was measured. Blocks, and must be called on a plain thread, as [`crate::run::run`].
 ///
 /// # Errors
 /// [`Refusal`]: one line for the user, and the exit code.
@@ -145,7 +145,7 @@ fn measure(
     let programme = programme(options)?;
     let series = prepared(options, || programme.carry_out(&plan(options)?, options.repeat, &mut progress::watched()))?;
     deliver(options, &series, out)?;
-    // What runs beside it may be rare, and have nothing due in a short window.
+    // A stream beside the first may be rare, and have nothing due in a short window.
     let beside = series.runs.iter().flat_map(|run| &run.beside).filter(|run| run.failed + run.refused > 0);
     match series.runs.iter().chain(beside).find(|run| run.iterations == 0) {
         Some(run) if run.unanswered() == 0 => Err(Refusal::Failure(format!(
@@ -170,7 +170,7 @@ fn programme(options: &Options) -> Result<Programme, Refusal> {
     })
 }
 
-/// Measures once it is sure that the result can be written.
+/// Measures after making sure that the result can be written.
 fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>) -> Result<Series, Refusal> {
     let files = [&options.save, &options.html];
     output::apart(files.into_iter().flatten())?;
@@ -181,13 +181,13 @@ fn prepared(options: &Options, measure: impl FnOnce() -> Result<Series, Refusal>
 
 fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<(), Refusal> {
     let json = to_json(series)?;
-    // First on the screen: what does not fit into a file is not lost. Nor is a file with a terminal that was closed.
+    // The screen comes first: a result that a file cannot take is not lost. Nor does a closed terminal cost the file.
     let shown = write_out(out, &if options.json { json.clone() } else { series.to_string() });
     let saved = options.save.as_ref().map_or(Ok(()), |file| output::write(file, &json));
     let page = options.html.as_ref().map_or(Ok(()), |file| output::write(file, &page::of(series)));
-    // One that cannot be written does not keep the other from it.
+    // A file that cannot be written does not prevent the other one.
     saved.and(page).and(shown)?;
-    // Half of what was asked for is kept, and is no success; nor is a search that found nothing.
+    // A partial result is kept, but is not a success; nor is a search that found nothing.
     series.cut_short.as_ref().or(series.found_none.as_ref()).map_or(Ok(()), |why| Err(Refusal::Failure(why.clone())))
 }
 
@@ -204,7 +204,7 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {
 fn write_out(out: &mut dyn Write, text: &str) -> Result<(), Refusal> {
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match written {
-        // Whoever reads may stop early.
+        // A reader may stop early.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Refusal::Failure(format!("the report cannot be written: {error}")))
         }

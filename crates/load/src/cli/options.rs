@@ -1,4 +1,4 @@
-//! What is measured and how, as flags, and the plan that they come to.
+//! The flags that say what to measure and how, and the plan that they result in.
 
 use super::values::{duration, parameter, read, token_parameter};
 use crate::Refusal;
@@ -14,23 +14,23 @@ use std::time::Duration;
 /// What to measure and how.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// What each virtual user does over and over
+    /// What each virtual user does repeatedly
     #[arg(required = true)]
     pub workload: Option<Choice>,
     /// Base URL of the provider
     #[arg(long, value_name = "URL", default_value = "http://localhost:8080", value_hint = ValueHint::Url)]
     pub target: String,
-    /// The target is not this machine, and may be put under load: it is yours. For endpoints on further hosts, name each:
-    /// --i-own-this-host=HOST
+    /// The target is not this machine, but is yours and may be put under load. For endpoints on further hosts, name
+    /// each: --i-own-this-host=HOST
     #[arg(long, value_name = "HOST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub i_own_this_host: Vec<String>,
-    /// Connect there for what is at the target's address: one node of several, past what is in front of them
+    /// Connect to this address instead of the target's: one node of several, bypassing what is in front of them
     #[arg(long, value_name = "HOST:PORT")]
     pub connect_to: Option<String>,
-    /// Trust the certificate authorities in this PEM file, in place of the machine's
+    /// Trust the certificate authorities in this PEM file, instead of the machine's
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca: Option<PathBuf>,
-    /// Client that the users come from
+    /// Client through which the users sign in
     #[arg(long, value_name = "ID")]
     pub client: Option<String>,
     /// Read the client's secret from standard input
@@ -39,13 +39,13 @@ pub struct Options {
     /// Read the client's secret from a file
     #[arg(long, value_name = "FILE")]
     pub client_secret_file: Option<PathBuf>,
-    /// How the client sends its secret; without a secret it is a public client
+    /// How the client sends its secret; a client without a secret is public
     #[arg(long, value_name = "METHOD", default_value = "basic")]
     pub auth: Auth,
-    /// Client that introspects in its place: an API that the tokens are for, where the provider lets no other ask
+    /// Client that introspects instead: an API that the tokens are for, if the provider lets no other client ask
     #[arg(long, value_name = "ID", requires = "introspect_secret_file", conflicts_with = "no_introspection")]
     pub introspect_client: Option<String>,
-    /// Read that client's secret from a file
+    /// Read the secret of that client from a file
     #[arg(long, value_name = "FILE", requires = "introspect_client")]
     pub introspect_secret_file: Option<PathBuf>,
     /// Registered redirect URI; nothing needs to listen there
@@ -54,13 +54,13 @@ pub struct Options {
     /// Scope to ask for [default: openid, or with client_credentials what the provider gives by itself]
     #[arg(long)]
     pub scope: Option<String>,
-    /// What else to say at the authorization endpoint, such as prompt=consent; may be given several times
+    /// Further parameter for the authorization endpoint, such as prompt=consent; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub param: Vec<(String, String)>,
-    /// What else to say at the token endpoint, such as audience=… or resource=…; may be given several times
+    /// Further parameter for the token endpoint, such as audience=… or resource=…; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = token_parameter)]
     pub token_param: Vec<(String, String)>,
-    /// File with a line `login:password` for each user; they sign in in turn
+    /// File with a line `login:password` for each user; the users sign in in turn
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
     /// W1 with a session instead of a password
@@ -69,34 +69,34 @@ pub struct Options {
     /// W1 without the refresh, for a client that gets no refresh token
     #[arg(long)]
     pub no_refresh: bool,
-    /// Userinfo in place of introspection, for a client that may not introspect
+    /// Userinfo instead of introspection, for a client that may not introspect
     #[arg(long)]
     pub no_introspection: bool,
     /// W3 without sign-ups
     #[arg(long)]
     pub no_sign_ups: bool,
-    /// Virtual users; in an open loop the most at once [default: 20, or what the workload says]
+    /// Virtual users; in an open loop, the most at once [default: 20, or what the workload says]
     #[arg(long, value_name = "N")]
     pub vus: Option<usize>,
     /// Pause between iterations, such as 500ms or 1s [default: none, or what the workload says]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "rate")]
     pub pause: Option<Duration>,
-    /// Open loop: start so many iterations a second, whatever the answers do
+    /// Open loop: start this many iterations per second, whatever the answers are
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
-    /// How the starts of an open loop lie apart
+    /// How the starts of an open loop are spaced
     #[arg(long, value_name = "HOW", default_value = "even")]
     pub arrivals: Arrivals,
-    /// Climb to that many users, or to that rate, over so long from the beginning of the window
+    /// Ramp up to --vus users, or to --rate, over this time from the start of the window
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub ramp: Option<Duration>,
     /// Length of the window that is counted
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     pub duration: Duration,
-    /// Time before it that is not counted
+    /// Time before the window that is not counted
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "3s")]
     pub warmup: Duration,
-    /// Measure so often, and say how far the runs lie apart
+    /// Measure this many times, and report how far apart the runs are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
     /// Longest time for one request
@@ -105,7 +105,7 @@ pub struct Options {
     /// Threads of the generator
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub threads: usize,
-    /// Stay away as long as a 503 or 429 asks for, instead of coming straight back
+    /// Wait as long as a 503 or 429 asks for, instead of retrying at once
     #[arg(long)]
     pub heed_retry_after: bool,
     /// Process of the server, to count its CPU time; may be given several times
@@ -136,7 +136,7 @@ pub enum Choice {
     W4,
     /// A day: its mix of requests, some users far more active than others, and a peak in the morning
     W5,
-    /// W1, then W5, on however much data the server has
+    /// W1, then W5, on as much data as the server has
     W6,
     /// The key set
     Jwks,
@@ -150,11 +150,11 @@ pub enum Choice {
     Refresh,
     /// Device authorization, and a poll
     Device,
-    /// A new account, by Portiere's account API
+    /// A new account, through Portiere's account API
     SignUp,
-    /// A sign-in by that API, or by the pages where there is none
+    /// A sign-in through that API, or through the pages if there is none
     SignIn,
-    /// The account by that API, or userinfo where there is none
+    /// The account through that API, or userinfo if there is none
     Profile,
 }
 
@@ -170,7 +170,7 @@ pub enum Auth {
 }
 
 impl Options {
-    /// The plan that these options come to, for one workload; reads the files and, when asked to, standard input.
+    /// Builds the plan for one workload; reads the files and, if told to, standard input.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -216,10 +216,10 @@ impl Options {
         plan.check().map(|()| plan)
     }
 
-    /// What was asked for.
+    /// Returns the workload that was asked for.
     ///
     /// # Errors
-    /// [`Refusal::Use`] when nothing was, which the parser does not let through.
+    /// [`Refusal::Use`] if there is none, which the parser does not allow.
     pub fn choice(&self) -> Result<Choice, Refusal> {
         self.workload.ok_or_else(|| Refusal::Use("name a workload".to_owned()))
     }
@@ -238,16 +238,16 @@ impl Options {
         Ok(reach)
     }
 
-    /// Looks for what would be given in vain, by the workload and by whether the limit is searched for.
+    /// Checks for options that would have no effect with this workload, or in a search for the limit.
     ///
     /// # Errors
-    /// [`Refusal::Use`], the first that is found.
+    /// [`Refusal::Use`] with the first one found.
     pub fn check(&self, is_search: bool) -> Result<(), Refusal> {
         use Choice::{Introspect, W1, W3, W4, W5, W6};
         let choice = self.choice()?;
         let (ramp, pause, repeat) = (self.ramp.is_some(), self.pause.is_some(), self.repeat > 1);
         let (vus, rate) = (self.vus.is_some(), self.rate.is_some());
-        // W4 and W6 are partly made of them.
+        // W4 and W6 consist of open loops in part.
         let open = is_search || rate || [W3, W4, W5, W6].contains(&choice);
         let vain = [
             (
@@ -283,7 +283,7 @@ impl Options {
         found.map_or(Ok(()), |(_, why)| Err(Refusal::Use(why.to_owned())))
     }
 
-    /// What a visitor does; of those that are made of several, what the first of them does.
+    /// Returns what a visitor does; of choices made of several workloads, the first one.
     fn workload(&self) -> Result<Workload, Refusal> {
         Ok(match self.choice()? {
             Choice::W1 if self.no_password => Workload::Session,
@@ -302,7 +302,7 @@ impl Options {
         })
     }
 
-    /// Virtual users, unless told otherwise.
+    /// Returns the default number of virtual users.
     fn visitors(&self) -> Result<usize, Refusal> {
         Ok(match self.choice()? {
             Choice::W4 => 40,
@@ -311,7 +311,7 @@ impl Options {
         })
     }
 
-    /// Who introspects, where it is not the client; it sends its secret as the client does that has one.
+    /// Returns the client that introspects, if another was named; it sends its secret in the same way as the client.
     fn introspector(&self) -> Result<Option<Client>, Refusal> {
         let named = self.introspect_client.as_ref().zip(self.introspect_secret_file.as_ref());
         let made = named.map(|(id, file)| {
@@ -342,7 +342,7 @@ impl Options {
     }
 }
 
-/// The secret in a file, or on standard input.
+/// Returns the secret in a file, or on standard input.
 fn secret(text: &str) -> Result<String, Refusal> {
     let secret = text.trim_end_matches(['\r', '\n']).to_owned();
     if secret.is_empty() { Err(Refusal::Use("the client secret is empty".to_owned())) } else { Ok(secret) }

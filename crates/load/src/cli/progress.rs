@@ -1,4 +1,4 @@
-//! How far a measurement is, on a terminal: one line that is written again and again.
+//! The progress of a measurement on a terminal: one line that is rewritten in place.
 
 use crate::Refusal;
 use crate::plan::{Pace, Plan};
@@ -8,12 +8,12 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write as _};
 use std::time::Duration;
 
-/// Rates that the small chart shows.
+/// How many rates the small chart shows.
 const SHOWN: usize = 24;
-/// The columns below which only figures are shown.
+/// Below this number of columns only figures are shown.
 const NARROW: usize = 70;
 
-/// What runs plans side by side, with a line of progress when somebody can see it.
+/// Returns a function that runs plans side by side, with a line of progress if somebody can see it.
 pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
     let mut runs = 0;
     move |plans| {
@@ -22,29 +22,29 @@ pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
     }
 }
 
-/// Whether somebody sees a line on standard error that is written again and again.
+/// Whether standard error is a terminal that can rewrite a line in place.
 #[allow(clippy::disallowed_methods, reason = "what a terminal can do is said in its environment alone")]
 pub fn is_seen() -> bool {
     std::io::stderr().is_terminal() && !is_dumb(std::env::var_os("TERM").as_deref())
 }
 
-/// Whether a terminal of this name cannot go back to where a line begins.
+/// Whether a terminal of this name cannot return to the beginning of a line.
 fn is_dumb(term: Option<&OsStr>) -> bool {
     term.is_some_and(|name| name == "dumb")
 }
 
-/// The run of this number.
+/// Runs the plans as run number `run`, with progress.
 fn shown(plans: &[Plan], run: usize) -> Result<Report, Refusal> {
     let mut terminal = std::io::stderr();
     let mut progress = Progress::of(plans, run);
     if plans.iter().any(|plan| plan.recovery.is_some()) {
-        // The server has a minute for that.
+        // The server has a minute to do so.
         let _ = write!(terminal, "{}waiting for the server to answer again", progress.title);
         let _ = terminal.flush();
     }
     let mut show = |passed: Duration, pulse: &Pulse| {
         let line = progress.line(passed, pulse, columns() - 1);
-        // Progress that cannot be shown is not worth ending the run.
+        // Failing to show progress is no reason to end the run.
         let _ = write!(terminal, "\r\x1b[K{line}");
         let _ = terminal.flush();
     };
@@ -53,15 +53,15 @@ fn shown(plans: &[Plan], run: usize) -> Result<Report, Refusal> {
     outcome
 }
 
-/// How wide the terminal is that progress is shown on; 80 where it does not say.
+/// Returns the width of the terminal that shows progress; 80 if the terminal does not say.
 pub fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| usize::from(size.ws_col));
     if size == 0 { 80 } else { size.max(20) }
 }
 
-/// What has been seen so far.
+/// What has been reported so far.
 struct Progress {
-    /// Which run it is, and what it offers.
+    /// The number of the run, and the load that it offers.
     title: String,
     warmup: Duration,
     whole: Duration,
@@ -93,8 +93,8 @@ impl Progress {
         }
     }
 
-    /// In no more than `width` characters: the rates of before have what the figures leave, and where it is narrow all else goes
-    /// before rate, latencies and what went wrong.
+    /// Formats the line in at most `width` characters: the chart of past rates takes the room that the figures leave,
+    /// and in a narrow terminal everything is dropped before rate, latencies and errors.
     fn line(&mut self, passed: Duration, pulse: &Pulse, width: usize) -> String {
         if passed.is_zero() {
             let ready = format!("making ready, {} of {} users", pulse.ready, self.visitors);
@@ -106,7 +106,7 @@ impl Progress {
         self.rates.drain(..self.rates.len().saturating_sub(SHOWN));
         self.failed += pulse.failed;
         self.refused += pulse.refused;
-        // Nobody's latency is not zero.
+        // Without iterations there is no latency, which is not a latency of zero.
         let latency = |share: f64| match pulse.iterations.count() {
             0 => "–".to_owned(),
             _ => format!("{:.1}", pulse.iterations.quantile(share)),
@@ -138,7 +138,7 @@ impl Progress {
     }
 }
 
-/// The first of these that is no longer than `width`, or what the last one has room for.
+/// Returns the first of these that is no longer than `width`, or as much of the last one as fits.
 fn fitting(lines: impl IntoIterator<Item = String>, width: usize) -> String {
     let mut last = String::new();
     for line in lines {
@@ -150,7 +150,7 @@ fn fitting(lines: impl IntoIterator<Item = String>, width: usize) -> String {
     last.chars().take(width).collect()
 }
 
-/// Values as blocks of eight heights, from zero to the highest.
+/// Draws values as blocks of eight heights, from zero to the highest.
 fn sparkline(values: &[f64]) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let highest = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
@@ -190,7 +190,7 @@ mod tests {
         assert!(!second.contains("warming"));
         assert!(progress.line(Duration::from_secs(2), &Pulse::default(), 120).contains("p50 – p99 – ms"));
         assert!(progress.line(Duration::from_secs(3), &pulse, 120).ends_with("(waiting for the last answers)"));
-        // Red where the line is cut at its end: what failed is not seen on a terminal of 80 columns.
+        // Red where the line is cut at its end: a terminal of 80 columns does not show what failed.
         let mut progress = Progress::of(&[Plan { duration: Duration::from_secs(60), ..plan() }], 3);
         for second in 1..=30 {
             let line = progress.line(Duration::from_secs(second), &pulse, 79);
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(Progress::of(&[open], 12).title, "run 12, 240/s: ");
     }
 
-    /// Red where the line is cut at its end: in a narrow window what is cut off is what went wrong.
+    /// Red where the line is cut at its end: a narrow window cuts off the errors.
     #[test]
     fn where_it_is_narrow_the_figures_stay() {
         let plans = [Plan { duration: Duration::from_secs(60), warmup: Duration::from_secs(30), ..plan() }];

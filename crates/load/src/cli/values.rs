@@ -1,11 +1,11 @@
-//! Reads what flags are given: times, shares, pairs, files.
+//! Parses the values of flags: times, shares, pairs, files.
 
 use crate::Refusal;
 use std::fs::read_to_string;
 use std::path::Path;
 use std::time::Duration;
 
-/// Reads `name=value` for the authorization endpoint, where the name is none of those that every request has.
+/// Parses `name=value` for the authorization endpoint; the name must not be one that every request has.
 pub fn parameter(text: &str) -> Result<(String, String), String> {
     const OURS: [&str; 8] = [
         "response_type",
@@ -44,12 +44,12 @@ fn pair(text: &str, ours: &[&str]) -> Result<(String, String), String> {
     }
 }
 
-/// The text of a file.
+/// Returns the text of a file.
 pub fn read(path: &Path) -> Result<String, Refusal> {
     read_to_string(path).map_err(|error| Refusal::Use(format!("{}: {error}", path.display())))
 }
 
-/// Reads a share in per cent.
+/// Parses a share in percent.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
     number.ok_or_else(|| format!("`{text}` is no share from 0 to 100"))
@@ -60,10 +60,10 @@ pub fn some_percent(text: &str) -> Result<f64, String> {
     percent(text).ok().filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is no share above 0, up to 100"))
 }
 
-/// The longest time that is taken: beyond any measurement, and far from where clocks end.
+/// The longest time that is accepted: beyond any measurement, and far from the limits of clocks.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Reads `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
+/// Parses `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no time such as 250ms, 20s or 2m");
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);

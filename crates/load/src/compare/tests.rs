@@ -1,4 +1,4 @@
-//! Two results, alike and different.
+//! Pairs of results, alike and different.
 
 use super::*;
 use crate::report::tests::report;
@@ -38,7 +38,7 @@ fn the_same_server_twice_shows_no_difference() {
             assert!(comparison.to_string().contains("no difference shown"));
             differing += figures.iter().filter(|figure| figure.differs()).count();
         }
-        // One of twenty is said to differ that does not: that is what an interval of 95 % says.
+        // One of twenty is reported to differ although it does not: that is the meaning of a 95 % interval.
         assert!(differing <= 6, "{differing} of 60");
     }
 }
@@ -141,7 +141,7 @@ fn sparse(counts: &[u64], millis: u64) -> Series {
     series
 }
 
-/// Red without `thin`: one slice that holds everything has no variance, and is certain of anything.
+/// Red without `thin`: one slice that holds everything has no variance, and makes any verdict look certain.
 #[test]
 fn a_handful_of_iterations_is_certain_of_nothing() {
     let many = series(1, 100, 20, 2);
@@ -168,7 +168,7 @@ fn a_handful_of_iterations_is_certain_of_nothing() {
     let json = serde_json::to_value(compare(&many, &sparse(&[4], 90)).unwrap()).unwrap();
     let figure = &json["parts"][0]["figures"][4];
     assert!(figure["low"].is_null() && figure["high"].is_null() && figure["ratio"].is_number(), "{figure}");
-    // Over runs it is the iterations of each that count: five longest of thirty each are no p99. Red where they are added up.
+    // Over runs the iterations of each run count: the longest of thirty each are no p99. Red where they are added up.
     let over_runs = |iterations: [u64; 5]| {
         let mut short = series(5, 100, 20, 3);
         short.runs.iter_mut().zip(iterations).for_each(|(run, count)| run.iterations = count);
@@ -192,7 +192,7 @@ fn what_did_not_end_in_an_open_loop_did_not_come_out_well() {
     let well = of_slices(&slices(&[run]).unwrap())[5];
     assert!((20.0..30.0).contains(&well), "{well}");
     run.unfinished = 0;
-    // Red where a slice with fewer starts than the mean is charged the mean: by chance they are uneven.
+    // Red where a slice with fewer starts than the mean is charged the mean: random starts are uneven.
     assert_eq!(of_slices(&slices(&[run]).unwrap())[5], 100.0);
     (run.iterations, run.unfinished) = (25, 75);
     assert_eq!(of_run(run)[5], 25.0);

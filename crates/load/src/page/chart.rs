@@ -7,12 +7,12 @@ const HEIGHT: f64 = 260.0;
 /// Room for the labels: left, right, top, bottom.
 const EDGES: (f64, f64, f64, f64) = (64.0, 28.0, 12.0, 40.0);
 
-/// How values lie along an axis.
+/// How values are placed along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// From zero.
+    /// Linear, starting at zero.
     Linear,
-    /// In powers of ten.
+    /// Logarithmic, in powers of ten.
     Log,
 }
 
@@ -21,49 +21,49 @@ pub enum Scale {
 pub struct Axis {
     /// What it shows, with the unit.
     pub title: &'static str,
-    /// How.
+    /// How its values are placed.
     pub scale: Scale,
-    /// Values with their labels; empty: chosen by the values.
+    /// Values with their labels; if empty, they are derived from the data.
     pub ticks: Vec<(f64, String)>,
-    /// How a point says its value, where that is not a number of what the axis shows.
+    /// How a point states its value, if not as a number in the axis's unit.
     pub told: Option<fn(f64) -> String>,
 }
 
 impl Axis {
-    /// An axis whose labels are chosen.
+    /// Creates an axis whose labels are derived from the data.
     pub fn new(title: &'static str, scale: Scale) -> Axis {
         Axis { title, scale, ticks: vec![], told: None }
     }
 
-    /// A value in words: `144 ms`.
+    /// Formats a value with its unit: `144 ms`.
     fn tell(&self, value: f64) -> String {
         self.told.map_or_else(|| format!("{} {}", label(value), self.title), |told| told(value))
     }
 }
 
-/// One line; its colour is that of its place.
+/// One line; its colour depends on its position.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Its points. Where one is not a number, the line has a gap, and the axis goes on.
+    /// Its points. Where a value is not a number the line has a gap, and the axis continues.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Lines over two axes.
+/// A line chart with two axes.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What a reader who does not see it is told.
+    /// The label for readers who cannot see the chart.
     pub title: String,
-    /// Along the bottom.
+    /// The axis along the bottom.
     pub x: Axis,
-    /// Along the left.
+    /// The axis along the left.
     pub y: Axis,
-    /// What it shows.
+    /// The lines that it shows.
     pub lines: Vec<Line>,
 }
 
-/// Text for a page: what means something in HTML, does not any more.
+/// Escapes text for a page, so that none of it is HTML.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -79,7 +79,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The values along an axis, and where they lie from 0 to 1.
+/// The range of values along an axis, mapped to 0 to 1.
 struct Range {
     low: f64,
     high: f64,
@@ -133,7 +133,7 @@ impl Range {
     }
 }
 
-/// A number as short as can be.
+/// Formats a number as briefly as possible.
 pub fn label(value: f64) -> String {
     let text = match value.abs() {
         0.0 => return "0".to_owned(),
@@ -145,7 +145,7 @@ pub fn label(value: f64) -> String {
 }
 
 impl Chart {
-    /// The picture, with its legend.
+    /// Returns the picture, with its legend.
     pub fn svg(&self) -> String {
         let points = || self.lines.iter().flat_map(|line| line.points.iter().copied());
         let (x, y) = (Range::of(&self.x, points().map(|point| point.0)), Range::of(&self.y, points().map(|p| p.1)));
@@ -189,7 +189,7 @@ impl Chart {
     }
 }
 
-/// An axis, and where a value lies along it.
+/// An axis, and the function that places a value along it.
 type Place<'a> = (&'a Axis, &'a dyn Fn(f64) -> f64);
 
 fn draw(out: &mut String, colour: usize, line: &Line, ((x_axis, at_x), (y_axis, at_y)): (Place<'_>, Place<'_>)) {
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Red without `pen`, and where empty slices are left out: a server that was gone was there all the time.
+    /// Red without `pen`, and where empty slices are omitted: a server that was gone seemed to be there all the time.
     #[test]
     fn where_there_is_no_value_there_is_a_gap_and_the_axis_goes_on() {
         let svg = chart(vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (100.0, f64::NAN)], Scale::Log).svg();

@@ -1,4 +1,4 @@
-//! The report as a page: tables and charts in one file, without scripts and without anything from elsewhere.
+//! The report as an HTML page: tables and charts in one file, without scripts or external resources.
 
 pub mod chart;
 
@@ -9,10 +9,10 @@ use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
-/// The shares of the percentile curve; the axis is in steps of one nine more.
+/// The labelled shares of the percentile curve; each step of the axis adds a nine.
 const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 
-/// The page of a result.
+/// Returns the page of a result.
 pub fn of(series: &Series) -> String {
     let mut out = String::new();
     if let Some(made) = &series.made {
@@ -38,12 +38,12 @@ pub fn of(series: &Series) -> String {
         let ([rate, mean, p99], verdict) = (spread.told(), spread.verdict());
         let _ = writeln!(out, "<p>The runs vary by {rate} in rate, {mean} in mean and {p99} in p99: {verdict}.</p>");
     }
-    // Of several pages that are open at once each says whose it is.
+    // Several pages may be open at once, so each title names its target.
     let of = series.target().map(|target| format!(" of {target}")).unwrap_or_default();
     frame(&format!("{}: load{of}", series.title()), &out)
 }
 
-/// A page that needs nothing else, for light and dark, around what `body` says in HTML.
+/// Returns a page that needs no other files, for light and dark mode, around the HTML in `body`.
 pub fn frame(title: &str, body: &str) -> String {
     let title = escaped(title);
     format!(
@@ -53,11 +53,11 @@ pub fn frame(title: &str, body: &str) -> String {
     )
 }
 
-/// Rates that were offered: the curve of throughput and latency, and its numbers.
+/// Writes the trials of a sweep or a search: the curve of throughput and latency, and its numbers.
 fn trials(out: &mut String, trials: &[Trial]) {
     let curve = |name: &str, of: fn(&Latency) -> f64| Line {
         name: name.to_owned(),
-        // Nobody's latency is not zero.
+        // Without iterations there is no latency, which is not a latency of zero.
         points: trials
             .iter()
             .map(|Trial { report, .. }| {
@@ -76,7 +76,7 @@ fn trials(out: &mut String, trials: &[Trial]) {
     for Table { head, rows } in tables(trials) {
         let _ = write!(out, "<div class=\"wide\" tabindex=\"0\"><table><tr><th>{}", head.join("<th>"));
         for row in rows {
-            // The last one is a sentence, and takes several lines where there is no room for one.
+            // The last cell is a sentence, and wraps where there is no room for one line.
             let (last, cells) =
                 row.split_last().map_or((String::new(), &row[..]), |(last, cells)| (escaped(last), cells));
             let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
@@ -172,7 +172,7 @@ fn middle(slice: &Slice) -> f64 {
 }
 
 fn latencies(timeline: &[Slice]) -> Chart {
-    // Nobody's latency is not zero.
+    // Without iterations there is no latency, which is not a latency of zero.
     let quantile = |slice: &Slice, share| if slice.done > 0 { slice.latencies.quantile(share) } else { f64::NAN };
     let line = |name: &str, share| Line {
         name: name.to_owned(),
@@ -201,12 +201,12 @@ fn rates(timeline: &[Slice]) -> Chart {
     Chart { title: "Rate over time".to_owned(), x: Axis::new("seconds", Scale::Linear), y, lines }
 }
 
-/// Latency by the share of iterations that stayed at or below it: to the right, each step is ten times rarer.
+/// Draws latency by the share of iterations at or below it: each step to the right is ten times rarer.
 fn percentiles(timeline: &[Slice]) -> Chart {
     let mut all = Sketch::default();
     timeline.iter().for_each(|slice| all.merge(&slice.latencies));
     let rarity = |share: f64| 1.0 / (1.0 - share);
-    // No rarer than one in all that there were.
+    // No rarer than one in all the iterations that there were.
     let seen = |share: &f64| rarity(*share) <= all.count() as f64;
     let shares = (0..=40).map(|at| 1.0 - 0.5 * 0.1f64.powf(f64::from(at) / 10.0)).filter(seen);
     let points = shares.map(|share| (rarity(share), all.quantile(share))).collect();
@@ -219,7 +219,7 @@ fn percentiles(timeline: &[Slice]) -> Chart {
     }
 }
 
-/// The share that stays at or below, where one in `rarity` does not, to the digit that its axis can tell.
+/// Formats the share at or below, given that one in `rarity` is above, with as many digits as its axis can show.
 fn share(rarity: f64) -> String {
     let digits = rarity.log10().floor().max(0.0) as usize;
     let digits = if digits == 0 { 0 } else { digits - 1 };
@@ -228,16 +228,17 @@ fn share(rarity: f64) -> String {
     format!("{text} %")
 }
 
-/// True when the load was not the same all the time.
+/// Returns true if the load varied over time.
 fn climbs(timeline: &[Slice]) -> bool {
     let levels = || timeline.iter().map(|slice| slice.level);
     levels().fold(0.0, f64::max) > 1.5 * levels().fold(f64::INFINITY, f64::min)
 }
 
-/// The levels that a ramp is told by: a slice of its own for each is a scribble where rates go up and down from one to the next.
+/// The number of levels that a ramp is drawn with: one point per slice is a scribble if neighbouring rates go up and
+/// down.
 const LEVELS: usize = 12;
 
-/// Of a ramp: what was managed at each level of it, from the lowest to the highest, and how long that took.
+/// Draws a ramp: the rate managed at each of its levels, from the lowest to the highest, and the latency there.
 fn knee(timeline: &[Slice]) -> Chart {
     let highest = timeline.iter().map(|slice| slice.level).fold(f64::MIN_POSITIVE, f64::max);
     let rung = |slice: &Slice| ((slice.level / highest * LEVELS as f64).ceil() as usize).clamp(1, LEVELS) - 1;
@@ -248,7 +249,7 @@ fn knee(timeline: &[Slice]) -> Chart {
         *managed += slice.managed();
         *seconds += slice.seconds;
     }
-    // Nobody's latency is not zero.
+    // Without iterations there is no latency, which is not a latency of zero.
     rungs.retain(|(latencies, ..)| latencies.count() > 0);
     let line = |name: &str, share| {
         let point =
@@ -287,7 +288,7 @@ mod tests {
         );
     }
 
-    /// Red where `latencies` leaves empty slices out.
+    /// Red where `latencies` omits empty slices.
     #[test]
     fn a_server_that_dies_in_the_middle_has_the_same_time_in_every_chart() {
         let mut run = report("jwks", 100, 100.0);
@@ -297,7 +298,7 @@ mod tests {
         assert_eq!(page.matches(r#"text-anchor="middle">60</text>"#).count(), 2, "{page}");
     }
 
-    /// Red where a chart of rates counts what was due: a server that is offered more than it carries would manage it.
+    /// Red where a chart of rates counts what was due: a server offered more than its capacity would seem to manage it.
     #[test]
     fn rates_are_those_of_what_ended_meanwhile() {
         let mut run = report("jwks", 100, 100.0);
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(ends[0], ends[1], "{text}");
     }
 
-    /// Red where a point says where it lies on the axis: `latency: 144 at 100` is no sentence about 99 %.
+    /// Red where a point states its position on the axis: `latency: 144 at 100` says nothing about 99 %.
     #[test]
     fn a_point_says_its_value_and_its_share_with_units() {
         let rarity = |share: f64| 1.0 / (1.0 - share);
@@ -366,7 +367,7 @@ mod tests {
         let timeline: Vec<_> = (1..=60).map(slice).collect();
         let points = &knee(&timeline).lines[0].points;
         assert!(points.len() == LEVELS && points.is_sorted_by_key(|point| point.0), "{points:?}");
-        // What stays at the top is one point, and a level at which nothing came out well is none.
+        // The slices at the top are one point, and a level without any success is none.
         let mut flat = timeline[..10].to_vec();
         flat.extend((0..50).map(|_| timeline[59].clone()));
         flat[..5].iter_mut().for_each(|slice| slice.latencies = Sketch::default());
@@ -401,7 +402,7 @@ mod tests {
         let report = Report { beside, generator_busiest: 1.0, ..run.clone() };
         let trial = Trial { offered: 50.0, holds: Some(false), judged: None, report };
         let page = page(&Series { runs: vec![], trials: vec![trial], ..Series::default() });
-        // Red without `said`: the verdict went on beyond the edge of the page.
+        // Red without `said`: the verdict ran past the edge of the page.
         assert!(
             page.contains("td.said { white-space: normal;") && page.contains("<td class=\"said\">does not hold, "),
             "{page}"

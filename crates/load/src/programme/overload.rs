@@ -1,4 +1,4 @@
-//! W4: what a server manages, and then more than that.
+//! W4: the rate that a server manages, and then more than that.
 
 use super::{MOST, Runner, once_more, whole};
 use crate::Refusal;
@@ -8,20 +8,20 @@ use crate::series::{Series, Trial};
 use crate::visitor::Step;
 use std::time::Duration;
 
-/// What is offered, beside what the server manages.
+/// The rates to offer, relative to what the server manages.
 const OFFERS: [f64; 5] = [0.5, 1.0, 2.0, 5.0, 10.0];
-/// The share of what each light request manages alone that goes on beside the sign-ins.
+/// Each light request runs beside the sign-ins at this share of its own capacity.
 const LIGHT_SHARE: f64 = 0.2;
-/// The users of a light request that it begins with.
+/// The number of users with which the capacity of a light request is first tried.
 const LIGHT_USERS: usize = 4;
-/// How often users are doubled at most: eight times as many that all wait are more than a server has work for.
+/// How often users are doubled at most: eight times as many, all of them waiting, are more than a server has work for.
 const DOUBLINGS: u32 = 3;
-/// By how much the rate has to grow with twice the users to be worth going on.
+/// Doubling the users has to raise the rate by this factor to be worth going on.
 const MORE: f64 = 1.05;
-/// How long is looked whether more users bring more, before which it runs for a part of the warm-up: the capacity is then measured for as
-/// long as was asked for.
+/// The length of a run that tests whether more users raise the rate, after a part of the warm-up: the capacity itself
+/// is then measured for as long as the plan says.
 const LOOK: Duration = Duration::from_secs(4);
-/// The same of a light request, of which there are hundreds in a second.
+/// The same for a light request, of which there are hundreds per second.
 const GLANCE: Duration = Duration::from_secs(2);
 const WARMUP: Duration = Duration::from_secs(1);
 
@@ -49,11 +49,11 @@ pub(super) fn overload(plan: &Plan, grows: bool, run: Runner<'_>) -> Result<Seri
     Ok(Series { runs: vec![alone], trials, cut_short, ..Series::default() })
 }
 
-/// What a closed loop came to with as many users as bring more.
+/// The rate of a closed loop with as many users as raised it.
 struct Reached {
     users: usize,
     rate: f64,
-    /// Twice as many brought next to nothing more.
+    /// True if twice as many users raised it by next to nothing.
     is_all: bool,
 }
 
@@ -68,7 +68,7 @@ impl Reached {
     }
 }
 
-/// Doubles the users, in short runs, until that brings next to nothing.
+/// Doubles the users, in short runs, until that raises the rate by next to nothing.
 fn reached(plan: &Plan, (first, long): (usize, Duration), run: Runner<'_>) -> Result<Reached, Refusal> {
     let mut best = Reached { users: first, rate: 0.0, is_all: false };
     for doubling in 0..=DOUBLINGS {
@@ -90,14 +90,14 @@ fn reached(plan: &Plan, (first, long): (usize, Duration), run: Runner<'_>) -> Re
     Ok(best)
 }
 
-/// The light requests: what W1 has shown to be possible, so that none turns out not to be when its capacity is known.
+/// Returns the light requests: only those that W1 has shown to work, so that none fails once its capacity is known.
 fn light(alone: &Report) -> [Workload; 3] {
     let asks_the_user_endpoint = alone.steps.iter().any(|step| step.step == Step::Userinfo);
     let about_a_token = if asks_the_user_endpoint { Workload::Userinfo } else { Workload::Introspect };
     [about_a_token, Workload::Refresh, Workload::Jwks]
 }
 
-/// Offers shares and multiples of `capacity`, with light requests beside them.
+/// Offers fractions and multiples of `capacity`, with light requests beside them.
 fn flood(
     plan: &Plan,
     (capacity, workloads): (f64, [Workload; 3]),

@@ -1,4 +1,4 @@
-//! Searches, sweeps and repeats against a server that is made up.
+//! Searches, sweeps and repeats against a simulated server.
 
 use super::*;
 use crate::interrupt::Interrupt;
@@ -8,7 +8,7 @@ use crate::visitor::Step;
 use crate::wire::Fault;
 use std::time::Instant;
 
-/// Holds what is offered up to 100 a second.
+/// A server that sustains up to 100 iterations a second.
 fn server(plans: &[Plan]) -> Report {
     let rate = match plans[0].pace {
         Pace::Open { rate, .. } => rate,
@@ -34,7 +34,7 @@ fn a_search_ends_between_what_held_and_what_did_not() {
     assert_eq!(series.runs[0].iterations_per_second, found.rate);
     assert_eq!(found.due, Some(100), "there were more in the one that did not hold");
     let strict = Terms { p99: Duration::from_micros(1), ..terms };
-    // Red where a search that finds none is an error: its trials say why, and were lost.
+    // Red where a search that finds no rate is an error: its trials, which say why, were lost.
     let none = search(&plan(), None, &strict, &mut |plans| Ok(server(plans))).unwrap();
     let why = none.found_none.as_deref().unwrap();
     assert!(why.starts_with("no rate near 60.0/s keeps p99") && none.to_string().contains(why), "{why}");
@@ -44,7 +44,7 @@ fn a_search_ends_between_what_held_and_what_did_not() {
     assert!(none.runs.len() == 1 && none.cut_short.is_some_and(|why| why.starts_with("not one sign-in")));
 }
 
-/// Red where nobody asks why a rate does not hold: the wait for one of too few users was the server's limit.
+/// Red where the cause is not checked: waits for one of too few users counted as the server's limit.
 #[test]
 fn a_limit_that_too_few_users_set_is_the_generators() {
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
@@ -54,12 +54,12 @@ fn a_limit_that_too_few_users_set_is_the_generators() {
         Ok(report)
     };
     let mut found = |users| search(&plan(), users, &terms, &mut crowded).unwrap().found.unwrap();
-    // A hundred and some a second, each for half a second at most, take fifty and some users.
+    // A hundred and some per second, each for at most half a second, need fifty and some users.
     assert!(found(Some(20)).by_generator && found(Some(20)).to_string().contains("--vus"));
     assert!(!found(Some(80)).by_generator && !found(None).by_generator);
 }
 
-/// Red without `is_starved` and `is_by_lateness`: whoever shares the generator's core is said to be the server.
+/// Red without `is_starved` and `is_by_lateness`: what shares the generator's core is blamed on the server.
 #[test]
 fn a_limit_that_the_want_of_a_core_set_is_the_generators() {
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
@@ -78,7 +78,8 @@ fn a_limit_that_the_want_of_a_core_set_is_the_generators() {
     assert!(without_a_core.by_generator && without_a_core.to_string().contains("limit of the generator"));
     assert!(found(0.3, 600.0, Some(180.0)).by_generator, "420 ms of it are the server's");
     assert!(!found(0.3, 900.0, Some(180.0)).by_generator && !found(0.05, 510.0, Some(30.0)).by_generator);
-    // What two cores have, on which the server runs as well. Red where that share of the time is taken for one of the latency.
+    // Typical for two cores on which the server runs, too. Red where that share of the time counts as one of the
+    // latency.
     assert!(!found(0.3, 600.0, Some(0.1)).by_generator && !found(0.3, 600.0, None).by_generator);
 }
 
@@ -141,7 +142,7 @@ fn overload_offers_up_to_ten_times_what_was_managed() {
     assert!(series.trials.iter().all(|trial| trial.report.beside.len() == 3));
 }
 
-/// Red where the users are those of the plan whatever more would bring: the capacity was what forty users reach.
+/// Red where the plan's number of users is kept although more would raise the rate: forty users set the capacity.
 #[test]
 fn users_are_doubled_until_that_brings_next_to_nothing() {
     let offered = |grows, first, most: f64| {
@@ -170,7 +171,7 @@ fn users_are_doubled_until_that_brings_next_to_nothing() {
         "jwks alone: 32.0/s in a short run with 32 users; twice as many were not tried, and may bring more"
     );
     assert!(series.to_string().contains(&notes[3]) && notes.len() == 4);
-    // Whoever says how many means it.
+    // An explicit number of users is kept.
     let (series, closed) = offered(false, 10, 100.0);
     assert_eq!((closed[0], closed[1].0), ((Workload::Flow, 10, 20), Workload::Introspect));
     assert_eq!(series.trials[1].offered, 10.0);
@@ -180,7 +181,7 @@ fn users_are_doubled_until_that_brings_next_to_nothing() {
     );
 }
 
-/// Red where W4 has introspection beside its flood whatever W1 asked in its place.
+/// Red where W4 uses introspection beside its flood although W1 used something else.
 #[test]
 fn what_w1_did_without_w4_does_without() {
     let mut asks = |plans: &[Plan]| {
@@ -201,7 +202,7 @@ fn what_w1_did_without_w4_does_without() {
 
 #[test]
 fn what_was_measured_before_something_went_wrong_is_kept() {
-    // Whatever is measured third does not come about.
+    // Whatever is measured third fails.
     let dies_at = |call: u32| {
         let mut calls = 0;
         move |plans: &[Plan]| {
@@ -213,14 +214,14 @@ fn what_was_measured_before_something_went_wrong_is_kept() {
     let twice = Programme::Plain.carry_out(&plan(), 5, &mut dies_at(3)).unwrap();
     assert_eq!((twice.runs.len(), &twice.cut_short, twice.spread.is_some()), (2, &gone, true));
     assert!(twice.to_string().contains("Ended before its time: gone\n"));
-    // Alone, three times the light ones, each with twice the users too, and the first two floods.
+    // W1 alone, the three light ones, each also with twice the users, and the first two floods.
     let sweep = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut dies_at(10)).unwrap();
     assert_eq!((sweep.runs.len(), sweep.trials.len(), &sweep.cut_short), (1, 2, &gone));
     let terms = Terms { p99: Duration::from_millis(500), errors: 0.0, precision: 0.05 };
-    // A closed loop, 60 (holds), 120 (does not), and then nothing.
+    // A closed loop, 60 (holds), 120 (does not), and then the failure.
     let found = search(&plan(), None, &terms, &mut dies_at(4)).unwrap();
     assert_eq!((found.trials.len(), found.found.unwrap().rate, &found.cut_short), (2, 60.0, &gone));
-    // What went on alone is a result, and so are trials of which none held.
+    // The closed loop alone is a result, and so are trials of which none held.
     let alone = search(&plan(), None, &terms, &mut dies_at(2)).unwrap();
     assert_eq!((alone.runs.len(), alone.trials.len(), &alone.cut_short), (1, 0, &gone));
     let open = Plan { pace: Pace::Open { rate: 300.0, visitors: 9 }, ..plan() };
@@ -233,7 +234,7 @@ fn what_was_measured_before_something_went_wrong_is_kept() {
     assert!(Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut dies_at(1)).is_err());
 }
 
-/// Red where every trial rehearses as the first: a server that still digests the one before would end a search.
+/// Red where every trial rehearses like the first: a server still busy with the previous one would end a search.
 #[test]
 fn only_what_was_not_tried_before_is_rehearsed_as_if_nothing_were_known() {
     let mut known = Vec::new();
@@ -265,7 +266,7 @@ fn only_what_was_not_tried_before_is_rehearsed_as_if_nothing_were_known() {
     assert_eq!(known[..2], [[None], [minute]]);
 }
 
-/// Red where the last run is thrown away whenever somebody wants the end.
+/// Red where an interrupt always discards the last run.
 #[test]
 fn only_a_run_that_was_itself_cut_is_thrown_away() {
     let kept = |seconds: f64, unfinished: u64| {
@@ -283,7 +284,7 @@ fn only_a_run_that_was_itself_cut_is_thrown_away() {
         let plan = Plan { interrupt, ..plan() };
         Programme::Plain.carry_out(&plan, 5, &mut ends_in_the_third).unwrap().runs.len()
     };
-    // The window is a second; answers that were waited for after it belong to the run, too.
+    // The window is a second; answers awaited after it belong to the run, too.
     assert_eq!([kept(1.0, 0), kept(0.4, 0), kept(1.0, 3)], [3, 2, 2]);
 }
 
@@ -296,7 +297,7 @@ fn growth_is_w1_and_then_a_day() {
     assert!(series.spread.is_none());
 }
 
-/// Red without `Series::programme`: a result of W3 was one of `profile`.
+/// Red without `Series::programme`: a result of W3 looked like one of `profile`.
 #[test]
 fn a_result_says_which_programme_it_is_of() {
     let said = |programme: Programme| {

@@ -1,4 +1,4 @@
-//! Where the generator was what set a limit, and not the server.
+//! Detects limits that the generator set, not the server.
 
 use super::Report;
 use crate::cpu::DISTURBED;
@@ -6,39 +6,39 @@ use crate::desk::RECONNECT;
 use crate::wire::Fault;
 
 impl Report {
-    /// True when the generator was the bottleneck: what it measured is its own limit, and not the server's alone.
+    /// Returns true if the generator was the bottleneck: the result is its own limit, and not the server's alone.
     pub fn is_bound_by_generator(&self) -> bool {
         let own = self.is_busy() || self.is_starved() || self.lacks_users() || self.lacks_means();
         own || self.beside.iter().any(Report::is_bound_by_generator)
     }
 
-    /// True when the busiest thread of the generator had no time left.
+    /// Returns true if the busiest thread of the generator had no time left.
     pub fn is_busy(&self) -> bool {
         self.generator_busiest + self.waited() >= Self::BOUND
     }
 
-    /// True when others had the cores for much of the time in which the generator had something to do. An open loop rests between
-    /// its starts: it need not be busy to be late with all of them.
+    /// Returns true if others had the cores for much of the time in which the generator had work to do. An open loop
+    /// rests between its starts, so the generator may be late with all of them without being busy.
     pub fn is_starved(&self) -> bool {
         self.waited() >= Self::STARVED
     }
 
-    /// True when the generator waited for a core so long that it is seen in the latencies.
+    /// Returns true if the generator waited for a core for so long that the latencies show it.
     pub fn waits(&self) -> bool {
         self.waited() >= Self::WAITS
     }
 
-    /// True when other programs, and not the server, kept the cores busy; never where it is not known which of that was the server.
+    /// Returns true if other programs kept the cores busy; never where the server's own share of that is unknown.
     pub fn is_disturbed(&self) -> bool {
         self.server.is_some() && self.others_cores.is_some_and(|cores| cores > DISTURBED)
     }
 
-    /// True when it hardly had anything to do, and had no core even for that.
+    /// Returns true if the generator had hardly any work, and got no core even for that.
     pub(crate) fn is_kept_out(&self) -> bool {
         self.is_starved() && self.generator_busiest < Self::IDLE
     }
 
-    /// How many cores all else kept busy, and what that is.
+    /// Returns how many cores everything else kept busy, and what "everything else" covers.
     pub(crate) fn others_told(&self) -> Option<(f64, &'static str)> {
         let whose = match self.server {
             Some(_) => "other programs",
@@ -47,41 +47,41 @@ impl Report {
         self.others_cores.map(|cores| (cores, whose))
     }
 
-    /// Nothing where it is not known.
+    /// Returns zero if the wait is unknown.
     fn waited(&self) -> f64 {
         self.generator_waited.unwrap_or_default()
     }
 
-    /// The share of the time in which the generator was ready and had no core, in per cent; `None` where that is not known. A result
-    /// of before had 0 there.
+    /// Returns the share of the time, in percent, in which the generator was ready to run and had no core; `None` where
+    /// it is unknown. Older results have 0 there.
     pub fn wait_of_generator(&self) -> Option<f64> {
         self.generator_waited.filter(|waited| *waited > 0.0).map(|waited| waited * 100.0)
     }
 
-    /// True when a part of the latencies that matters is the generator's own lateness.
+    /// Returns true if the generator's own lateness makes up a significant part of the latencies.
     pub fn is_late(&self) -> bool {
         let late = self.lateness.is_some_and(|late| late.p99 > Self::LATE * self.latency.p99);
         late && self.iterations > 0
     }
 
-    /// How much of its p99 was not the server's, in milliseconds.
+    /// Returns how much of the p99 the generator caused, in milliseconds.
     pub(crate) fn late_by(&self) -> f64 {
         self.lateness.map_or(0.0, |late| late.p99)
     }
 
-    /// True when an open loop had too few users for its rate at the latency that there was.
+    /// Returns true if an open loop had too few users for its rate at the measured latency.
     pub fn lacks_users(&self) -> bool {
         self.waited_for_users as f64 > Self::MAY_WAIT * (self.iterations + self.unanswered()) as f64
     }
 
-    /// True when the generator itself had no port left for a connection, or no file: the server did not fail by that.
+    /// Returns true if the generator itself ran out of ports or files for connections: not failures of the server.
     pub fn lacks_means(&self) -> bool {
         let own = [Fault::NoFiles, Fault::NoPorts].map(|fault| fault.to_string());
         let own = self.failures.iter().filter(|failure| own.contains(&failure.reason)).map(|failure| failure.count);
         own.sum::<u64>() as f64 > Self::MAY_WAIT * (self.iterations + self.unanswered()) as f64
     }
 
-    /// In sentences: by what the generator set a limit of its own, apart from what ran [beside](Report::beside).
+    /// Says in sentences which limits the generator set, apart from the plans that ran [beside](Report::beside).
     pub fn limits_of_generator(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.want_of_a_core());
@@ -111,7 +111,7 @@ impl Report {
         said
     }
 
-    /// What its own lateness is beside the latencies, where that is worth a sentence.
+    /// Says how large the generator's own lateness is relative to the latencies, if that is worth a sentence.
     fn lateness_told(&self) -> Option<String> {
         let late = self.lateness.filter(|_| self.is_late())?.p99;
         let share = late / self.latency.p99 * 100.0;
@@ -121,7 +121,7 @@ impl Report {
         ))
     }
 
-    /// What it did where there was no connection, if that was ever so.
+    /// Says how often users paused because there was no connection, if they did.
     fn rests(&self) -> Option<String> {
         (self.rested > 0).then(|| {
             let count = self.rested;
@@ -132,7 +132,7 @@ impl Report {
         })
     }
 
-    /// How the generator fared beside what else ran on the machine, where that is worth a sentence.
+    /// Says how the generator competed for cores with everything else on the machine, if that is worth a sentence.
     fn want_of_a_core(&self) -> Option<String> {
         let [busiest, waited] = [self.generator_busiest, self.waited()].map(|share| share * 100.0);
         if self.is_kept_out() {
@@ -148,7 +148,7 @@ impl Report {
             ));
         }
         if self.is_busy() {
-            // Less than half a per cent is none.
+            // Less than half a percent rounds to zero.
             let waited =
                 if waited < 0.5 { String::new() } else { format!(" and waited for one {waited:.0} % of the time") };
             let busy = "The generator was the bottleneck: its busiest thread was at";

@@ -1,4 +1,4 @@
-//! What a server refused: where, with which status, and how long it took to say so.
+//! What a server refused: in which step, with which status, and how long the refusals took.
 
 use super::{Latency, told};
 use crate::record::Record;
@@ -10,7 +10,7 @@ use std::fmt;
 /// Refusals of one step with one status.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Refusals {
-    /// Which.
+    /// Which step.
     pub step: Step,
     /// 503 or 429, with Retry-After.
     pub status: u16,
@@ -21,7 +21,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Most frequent first.
+    /// Returns the refusals, most frequent first.
     pub(super) fn of(record: &Record) -> Vec<Refusals> {
         let each = record.refused.iter().map(|((step, status), latencies)| Refusals {
             step: *step,
@@ -35,7 +35,7 @@ impl Refusals {
     }
 }
 
-/// Without how many, which stands before it.
+/// Omits the count, which the caller prints before it.
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let p50 = told(self.count, self.latency.p50);

@@ -1,4 +1,4 @@
-//! What a report says of a run.
+//! What a report says about a run.
 
 use super::*;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
     }
 }
 
-/// Red where a member is required: what was saved before could not be compared any more.
+/// Red where a field is required: earlier results could no longer be compared.
 #[test]
 fn a_result_of_before_is_read() {
     let mut json = serde_json::to_value(report("w1", 10, 10.0)).unwrap();
@@ -73,7 +73,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
     report.generator_busiest = 0.97;
     let table = report.to_string();
     assert!(table.contains("The generator was the bottleneck: its busiest thread was at 97 % of a core"), "{table}");
-    // On a machine that others use a thread without a processor is as little at rest.
+    // On a machine that others use, a thread that waits for a processor is not idle either.
     (report.generator_busiest, report.generator_waited) = (0.5, Some(0.4));
     assert!(!report.is_bound_by_generator());
     report.generator_waited = Some(0.46);
@@ -81,7 +81,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
     assert!(table.contains("at 50 % of a core and waited for one 46 % of the time (--threads)"), "{table}");
 }
 
-/// Red where only running and waiting together count, 95 % of the time: an open loop rests between its starts.
+/// Red where only 95 % of the time running and waiting together counts: an open loop rests between its starts.
 #[test]
 fn a_generator_without_a_core_says_so() {
     let of = |running, waiting| Report {
@@ -106,7 +106,7 @@ fn a_generator_without_a_core_says_so() {
     assert!(table.contains("The generator waited for a core 40 % of the time, and the latencies have that"), "{table}");
     let rested = of(0.2, 0.05).to_string();
     assert!(rested.contains(" 5.0 % of the time") && !rested.contains("have that"), "{rested}");
-    // In a result of before it was told.
+    // In a result from before this field.
     assert!(!of(0.2, 0.0).to_string().contains("waited for a core"));
     let unread = Report { generator_waited: None, ..of(0.2, 0.0) };
     assert!(unread.to_string().contains("How long the generator waited for a core is not known"));
@@ -117,7 +117,7 @@ fn a_generator_without_a_core_says_so() {
     assert_eq!(serde_json::from_value::<Report>(before).unwrap().generator_waited, Some(0.0));
 }
 
-/// Red without `others_cores`: whoever measures on a machine that others use does not see it.
+/// Red without `others_cores`: a user who measures on a busy machine does not see that.
 #[test]
 fn what_else_ran_on_the_machine_is_told() {
     let of = |others, server| Report { others_cores: Some(others), server, ..report("jwks", 10, 10.0) };
@@ -139,7 +139,7 @@ fn what_else_ran_on_the_machine_is_told() {
     assert!(!of(0.1, server).to_string().contains("Other programs kept") && !report("jwks", 9, 9.0).is_disturbed());
 }
 
-/// Red without `lateness`: an open loop that began late was a slow server.
+/// Red without `lateness`: an open loop that began late looked like a slow server.
 #[test]
 fn a_generator_that_was_late_says_so() {
     let of = |p99| Report { lateness: Some(Lateness { p50: 0.05, p99 }), ..report("jwks", 100, 100.0) };
@@ -160,7 +160,7 @@ fn a_generator_that_was_late_says_so() {
     assert_eq!(Lateness::of(&Latencies::default()), None);
 }
 
-/// Red without `refusals`: how many were refused says neither where nor by what.
+/// Red without `refusals`: the number of refusals says neither in which step nor with which status.
 #[test]
 fn a_refusal_says_where_with_what_and_how_soon() {
     let mut record = Record::default();
@@ -197,7 +197,7 @@ fn starts_that_found_no_free_user_are_the_generators() {
     assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus"), "{table}");
 }
 
-/// Red without `rests`: "no pause" is said of a loop that had some.
+/// Red without `rests`: a loop that had pauses is described as "no pause".
 #[test]
 fn pauses_without_a_connection_are_told() {
     let mut report = report("jwks", 90, 10.0);
@@ -243,7 +243,7 @@ fn who_was_not_answered_waited_longer_than_anybody() {
     let mut latencies = Latencies::default();
     (1..=1000).for_each(|n| latencies.add(Duration::from_millis(n)));
     let p99 = |missing| p99_of_all(&latencies, missing).map(f64::round);
-    // Of 1005 the 995th, and of 1010 the 1000th: five and ten behind it are nobody's.
+    // The 995th of 1005, and the 1000th of 1010: the five and ten after it have no latency.
     assert_eq!([p99(0), p99(5), p99(10), p99(11)], [Some(990.0), Some(995.0), Some(1000.0), None]);
     assert_eq!(p99_of_all(&Latencies::default(), 0), None);
 }

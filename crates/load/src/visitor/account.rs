@@ -1,5 +1,5 @@
-//! The account API, where the provider has one: sign-up, sign-in and the account for applications with screens of their own.
-//! It is Portiere's; another provider is asked for userinfo in its place.
+//! The account API, if the provider has one: sign-up, sign-in and the account for applications with their own screens.
+//! It is Portiere's; other providers are asked for userinfo instead.
 
 use super::grant::Granted;
 use super::{Cause, Setback, Step, Visitor};
@@ -8,28 +8,28 @@ use crate::wire::{Body, Url};
 use serde::Deserialize;
 use serde_json::json;
 
-/// What it says of a wrong login or password.
+/// The API's answer to a wrong login or password.
 pub const WRONG_CREDENTIALS: &str = "422 wrong-credentials";
 
-/// Where it is, and how the client shows there who it is.
+/// The API's addresses, and the client's origin.
 #[derive(Clone, Debug)]
 pub struct AccountApi {
     sign_up: Url,
     sign_in: Url,
     refresh: Url,
     me: Url,
-    /// What a browser would send for a page of the client; it lets in public clients.
+    /// The `Origin` that a browser would send for a page of the client; it lets public clients in.
     origin: Option<String>,
 }
 
-/// The account, as far as it is used.
+/// The account, limited to what is used.
 #[derive(Deserialize)]
 struct Account {
     sub: String,
 }
 
 impl AccountApi {
-    /// The API of the provider at `issuer`, if it has one; whether the client may use it, its first sign-in tells.
+    /// Returns the API of the provider at `issuer`, if any; the first sign-in shows whether the client may use it.
     pub fn of(issuer: &str, client: &Client) -> Option<AccountApi> {
         let base = issuer.trim_end_matches('/');
         let at = |path: &str| Url::parse(&format!("{base}/api/v1/{path}")).ok();
@@ -42,13 +42,13 @@ impl AccountApi {
         })
     }
 
-    /// An address of it; all are of one origin.
+    /// Returns one of its addresses; all of them have one origin.
     pub(super) fn base(&self) -> &Url {
         &self.me
     }
 }
 
-/// The origin of a redirect URI of http or https (RFC 6454 §4).
+/// Returns the origin of a redirect URI of http or https (RFC 6454 §4).
 fn origin(redirect_uri: &str) -> Option<String> {
     let (scheme, rest) = redirect_uri.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -64,7 +64,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// Makes an account that nobody has, and forgets it. Counts as step `sign_up`.
+    /// Creates a new account, and forgets it. Counts as step `sign_up`.
     pub(super) async fn sign_up(&mut self) -> Result<(), Setback> {
         let scene = std::sync::Arc::clone(&self.scene);
         let Some(api) = &scene.account else {
@@ -76,7 +76,7 @@ impl Visitor {
         self.account_tokens(Step::SignUp, (api, &api.sign_up), body).await.map(|_| ())
     }
 
-    /// The refresh token for new tokens.
+    /// Exchanges the refresh token for new tokens.
     pub(super) async fn account_refresh(&mut self, api: &AccountApi) -> Result<(), Setback> {
         let body = json!({ "refresh_token": self.account.refresh });
         self.account = self.account_tokens(Step::SignIn, (api, &api.refresh), body).await?;
@@ -111,7 +111,7 @@ impl Visitor {
     }
 }
 
-/// Names the user whose password is wrong: of many it may be one.
+/// Names the user whose password is wrong: it may be one of many.
 fn of_user(setback: Setback, login: &str) -> Setback {
     match &setback.cause {
         Cause::Wrong(why) if why == WRONG_CREDENTIALS => {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn whose_password_is_wrong_is_named_and_nothing_else_is() {
-        // red without of_user in account_sign_in.
+        // Red without `of_user` in `account_sign_in`.
         let said = |why: &str| of_user(Step::SignIn.wrong(why), "ann").to_string();
         assert_eq!(said(WRONG_CREDENTIALS), "sign_in: 422 wrong-credentials: wrong login or password of ann");
         assert_eq!(said("401 client-refused"), "sign_in: 401 client-refused");

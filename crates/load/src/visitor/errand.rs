@@ -1,9 +1,9 @@
-//! What W2 and W5 are made of: errands, of which chance picks one for each iteration.
+//! The errands of W2 and W5, one of which is picked at random for each iteration.
 
 use super::{Setback, Visitor};
 use crate::plan::Workload;
 
-/// One thing that a visitor comes for.
+/// One purpose of a visitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
     /// To sign in and get tokens.
@@ -14,11 +14,11 @@ pub(super) enum Errand {
     Keys,
     Discovery,
     Device,
-    /// For the account, or the claims where there is no account API.
+    /// To read the account, or the userinfo claims where there is no account API.
     Profile,
 }
 
-/// Shares in per cent.
+/// Shares in percent.
 const TRAFFIC: [(u32, Errand); 3] = [(70, Errand::Claims), (20, Errand::Device), (10, Errand::Profile)];
 /// Shares in thousandths.
 const DAY: [(u32, Errand); 7] = [
@@ -31,7 +31,7 @@ const DAY: [(u32, Errand); 7] = [
     (10, Errand::Profile),
 ];
 
-/// The errands of a workload with their shares; empty where every iteration is the same.
+/// Returns the errands of a workload with their shares; empty where every iteration is the same.
 pub(super) fn errands(workload: Workload) -> &'static [(u32, Errand)] {
     match workload {
         Workload::Traffic => &TRAFFIC,
@@ -40,7 +40,7 @@ pub(super) fn errands(workload: Workload) -> &'static [(u32, Errand)] {
     }
 }
 
-/// The errand at `at`, where the shares lie end to end.
+/// Returns the errand at position `at`, with the shares laid end to end.
 fn pick(errands: &[(u32, Errand)], mut at: u32) -> Option<Errand> {
     let found = errands.iter().find(|(share, _)| match at.checked_sub(*share) {
         Some(rest) => {
@@ -53,7 +53,7 @@ fn pick(errands: &[(u32, Errand)], mut at: u32) -> Option<Errand> {
 }
 
 impl Visitor {
-    /// One of the errands, by chance. A visitor of a day that has lost its tokens signs in again.
+    /// Runs a random errand. A visitor of W5 that has lost its tokens signs in again.
     pub(super) async fn some_errand(&mut self) -> Result<(), Setback> {
         let workload = self.scene.plan.workload;
         let errands = errands(workload);
@@ -64,7 +64,7 @@ impl Visitor {
         self.run(errand).await
     }
 
-    /// Every errand once, so that nothing is left to chance.
+    /// Runs every errand once, so that nothing is left to chance.
     pub(super) async fn every_errand(&mut self) -> Result<(), Setback> {
         for (_, errand) in errands(self.scene.plan.workload) {
             self.run(*errand).await?;

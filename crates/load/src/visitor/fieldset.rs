@@ -1,8 +1,8 @@
-//! Groups of fields, which may be switched off or hidden as a whole.
+//! Groups of fields, which may be disabled or hidden as a whole.
 
 use super::html::Attributes;
 
-/// The groups around what is read, from the outermost.
+/// The groups around the current position, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Fieldsets(Vec<Fieldset>);
 
@@ -13,7 +13,7 @@ struct Fieldset {
     legend: Legend,
 }
 
-/// The first `legend` of a group; what is in it is never switched off with the group.
+/// The state of a group's first `legend`; fields inside it are not disabled with the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Legend {
     ToCome,
@@ -22,7 +22,7 @@ enum Legend {
 }
 
 impl Fieldsets {
-    /// Takes note of a start tag.
+    /// Processes a start tag.
     pub(super) fn open(&mut self, name: &str, tag: &Attributes) {
         if name == "fieldset" {
             let (disabled, hidden) = (tag.has("disabled"), tag.has("hidden"));
@@ -32,7 +32,7 @@ impl Fieldsets {
         }
     }
 
-    /// Takes note of an end tag.
+    /// Processes an end tag.
     pub(super) fn close(&mut self, name: &str) {
         if name == "fieldset" {
             self.0.pop();
@@ -47,12 +47,12 @@ impl Fieldsets {
         }
     }
 
-    /// True where nothing can be filled in or pressed, and nothing is sent (WHATWG HTML §4.10.19.5).
+    /// Returns true where fields are disabled, and so are not sent (WHATWG HTML §4.10.19.5).
     pub(super) fn are_disabled(&self) -> bool {
         self.0.iter().any(|group| group.disabled && group.legend != Legend::Open)
     }
 
-    /// True where nobody sees anything. What is there is sent all the same.
+    /// Returns true where nothing is visible. Fields there are sent all the same.
     pub(super) fn are_hidden(&self) -> bool {
         self.0.iter().any(|group| group.hidden)
     }
@@ -67,7 +67,7 @@ mod tests {
         page.forms[0].sign_in("ann", "pw").body
     }
 
-    /// Red without `are_disabled`: a browser sends none of it.
+    /// Red without `are_disabled`: a browser sends none of these fields.
     #[test]
     fn what_is_switched_off_as_a_group_is_not_sent() {
         let others = "<input name=u><input type=password name=p>";
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(sent(&format!("<fieldset disabled></fieldset>{others}")), "u=ann&p=pw", "it has an end");
         assert_eq!(sent(&format!("<fieldset>{others}</fieldset>")), "u=ann&p=pw");
         assert_eq!(sent(&format!("<input name=x disabled>{others}")), "u=ann&p=pw");
-        // All but its first legend.
+        // All but the first legend of the group.
         let legend = "<fieldset disabled><legend><input name=u></legend><legend><input name=x></legend></fieldset>";
         assert_eq!(sent(&format!("{legend}<input type=password name=p>")), "u=ann&p=pw");
         let page =
@@ -86,7 +86,7 @@ mod tests {
         assert!(page.sign_in().is_none());
     }
 
-    /// Red without `are_hidden`: what nobody sees nobody fills in, and a browser sends it as it stands.
+    /// Red without `are_hidden`: nobody fills in a field that is not visible, and a browser sends it as it stands.
     #[test]
     fn what_is_hidden_as_a_group_is_sent_as_it_stands() {
         let hidden = "<fieldset hidden><input name=login value=x><input type=password name=new></fieldset>";
@@ -94,7 +94,7 @@ mod tests {
         let beside = "<form method=post action=/in><input name=u><input type=password name=p></form>";
         let page = Page::of(&format!("<form method=post action=/new>{hidden}</form>{beside}"));
         assert_eq!(page.sign_in().unwrap().sign_in("", "").action, "/in");
-        // Where a script would show it: there is no other.
+        // A script would show these fields: there are no others.
         assert_eq!(sent(hidden), "login=ann&new=pw");
     }
 }

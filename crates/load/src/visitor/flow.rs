@@ -1,4 +1,4 @@
-//! From the authorization endpoint to the code, through whatever pages the provider shows (RFC 6749 §4.1, RFC 7636).
+//! The way from the authorization endpoint to the code, through the provider's pages (RFC 6749 §4.1, RFC 7636).
 
 use super::form::Filled;
 use super::page::Page;
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Where nobody was to be asked anything: the session is over.
+/// The failure when a page appears although a session should make it unnecessary: the session is over.
 pub const DESPITE: &str = "a page despite a session";
 
-/// What an authorization response is that is an error.
+/// The beginning of the failure when the authorization response is an error.
 const SENT_BACK: &str = "redirected with error ";
 
-/// The most redirects that are followed at once, as in browsers.
+/// The most redirects that are followed in a row, as in browsers.
 const MAX_REDIRECTS: usize = 20;
 /// The most pages between password and code.
 const MAX_PAGES: usize = 8;
@@ -24,11 +24,11 @@ const MAX_PAGES: usize = 8;
 pub struct Pass {
     pub code: String,
     pub verifier: String,
-    /// What the ID token has to say again.
+    /// The nonce that the ID token has to repeat.
     pub nonce: String,
 }
 
-/// What a client remembers between request and response.
+/// What a client remembers between the authorization request and the response.
 struct Errand {
     verifier: String,
     state: String,
@@ -36,7 +36,7 @@ struct Errand {
 }
 
 impl Errand {
-    /// The randomness is fast and not secret: nothing here protects anybody.
+    /// Draws the values from a fast generator that is not secret: nothing here protects anybody.
     fn new(rng: &mut fastrand::Rng) -> Self {
         let mut text = || {
             let mut bytes = [0; 32];
@@ -46,7 +46,7 @@ impl Errand {
         Errand { verifier: text(), state: text(), nonce: text() }
     }
 
-    /// RFC 7636 §4.2, S256.
+    /// Returns the code challenge (RFC 7636 §4.2, S256).
     fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
     }
@@ -54,13 +54,13 @@ impl Errand {
 
 /// Where a chain of redirects ends.
 enum Landing {
-    /// At the redirect URI, with a code that is for us.
+    /// At the redirect URI, with a code for this client.
     Code(String),
     /// At a page.
     Page(Seen),
 }
 
-/// A page, and where it was found.
+/// A page, and the URL where it was found.
 struct Seen {
     url: Url,
     page: Page,
@@ -68,14 +68,14 @@ struct Seen {
 
 /// What comes next.
 enum Next {
-    /// A request: a POST, when there is a form.
+    /// A request; a POST if there is a form.
     Request(Url, Option<String>),
-    /// An authorization response has come to the redirect URI.
+    /// An authorization response that has arrived at the redirect URI.
     Arrived(String),
 }
 
 impl Visitor {
-    /// Goes through the sign-in page as the next user, up to the code. Counts as steps `authorize` and `login`.
+    /// Signs in as the next user through the sign-in page, up to the code. Counts as steps `authorize` and `login`.
     pub(super) async fn sign_in(&mut self) -> Result<Pass, Setback> {
         let begun = Instant::now();
         let errand = Errand::new(&mut self.rng);
@@ -110,7 +110,7 @@ impl Visitor {
         Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes{done}")))
     }
 
-    /// Says who comes, where that is asked on a page of its own; then there is a form for the password.
+    /// Enters the login name, if a separate page asks for it; returns the page that asks for the password.
     async fn introduce(&mut self, seen: Seen, login: &str, errand: &Errand) -> Result<Seen, Setback> {
         let form = match seen.page.introduction() {
             Some(form) if seen.page.sign_in().is_none() => form.sign_in(login, ""),
@@ -129,7 +129,7 @@ impl Visitor {
         }
     }
 
-    /// Gets a code with the session that is there already. Counts as step `authorize`.
+    /// Gets a code with the existing session. Counts as step `authorize`.
     pub(super) async fn pass_by(&mut self) -> Result<Pass, Setback> {
         let begun = Instant::now();
         let errand = Errand::new(&mut self.rng);
@@ -169,8 +169,8 @@ impl Visitor {
         self.follow(Step::Login, next, errand).await
     }
 
-    /// Sends, then goes where the answers point, as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110 §15.4), and
-    /// a page may lead on or post itself.
+    /// Sends a request, then follows the answers as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110
+    /// §15.4), and a page may lead on or post itself.
     async fn follow(&mut self, step: Step, mut next: Next, errand: &Errand) -> Result<Landing, Setback> {
         for _ in 0..MAX_REDIRECTS {
             let (url, form) = match next {
@@ -178,9 +178,9 @@ impl Visitor {
                 Next::Request(url, form) => (url, form),
             };
             let origin = url.origin();
-            // In English: the buttons of a consent are told apart by their words.
+            // In English: a consent page's buttons are distinguished by their words.
             let headers = [("accept", "text/html"), ("accept-language", "en"), ("origin", origin.as_str())];
-            // Browsers name the origin of a POST only.
+            // Browsers send `Origin` only with a POST.
             let headers = if form.is_some() { &headers[..] } else { &headers[..2] };
             let request = Request {
                 url: &url,
@@ -196,7 +196,7 @@ impl Visitor {
                 }
                 (status, _) => {
                     let seen = Seen { url, page: Page::of(&reply.text()) };
-                    // The form again, or the first time, with a status of its own: what that means is told where pages are looked at.
+                    // A sign-in form with an error status: the code that looks at pages says what it means.
                     let asks = matches!(status, 400 | 401 | 403 | 422) && seen.page.sign_in().is_some();
                     match self.scene.onward(step, &seen)? {
                         Some(next) if status == 200 => next,
@@ -211,7 +211,7 @@ impl Visitor {
 }
 
 impl Seen {
-    /// What an address on the page means; an empty one is the page's own.
+    /// Resolves an address on the page; an empty one is the page's own.
     fn resolve(&self, reference: &str) -> Result<Url, crate::wire::Wrong> {
         match &self.page.base {
             Some(base) if !reference.trim().is_empty() => self.url.join(base)?.join(reference),
@@ -221,17 +221,18 @@ impl Seen {
 }
 
 impl super::Scene {
-    /// The query of `location`, when that is our redirect URI. Some providers write a bare origin with the slash that it means.
+    /// Returns the query of `location`, if that is our redirect URI. Some providers add the implied slash to a bare
+    /// origin.
     fn arrives<'a>(&self, location: &'a str) -> Option<&'a str> {
         let ours = self.plan.client.redirect_uri.as_str();
         let rest = location.strip_prefix(ours)?;
         let is_bare = ours.split_once("://").is_some_and(|(_, rest)| !rest.contains(['/', '?']));
         let rest = rest.strip_prefix('/').filter(|_| is_bare).unwrap_or(rest);
-        // OAuth 2.0 Multiple Response Type Encoding Practices §2.1: where it is asked for, the response is a fragment.
+        // OAuth 2.0 Multiple Response Type Encoding Practices §2.1: the response is a fragment if one is asked for.
         rest.strip_prefix(['?', '&', '#'])
     }
 
-    /// Where a redirect leads.
+    /// Returns where a redirect leads.
     fn led(&self, step: Step, from: &Url, location: &str, form: Option<String>) -> Result<Next, Setback> {
         if let Some(response) = self.arrives(location) {
             return Ok(Next::Arrived(response.to_owned()));
@@ -241,7 +242,8 @@ impl super::Scene {
         Ok(Next::Request(url, form))
     }
 
-    /// Where a form that is sent goes; to our redirect URI, it is the response itself (OAuth 2.0 Form Post Response Mode §2).
+    /// Returns where a submitted form goes; to our redirect URI, it is the response (OAuth 2.0 Form Post Response Mode
+    /// §2).
     fn sent(&self, step: Step, seen: &Seen, filled: Filled) -> Result<Next, Setback> {
         let Filled { action, get, is_secret, body, did: _ } = filled;
         if self.arrives(&format!("{}?", action.trim())).is_some() {
@@ -254,7 +256,7 @@ impl super::Scene {
         Ok(if get { Next::Request(url.replacing_query(&body), None) } else { Next::Request(url, Some(body)) })
     }
 
-    /// Where a page goes on to without anybody's doing: it leads on, it posts itself, or it has nothing but the way back to us.
+    /// Returns where a page goes by itself: it leads on, it posts itself, or it has only the form back to us.
     fn onward(&self, step: Step, seen: &Seen) -> Result<Option<Next>, Setback> {
         if let Some(address) = seen.page.leads_to() {
             if let Some(response) = self.arrives(address) {
@@ -299,7 +301,7 @@ impl super::Scene {
     }
 }
 
-/// What was done before somebody was sent back: it may have been the wrong thing.
+/// Adds what was done before the provider sent the user back: it may have been the wrong thing.
 fn after(setback: Setback, did: &str) -> Setback {
     match setback.cause {
         Cause::Wrong(why) if why.starts_with(SENT_BACK) && !did.is_empty() => {
@@ -309,7 +311,7 @@ fn after(setback: Setback, did: &str) -> Setback {
     }
 }
 
-/// Says where a way leads that is not gone: nobody typed that address.
+/// Says where an unreachable link leads, because nobody typed that address.
 fn astray(setback: Setback, url: &Url) -> Setback {
     match setback.cause {
         Cause::Lost(Fault::Url(wrong)) => setback.step.wrong(format!("led to {}: {wrong}", url.origin())),
@@ -317,8 +319,8 @@ fn astray(setback: Setback, url: &Url) -> Setback {
     }
 }
 
-/// The answer to a page after the password: a form without a password is a question to agree to. Who cannot get on is named: of many
-/// users it may be one.
+/// Answers a page after the password: a form without a password asks for consent. A failure names the user, because it
+/// may affect one of many.
 fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     if let Some(form) = page.asks_password() {
         let name = page.name();
@@ -343,14 +345,14 @@ fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     }
 }
 
-/// Why nobody gets on who is asked for a second factor.
+/// Explains why a user who is asked for a second factor cannot go on.
 fn second_factor(name: &str, login: &str) -> String {
     format!(
         "a one-time code is asked for ({name}) of {login}, and there is none to give: use accounts without a second factor"
     )
 }
 
-/// What a page is called, and what it wants typed.
+/// Returns the page's name, and which fields it wants typed.
 fn asked(page: &Page) -> String {
     let name = page.name();
     match page.question().map(super::form::Form::lines) {
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn a_sign_in_page_that_comes_back_is_no_consent() {
         let page = "<title>Sign in</title><form method=post><input name=a><input type=password name=b></form>";
-        // red without the login: of a file of users it may be any.
+        // Red without the login: it may be any user of a file.
         let consent = |text: &str| consent(&Page::of(text), "ann");
         let setback = consent(page).unwrap_err();
         assert_eq!(
@@ -406,7 +408,7 @@ mod tests {
         assert!(consent("<form method=post action=/consent><button>Allow</button></form>").is_ok());
     }
 
-    /// Red without `did`: whether it was the server's doing, or a wrong button, was not to be seen.
+    /// Red without `did`: one could not see whether the server was at fault or a wrong button was pressed.
     #[test]
     fn who_is_sent_back_says_what_was_pressed() {
         let sent_back = || Step::Login.wrong(format!("{SENT_BACK}access_denied: user said no"));
@@ -419,7 +421,7 @@ mod tests {
         assert_eq!(after(Step::Login.wrong("500"), &filled.did), Step::Login.wrong("500"));
     }
 
-    /// Red without `is_code`: the page was answered with nothing until there were too many of them.
+    /// Red without `is_code`: the page was answered with nothing until there were too many pages.
     #[test]
     fn a_second_factor_is_called_one() {
         let expected = "login: a one-time code is asked for (T) of ann, and there is none to give: use accounts without a second \
@@ -441,7 +443,7 @@ mod tests {
         }
         let page = "<title>T</title><form method=post><input name=phone><input name=h hidden></form>";
         assert_eq!(asked(&Page::of(page)), "T, which asks for \"phone\"");
-        // Beside a password it is no second password, which would be a new one.
+        // Beside a password it is not a second password, which would be a new one.
         let page =
             Page::of("<form method=post><input name=u><input type=password name=p><input type=password name=otp>");
         assert_eq!(page.sign_in().map(|form| form.sign_in("ann", "pw").body).as_deref(), Some("u=ann&p=pw&otp="));

@@ -1,44 +1,44 @@
-//! The forms of a page, filled in as a person would, without knowing whose page it is.
+//! The forms of a page, filled in as a person would, without knowledge of the provider.
 
 use super::html::Attributes;
 use super::words::consent;
 
-/// What an input is to somebody who fills in the form.
+/// What an input is to a person who fills in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Hidden,
     /// A line of text: a name or an e-mail address.
     Text,
     Password,
-    /// Sent only when ticked.
+    /// A checkbox: sent only when ticked.
     Tick,
-    /// One of those of its name is sent.
+    /// One of several with the same name; the chosen one is sent.
     Radio,
     Other,
 }
 
-/// What is sent under a name.
+/// A field: what is sent under a name.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     kind: Kind,
     name: String,
     value: String,
     ticked: bool,
-    /// How much a line of text looks as if it asked who comes, from 0 to 3; 0 is one that nobody sees, as of a password.
+    /// How much a line looks like a login field, from 0 to 3 (0 is not visible); in a password field, if it is visible.
     rank: u8,
-    /// It asks a password that nobody has yet.
+    /// It asks for a new password.
     is_new: bool,
-    /// Nothing is to be sent without it.
+    /// The form cannot be sent without it.
     required: bool,
-    /// It asks a code that is good for once, as of a second factor.
+    /// It asks for a one-time code, such as that of a second factor.
     is_code: bool,
-    /// What a person reads beside it, where that makes a difference.
+    /// The text that a person reads beside it, if that matters.
     label: String,
-    /// Of a list: what may be chosen in its place.
+    /// In a list: what may be chosen instead.
     options: Vec<Choosable>,
 }
 
-/// One of several things that may be chosen.
+/// One of the entries that may be chosen.
 #[derive(Clone, Debug)]
 pub(super) struct Choosable {
     pub value: String,
@@ -52,7 +52,7 @@ impl Choosable {
 }
 
 impl Field {
-    /// One that is sent as it stands.
+    /// Creates a field that is sent as it stands.
     pub(super) fn of(kind: Kind, name: String, value: String) -> Field {
         Field {
             kind,
@@ -68,37 +68,37 @@ impl Field {
         }
     }
 
-    /// The list of which it is the choice.
+    /// Adds the entries of the list that this field's value comes from.
     pub(super) fn of_list(self, options: Vec<Choosable>) -> Field {
         Field { options, ..self }
     }
 
-    /// True for one of several of a name.
+    /// Returns true for one of several fields with the same name.
     pub(super) fn is_choice(&self) -> bool {
         self.kind == Kind::Radio
     }
 
-    /// The same where something is read beside it: for the time being the key of what.
+    /// Sets the label: for now only the key under which its text will be found.
     pub(super) fn labelled(self, key: String) -> Field {
         Field { label: key, ..self }
     }
 
-    /// Of a list the entry that looks most like a yes; of several alike the one that is chosen already, or the first.
+    /// Returns the list entry that looks most like a yes; of equal ones the selected one, or the first.
     fn choice(&self) -> Option<&Choosable> {
         self.options.iter().rev().max_by_key(|option| (option.consent(), option.value == self.value))
     }
 
-    /// Of choices with one name: how much this one looks like a yes.
+    /// Rates how much this choice looks like a yes, compared with others of its name.
     fn consent(&self) -> u8 {
         consent(&format!("{} {}", self.label, self.value), &self.label, &self.value)
     }
 
-    /// The same where it has to be filled in, if it has to.
+    /// Sets whether the field is required.
     pub(super) fn required(self, required: bool) -> Field {
         Field { required, ..self }
     }
 
-    /// The same where nobody sees it.
+    /// Marks the field as invisible.
     pub(super) fn unseen(self) -> Field {
         Field { rank: 0, ..self }
     }
@@ -132,35 +132,35 @@ pub struct Form {
 pub struct Filled {
     /// The address, relative to the page.
     pub action: String,
-    /// True when it goes into the query of a GET.
+    /// True if the body goes into the query of a GET.
     pub get: bool,
-    /// True when there is a password among the fields.
+    /// True if there is a password among the fields.
     pub is_secret: bool,
     /// The fields, `application/x-www-form-urlencoded`.
     pub body: String,
-    /// What was done to say yes, in words that follow "after".
+    /// What was done to consent, in words that follow "after".
     pub did: String,
 }
 
 impl Form {
-    /// True for a form that signs somebody in.
+    /// Returns true for a form that asks for a password.
     pub fn asks_password(&self) -> bool {
         self.passwords().next().is_some()
     }
 
-    /// True when somebody sees where.
+    /// Returns true if a password field is visible.
     pub(super) fn shows_password(&self) -> bool {
         self.passwords().any(|field| field.rank > 0)
     }
 
-    /// Those that are seen, or where none is, all.
+    /// Returns the visible password fields, or all if none is visible.
     fn passwords(&self) -> impl Iterator<Item = &Field> {
         let all = || self.fields.iter().filter(|field| field.kind == Kind::Password);
         let seen = all().any(|field| field.rank > 0);
         all().filter(move |field| field.rank > 0 || !seen)
     }
 
-    /// True for a form that asks a password, but makes an account or changes one.
+    /// Returns true for a form that asks for a password, but creates an account or changes one.
     pub(super) fn is_for_newcomers(&self) -> bool {
         const NEW: [&str; 8] = ["sign up", "signup", "register", "create", "join", "registrier", "registra", "change"];
         let said = self.entering().map(|button| button.said()).unwrap_or_default();
@@ -169,8 +169,8 @@ impl Form {
             || NEW.iter().any(|word| said.contains(word))
     }
 
-    /// Fills in a login form: name in the line of text that looks most like it, password in the first password, the rest as it
-    /// stands.
+    /// Fills in a login form: the name in the line of text that looks most like it, the password in the first password
+    /// field, and all other fields as they stand.
     pub fn sign_in(&self, login: &str, password: &str) -> Filled {
         let name_at = self.name_at();
         let secret = self.passwords().next();
@@ -187,13 +187,13 @@ impl Form {
         Filled { is_secret: secret.is_some(), ..self.send(body, self.entering()) }
     }
 
-    /// Where the name goes.
+    /// Returns the index of the field for the login name.
     fn name_at(&self) -> Option<usize> {
         let lines = self.fields.iter().enumerate().rev().filter(|(_, field)| field.kind == Kind::Text);
         lines.max_by_key(|(_, field)| field.rank).map(|(at, _)| at)
     }
 
-    /// What has to be filled in, or ticked, and is neither when somebody signs in: names of fields.
+    /// Returns the names of required fields that a sign-in leaves empty or unticked.
     pub(super) fn left_empty(&self) -> Vec<&str> {
         let name_at = self.name_at();
         let is_chosen =
@@ -211,65 +211,65 @@ impl Form {
         names
     }
 
-    /// What a question asks that is to be typed: names of lines.
+    /// Returns the names of the lines of text that a question wants typed.
     pub(super) fn lines(&self) -> Vec<&str> {
         let is_line = |field: &&Field| field.kind == Kind::Text && field.rank > 0 && field.value.is_empty();
         self.fields.iter().filter(is_line).map(|field| field.name.as_str()).collect()
     }
 
-    /// True where a code of a second factor is asked for.
+    /// Returns true if a second factor's code is asked for.
     pub(super) fn asks_code(&self) -> bool {
         self.fields.iter().any(|field| field.is_code && field.rank > 0 && field.value.is_empty())
     }
 
-    /// True when signing in with it is a GET.
+    /// Returns true if signing in with this form is a GET.
     pub(super) fn enters_by_get(&self) -> bool {
         self.entering().and_then(|button| button.get).unwrap_or(self.get)
     }
 
-    /// True for a form that asks who comes, and nothing else yet: the password is asked on another page.
+    /// Returns true for a form that asks for a login and no password yet: the password is asked on another page.
     pub fn asks_name(&self) -> bool {
         !self.get && !self.asks_password() && self.has_text()
     }
 
-    /// How much it looks as if it asked who comes.
+    /// Rates how much the form looks as if it asked for a login.
     pub(super) fn name_rank(&self) -> u8 {
         self.fields.iter().filter(|field| field.kind == Kind::Text).map(|field| field.rank).max().unwrap_or_default()
     }
 
-    /// True when there is a line to type something into.
+    /// Returns true if there is a line of text to fill in.
     pub(super) fn has_text(&self) -> bool {
         self.fields.iter().any(|field| field.kind == Kind::Text)
     }
 
-    /// True when nobody has anything to fill in, and something is sent.
+    /// Returns true if there is nothing to fill in, but something to send.
     pub(super) fn asks_nothing(&self) -> bool {
         !self.fields.is_empty() && self.fields.iter().all(|field| field.kind == Kind::Hidden)
     }
 
-    /// True when it goes into the query of a GET.
+    /// Returns true if the form is sent as the query of a GET.
     pub(super) fn is_get(&self) -> bool {
         self.get
     }
 
-    /// True when parts elsewhere on the page name it so.
+    /// Returns true if this is the form that parts elsewhere on the page refer to as `id`.
     pub(super) fn is_called(&self, id: &str) -> bool {
         self.id.as_deref() == Some(id)
     }
 
-    /// Where it goes, relative to the page.
+    /// Returns the address it is sent to, relative to the page.
     pub(super) fn action(&self) -> &str {
         &self.action
     }
 
-    /// As a script sends it: without any button.
+    /// Returns the form as a script sends it: without any button.
     pub(super) fn as_it_stands(&self) -> Filled {
         let mut body = form_urlencoded::Serializer::new(String::new());
         body.extend_pairs(self.fields.iter().map(|field| (&field.name, &field.value)));
         self.send(body, None)
     }
 
-    /// Says yes: ticks every box, chooses what approves, and presses the button that does.
+    /// Consents: ticks every box, chooses the entries that approve, and presses the button that approves.
     pub fn approve(&self) -> Filled {
         let mut body = form_urlencoded::Serializer::new(String::new());
         let mut did = Vec::new();
@@ -287,7 +287,7 @@ impl Form {
         Filled { did: did.join(" and "), ..self.send(body, button) }
     }
 
-    /// Of the choices of that name the one that looks most like a yes; of several alike the one that is made already, or the
+    /// Returns the choice of that name that looks most like a yes; of equal ones the one that is made already, or the
     /// first.
     fn chosen(&self, name: &str) -> Option<usize> {
         let choices = self.fields.iter().enumerate().rev();
@@ -295,17 +295,17 @@ impl Form {
         choices.max_by_key(|(_, field)| (field.consent(), field.ticked)).map(|(at, _)| at)
     }
 
-    /// How much sending it looks like a yes: 2 a yes, 1 unclear, 0 a no.
+    /// Rates how much sending the form looks like a yes: 2 a yes, 1 unclear, 0 a no.
     pub(super) fn consent(&self) -> u8 {
         self.approving().map_or(1, Button::consent)
     }
 
-    /// The button that looks most like a yes, the first of several.
+    /// Returns the button that looks most like a yes; of several the first.
     fn approving(&self) -> Option<&Button> {
         self.buttons.iter().rev().max_by_key(|button| button.consent())
     }
 
-    /// The button that looks most as if it signed in, the first of several.
+    /// Returns the button that looks most like signing in; of several the first.
     fn entering(&self) -> Option<&Button> {
         self.buttons.iter().rev().max_by_key(|button| button.enters())
     }
@@ -319,21 +319,21 @@ impl Form {
         Filled { action: action.clone(), get, is_secret: false, body: body.finish(), did: String::new() }
     }
 
-    /// A form of which only its tag was read.
+    /// Starts a form from its tag.
     pub(super) fn begin(tag: &Attributes) -> Form {
         let action = tag.value("action").unwrap_or_default().to_owned();
         let get = tag.value("method").is_none_or(is_get);
         Form { id: tag.value("id").map(str::to_owned), action, get, ..Form::default() }
     }
 
-    /// Adds a field; one without a name is never sent.
+    /// Adds a field; a field without a name is never sent.
     pub(super) fn push(&mut self, field: Field) {
         if !field.name.is_empty() {
             self.fields.push(field);
         }
     }
 
-    /// Puts what is read beside each choice in the place of its key.
+    /// Replaces each choice's key by the text that is read beside it.
     pub(super) fn read_labels(&mut self, text: impl Fn(&str) -> String) {
         self.fields.iter_mut().filter(|field| field.is_choice()).for_each(|field| field.label = text(&field.label));
     }
@@ -343,7 +343,7 @@ impl Form {
         self.buttons.push(button);
     }
 
-    /// What an `input` is: a field, a button, or nothing that matters.
+    /// Reads an `input`: a field, a button, or nothing that matters.
     pub(super) fn input(tag: &Attributes) -> Option<Result<Field, Button>> {
         let kind = match tag.value("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
             _ if tag.has("disabled") => return None,
@@ -352,13 +352,13 @@ impl Form {
             }
             "button" | "reset" | "file" => return None,
             "hidden" => Kind::Hidden,
-            // Some hide it while it is typed.
+            // Some providers hide the code while it is typed.
             "password" if is_code(tag, Kind::Password) => Kind::Text,
             "password" => Kind::Password,
             "checkbox" => Kind::Tick,
             "radio" => Kind::Radio,
             "number" | "date" | "color" | "range" => Kind::Other,
-            // Shown while it is typed.
+            // A password that is shown while it is typed.
             "text" if asks_password(tag) => Kind::Password,
             _ => Kind::Text,
         };
@@ -375,7 +375,7 @@ impl Form {
         Some(Ok(Field { ticked, rank, is_new, required, is_code, ..Field::of(kind, name, value) }))
     }
 
-    /// A `button`, when it is one that sends.
+    /// Reads a `button`, if it submits the form.
     pub(super) fn button(tag: &Attributes) -> Option<Button> {
         let kind = tag.value("type").unwrap_or("submit").trim();
         let idle = kind.eq_ignore_ascii_case("button") || kind.eq_ignore_ascii_case("reset") || tag.has("disabled");
@@ -383,15 +383,15 @@ impl Form {
     }
 }
 
-/// Whether a line of text is one for a password, by what it is called.
+/// Whether a line of text is a password field, judged by its names.
 fn asks_password(tag: &Attributes) -> bool {
     ["autocomplete", "name", "id"].iter().filter_map(|name| tag.value(name)).any(|said| {
         ["password", "passwd", "current-password"].iter().any(|word| said.trim().eq_ignore_ascii_case(word))
     })
 }
 
-/// Whether a code of a second factor is asked for, by what the field is called. A PIN or a token that nobody sees while it is typed
-/// may as well be the password itself.
+/// Whether the field asks for a second factor's code, judged by its names. A PIN or a token that is hidden while it is
+/// typed may as well be the password itself.
 fn is_code(tag: &Attributes, kind: Kind) -> bool {
     const HIDDEN: [&str; 4] = ["otp", "totp", "onetimecode", "onetimepassword"];
     const SHOWN: [&str; 13] = [
@@ -424,7 +424,7 @@ fn is_code(tag: &Attributes, kind: Kind) -> bool {
     }
 }
 
-/// How much a line of text looks as if it asked who comes.
+/// Rates how much a line of text looks like a login field.
 fn rank(tag: &Attributes) -> u8 {
     let says = |name: &str, words: &[&str]| {
         tag.value(name).is_some_and(|value| words.iter().any(|word| value.to_ascii_lowercase().contains(word)))
@@ -458,17 +458,17 @@ impl Button {
         Button { label: label.to_owned(), ..self }
     }
 
-    /// All that it says, in lower case.
+    /// Returns all of its words, in lower case.
     fn said(&self) -> String {
         format!("{} {} {}", self.label, self.value, self.name).to_lowercase()
     }
 
-    /// How much pressing it looks like a yes: 2 a yes, 1 unclear, 0 a no.
+    /// Rates how much pressing it looks like a yes: 2 a yes, 1 unclear, 0 a no.
     fn consent(&self) -> u8 {
         consent(&self.said(), &self.label, &self.value)
     }
 
-    /// How much pressing it looks like signing in with a password: 3 it says so, 2 it does, 1 unclear, 0 another way, or none.
+    /// Rates how much it looks like a password sign-in: 3 it says so, 2 it does, 1 unclear, 0 another way, or none.
     fn enters(&self) -> u8 {
         const NONE: [&str; 10] = [
             "forgot",

@@ -1,4 +1,4 @@
-//! What a client does behind the browser's back: token, introspection, userinfo, keys.
+//! What a client requests directly, without the browser: tokens, introspection, userinfo, keys.
 
 use super::flow::Pass;
 use super::id_token::Expected;
@@ -9,22 +9,23 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The tokens that a visitor holds between iterations. RFC 6749 §5.1, as far as it is used.
+/// The tokens that a visitor holds between iterations. RFC 6749 §5.1, limited to what is used.
 #[derive(Default, Deserialize)]
 pub struct Granted {
     #[serde(rename = "access_token")]
     pub access: String,
     #[serde(rename = "refresh_token", default)]
     pub refresh: Option<String>,
-    /// When to get new ones: at half of their life, so that a long run never shows an old one.
+    /// When to renew them: at half of their lifetime, so that a long run never presents an expired token.
     #[serde(rename = "expires_in", default, deserialize_with = "half_way")]
     renew: Option<Instant>,
-    /// OpenID Connect Core §3.1.3.3; looked at where a code was redeemed.
+    /// OpenID Connect Core §3.1.3.3; checked when a code is redeemed.
     #[serde(default)]
     id_token: Option<String>,
 }
 
-/// Also of a life that is no whole number, or one in quotes, as some providers send it; what cannot be read is left out.
+/// Accepts a lifetime that is not a whole number, or is in quotes, as some providers send it; ignores what it cannot
+/// read.
 fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::Error> {
     let seconds = match Value::deserialize(value)? {
         Value::Number(number) => number.as_f64(),
@@ -36,24 +37,24 @@ fn half_way<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Instant>, D::E
 }
 
 impl Granted {
-    /// When it is time to get newer tokens.
+    /// Returns the time at which the tokens should be renewed.
     pub fn stale_at(&self) -> Option<Instant> {
         self.renew
     }
 
-    /// True when that time has come.
+    /// Returns true if that time has come.
     pub fn is_stale(&self) -> bool {
         self.stale_at().is_some_and(|at| at <= Instant::now())
     }
 }
 
-/// What is wrong with a token that has ended.
+/// The failure when a token has expired or was revoked.
 pub const NOT_ACTIVE: &str = "200, but the token is not active";
 
-/// What is wrong when there is nothing to refresh with.
+/// The failure when there is no refresh token to use.
 pub const NO_REFRESH_TOKEN: &str = "the client got no refresh token";
 
-/// RFC 8628 §3.2, as far as it is used.
+/// RFC 8628 §3.2, limited to what is used.
 #[derive(Deserialize)]
 struct DeviceCode {
     device_code: String,
@@ -65,25 +66,25 @@ struct Problem {
     error: String,
 }
 
-/// RFC 7662 §2.2, as far as it is used.
+/// RFC 7662 §2.2, limited to what is used.
 #[derive(Deserialize)]
 struct Introspection {
     active: bool,
 }
 
-/// OpenID Connect Core §5.3.2, as far as it is used.
+/// OpenID Connect Core §5.3.2, limited to what is used.
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
 }
 
-/// RFC 7517 §5, as far as it is used: the keys themselves are skipped over.
+/// RFC 7517 §5, limited to what is used: the keys themselves are skipped.
 #[derive(Deserialize)]
 struct KeySet {
     keys: Vec<serde::de::IgnoredAny>,
 }
 
-/// Who a request comes from.
+/// The party that a request comes from.
 enum Bearer<'a> {
     Nobody,
     /// The client: its credentials are added to these fields.
@@ -92,7 +93,7 @@ enum Bearer<'a> {
 }
 
 impl Visitor {
-    /// The code for tokens. Counts as step `token`.
+    /// Exchanges the code for tokens. Counts as step `token`.
     pub(super) async fn redeem(&mut self, pass: Pass) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         let fields = [
@@ -112,14 +113,14 @@ impl Visitor {
         Ok(())
     }
 
-    /// The refresh token for new tokens; a new refresh token takes the place of the old.
+    /// Exchanges the refresh token for new tokens; a new refresh token replaces the old one.
     pub(super) async fn refresh(&mut self) -> Result<(), Setback> {
         let Some(old) = self.held.refresh.clone() else {
             return Err(Step::Refresh.wrong(format!("{NO_REFRESH_TOKEN} (scope, or grant types of the client)")));
         };
         let fields = [("grant_type", "refresh_token"), ("refresh_token", old.as_str())];
         let granted: Granted = self.call(Step::Refresh, Bearer::Client(&fields)).await?;
-        // The old one is kept where there is no new one; and so that a refused visitor may try again.
+        // The old one is kept if there is no new one, and after a refusal, so that the visitor may retry.
         self.held = Granted { refresh: granted.refresh.or(Some(old)), id_token: None, ..granted };
         Ok(())
     }
@@ -157,7 +158,7 @@ impl Visitor {
         self.call::<serde::de::IgnoredAny>(Step::Discovery, Bearer::Nobody).await.map(|_| ())
     }
 
-    /// A device asks for a code and looks once whether somebody has typed it (RFC 8628 §3.1, §3.4): nobody has.
+    /// Requests a device code and polls once whether a user has entered it (RFC 8628 §3.1, §3.4): no user has.
     pub(super) async fn device(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         let fields = [("scope", scene.plan.client.scope.as_str())];
@@ -178,7 +179,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// `fields`, and those of the client that go with them.
+    /// Encodes `fields` together with the client's own.
     fn form(&self, step: Step, fields: &[(&str, &str)]) -> String {
         let client = self.scene.client(step);
         let mut form = form_urlencoded::Serializer::new(String::with_capacity(512));
@@ -189,7 +190,7 @@ impl Visitor {
         form.finish()
     }
 
-    /// One request to an endpoint that discovery names.
+    /// Sends one request to an endpoint that discovery names.
     async fn call<T: serde::de::DeserializeOwned>(&mut self, step: Step, from: Bearer<'_>) -> Result<T, Setback> {
         let scene = Arc::clone(&self.scene);
         let url = endpoint(&scene, step)?;
@@ -207,7 +208,7 @@ impl Visitor {
         self.exchange(step, url, &headers, form.as_deref().map_or(Body::Nothing, Body::Form)).await
     }
 
-    /// One request and its JSON answer, timed as `step`.
+    /// Sends one request and reads its JSON answer, timed as `step`.
     pub(super) async fn exchange<T: serde::de::DeserializeOwned>(
         &mut self,
         step: Step,

@@ -7,7 +7,7 @@ pub enum Piece<'a> {
     Open(String, Attributes),
     /// `</name>`; the name in lower case.
     Close(String),
-    /// Text as it stands, entities not decoded.
+    /// Text as it stands; character references are not decoded.
     Text(&'a str),
 }
 
@@ -16,35 +16,35 @@ pub enum Piece<'a> {
 pub struct Attributes(Vec<(String, String)>);
 
 impl Attributes {
-    /// The value of the first attribute of this name; empty for one without value.
+    /// Returns the value of the first attribute of this name; empty for an attribute without a value.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// True when the attribute is there at all.
+    /// Returns true if the attribute is present.
     pub fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }
 }
 
-/// Reads a page piece by piece, as a browser without scripts does. Comments are left out, and the content of what shows nothing:
-/// `script`, `style` and others, whose text is no markup, and `template`, whose markup is of no page (WHATWG HTML §4.12.3). What
-/// `noscript` holds is there.
+/// Reads a page piece by piece, as a browser without scripts does. It skips comments and content that is not shown:
+/// `script`, `style` and others, whose text is not markup, and `template`, whose markup is not part of the page (WHATWG
+/// HTML §4.12.3). It keeps the content of `noscript`.
 pub struct Pieces<'a> {
     rest: &'a str,
-    /// The element whose content is text up to its end tag, where one has just begun.
+    /// The element that has just begun, if its content is text up to its end tag.
     text_of: Option<&'static str>,
-    /// The templates around what is read, from the outermost; true for one whose content is no part of the page.
+    /// The templates around the current position, outermost first; true if the content is not part of the page.
     templates: Vec<bool>,
 }
 
-/// Elements whose content is text, and shown or sent: RCDATA (WHATWG HTML §13.1.2).
+/// Elements whose content is text that is shown or sent: RCDATA (WHATWG HTML §13.1.2).
 const TEXTS: [&str; 2] = ["textarea", "title"];
-/// Elements whose content is text that nobody sees.
+/// Elements whose content is text that is not shown.
 const UNSEEN: [&str; 5] = ["script", "style", "iframe", "noembed", "noframes"];
 
 impl<'a> Pieces<'a> {
-    /// From the beginning of `page`.
+    /// Starts at the beginning of `page`.
     pub fn of(page: &'a str) -> Self {
         Pieces { rest: page, text_of: None, templates: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl<'a> Pieces<'a> {
         self.rest = self.rest.split_once(end).map_or("", |(_, rest)| rest);
     }
 
-    /// To the end of a comment that has begun (WHATWG HTML §13.2.5.43 and on): `<!-->` and `<!--->` are whole ones.
+    /// Skips the rest of a comment (WHATWG HTML §13.2.5.43 and on): `<!-->` and `<!--->` are complete ones.
     fn skip_comment(&mut self) {
         let rest = self.rest;
         let short = rest.strip_prefix('>').or_else(|| rest.strip_prefix("->"));
@@ -61,7 +61,7 @@ impl<'a> Pieces<'a> {
         self.rest = short.unwrap_or_else(|| ends.min().map_or("", |(at, length)| &rest[at + length..]));
     }
 
-    /// What is before the end tag of `name`; the end tag itself is left.
+    /// Takes the text before the end tag of `name`, and leaves the end tag.
     fn take_until_end_of(&mut self, name: &str) -> &'a str {
         let rest = self.rest;
         let ends = |at: &usize| {
@@ -90,7 +90,7 @@ impl<'a> Pieces<'a> {
         Piece::Open(name, attributes)
     }
 
-    /// The next piece, also of a template.
+    /// Returns the next piece, including pieces inside templates.
     fn piece(&mut self) -> Option<Piece<'a>> {
         if let Some(name) = self.text_of.take() {
             let text = self.take_until_end_of(name);
@@ -132,7 +132,7 @@ impl<'a> Iterator for Pieces<'a> {
             let piece = self.piece()?;
             let is_inert = self.templates.contains(&true);
             match &piece {
-                // One that declares a shadow root is shown.
+                // A template that declares a shadow root is shown.
                 Piece::Open(name, tag) if name == "template" => {
                     let shown = tag
                         .value("shadowrootmode")
@@ -149,7 +149,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// Reads attributes up to the `>` that ends the tag; answers them and what follows.
+/// Reads attributes up to the `>` that ends the tag; returns them and the rest of the page.
 fn attributes(mut rest: &str) -> (Attributes, &str) {
     let mut found = Vec::new();
     loop {
@@ -157,7 +157,7 @@ fn attributes(mut rest: &str) -> (Attributes, &str) {
         if rest.is_empty() || rest.starts_with('>') {
             return (Attributes(found), rest.strip_prefix('>').unwrap_or(rest));
         }
-        // A name may begin with `=`, but has at least one character: so this always moves on.
+        // A name may begin with `=`, but has at least one character, so the loop always advances.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '=' | '>' | '/');
         let end = rest[first..].find(ends).map_or(rest.len(), |at| at + first);
@@ -184,7 +184,7 @@ fn value(rest: &str) -> (&str, &str) {
     rest.split_at(rest.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(rest.len()))
 }
 
-/// Decodes character references: the five of XML, `&nbsp;`, and numbers. Others stay as they stand.
+/// Decodes character references: the five of XML, `&nbsp;`, and numeric ones. Leaves others unchanged.
 pub fn decode(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(names, ["script", "style", "p", "/p"]);
     }
 
-    /// What is left of a page: tags, and text in brackets.
+    /// Returns what is left of a page: tags, and text in brackets.
     fn left(page: &str) -> String {
         let told = |piece| match piece {
             Piece::Open(name, _) => format!("<{name}>"),
@@ -273,7 +273,7 @@ mod tests {
         Pieces::of(page).map(told).collect()
     }
 
-    /// Red without `templates`: markup that a script would copy is no form to fill in.
+    /// Red without `templates`: markup that a script would copy is not a form to fill in.
     #[test]
     fn a_template_is_no_part_of_the_page() {
         assert_eq!(left("a<template><form></template>b"), "[a][b]");
@@ -288,11 +288,11 @@ mod tests {
 
     #[test]
     fn without_scripts_noscript_is_shown() {
-        // Red where it is left out as a browser with scripts does.
+        // Red where it is left out, as in a browser with scripts.
         assert_eq!(left("<noscript><form><input></form></noscript>"), "<noscript><form><input></form></noscript>");
     }
 
-    /// Red without `TEXTS`: an example in a text that may be edited is no form.
+    /// Red without `TEXTS`: an example in an editable text is not a form.
     #[test]
     fn what_is_in_a_title_or_a_text_area_is_text() {
         assert_eq!(left("<title>a <b> c</title><p>"), "<title>[a <b> c]</title><p>");
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(left("<iframe><form></iframe><script>'</scripts><i>'</script><p>"), "<iframe><script><p>");
     }
 
-    /// Red without `skip_comment`: a comment that is over goes on to the next one, with the form between them.
+    /// Red without `skip_comment`: a comment continues past its end up to the next comment, with the form in between.
     #[test]
     fn a_comment_ends_where_it_does_in_a_browser() {
         for page in ["<!--><p><!-- x -->", "<!---><p><!-- x -->", "<!-- x --!><p><!-- y -->", "<!-- - -- > <i> --><p>"]

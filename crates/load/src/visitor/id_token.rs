@@ -1,20 +1,20 @@
-//! What an ID token says about whom it is for (OpenID Connect Core §3.1.3.7, 2, 3 and 11).
+//! Checks whom an ID token is for (OpenID Connect Core §3.1.3.7, 2, 3 and 11).
 //!
-//! Its signature is not verified: that would be the client's work and not the provider's, and the token comes straight from the token
-//! endpoint.
+//! The signature is not verified: that would measure the client's work, not the provider's, and the token comes
+//! straight from the token endpoint.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 
-/// What it has to say.
+/// The values that an ID token has to hold.
 pub(super) struct Expected<'a> {
     pub issuer: &'a str,
     pub client: &'a str,
-    /// Of the request that the code came back to.
+    /// The nonce of the request that the code answered.
     pub nonce: &'a str,
 }
 
-/// As far as they are looked at: the other claims are skipped over.
+/// The claims that are checked; others are skipped.
 #[derive(Deserialize)]
 struct Claims {
     iss: String,
@@ -30,8 +30,8 @@ enum Audience {
 }
 
 impl Expected<'_> {
-    /// Whether that is in an ID token; what is wrong, where it is not. What is in an encrypted one (RFC 7516 §3.1: five parts) only the
-    /// client can know.
+    /// Checks an ID token against these values, and says what is wrong. Only the client can read an encrypted token
+    /// (RFC 7516 §3.1: five parts), so it is accepted unread.
     pub(super) fn in_token(&self, token: Option<&str>) -> Result<(), &'static str> {
         let token = token.ok_or("200, but without an ID token")?;
         let mut parts = token.split('.').skip(1);
@@ -64,7 +64,7 @@ mod tests {
         Expected { issuer: "http://localhost:1", client: "app", nonce: "n" }.in_token(Some(&token))
     }
 
-    /// Red where an ID token is not looked at: one of anybody, for anybody, was a sign-in that came out well.
+    /// Red where ID tokens are not checked: any token, from any issuer for any client, counted as a successful sign-in.
     #[test]
     fn an_id_token_is_of_the_issuer_for_the_client_and_of_this_request() {
         let right = r#"{"iss":"http://localhost:1","aud":"app","nonce":"n","sub":"1","exp":1,"x":{"y":[]}}"#;

@@ -1,4 +1,4 @@
-//! What a person reads beside a choice: its `label`, around it or by its `id`, or else the text that follows it.
+//! The text that a person reads beside a choice: a `label` around it or naming its `id`, or else the text after it.
 
 use super::html::{Attributes, decode};
 
@@ -6,7 +6,7 @@ use super::html::{Attributes, decode};
 #[derive(Debug, Default)]
 pub(super) struct Labels {
     all: Vec<Label>,
-    /// The one whose text is being read.
+    /// The label whose text is being read.
     current: Option<usize>,
 }
 
@@ -14,13 +14,13 @@ pub(super) struct Labels {
 struct Label {
     /// The `id` that it names.
     of: Option<String>,
-    /// It is the text that follows a choice, up to the next tag.
+    /// True if it is the text that follows a choice, up to the next tag.
     is_loose: bool,
     text: String,
 }
 
 impl Labels {
-    /// Takes note of a start tag.
+    /// Processes a start tag.
     pub(super) fn open(&mut self, name: &str, tag: &Attributes) {
         self.end_loose();
         if name == "label" {
@@ -28,7 +28,7 @@ impl Labels {
         }
     }
 
-    /// Takes note of an end tag.
+    /// Processes an end tag.
     pub(super) fn close(&mut self, name: &str) {
         self.end_loose();
         if name == "label" {
@@ -36,14 +36,14 @@ impl Labels {
         }
     }
 
-    /// Takes in a text.
+    /// Processes a text.
     pub(super) fn read(&mut self, text: &str) {
         if let Some(label) = self.current.and_then(|at| self.all.get_mut(at)) {
             label.text.push_str(text);
         }
     }
 
-    /// A key for what stands beside the choice that begins with this tag: its text may still be to come.
+    /// Returns a key for the text beside the choice that begins with this tag: the text may still follow.
     pub(super) fn beside(&mut self, tag: &Attributes) -> String {
         let at = match self.current {
             Some(at) => at,
@@ -52,7 +52,7 @@ impl Labels {
         format!("{at} {}", tag.value("id").unwrap_or_default())
     }
 
-    /// What a key stands for.
+    /// Returns the text for a key.
     pub(super) fn text(&self, key: &str) -> String {
         let Some((at, id)) = key.split_once(' ') else { return String::new() };
         let named = self.all.iter().find(|label| !id.is_empty() && label.of.as_deref() == Some(id));
@@ -79,7 +79,7 @@ impl Labels {
 mod tests {
     use crate::visitor::page::Page;
 
-    /// Red where the value alone is looked at: a no was sent of which everybody reads that it is one.
+    /// Red where only the value is checked: a choice was sent although everybody reads that it is a no.
     #[test]
     fn a_choice_is_made_by_what_is_read_beside_it() {
         for (form, body) in [

@@ -1,4 +1,4 @@
-//! One virtual user: what it does in an iteration, and how that can go wrong.
+//! One virtual user: what it does in an iteration, and how an iteration can go wrong.
 
 mod account;
 mod errand;
@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use zipf::Zipf;
 
-/// A part of an iteration that is timed and counted by itself.
+/// A part of an iteration that is timed and counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
@@ -40,7 +40,7 @@ pub enum Step {
     Authorize,
     /// POST of the sign-in form, with redirects and consent, up to the code.
     Login,
-    /// POST of the code and its verifier.
+    /// POST of the code and its verifier to the token endpoint.
     Token,
     /// POST of the access token to the introspection endpoint.
     Introspect,
@@ -67,7 +67,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The name in reports.
+    /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Authorize => "authorize",
@@ -91,22 +91,22 @@ impl Step {
 /// Why an iteration ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setback {
-    /// Where.
+    /// The step in which it ended.
     pub step: Step,
-    /// What.
+    /// What went wrong.
     pub cause: Cause,
 }
 
 /// What went wrong in a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// 503 or 429 with Retry-After (RFC 9110 §15.6.4, RFC 6585 §4): the server says no in time. Not a failure.
+    /// 503 or 429 with Retry-After (RFC 9110 §15.6.4, RFC 6585 §4): the server refuses in time. Not a failure.
     Refused {
         /// Which of the two.
         status: u16,
-        /// When to come back.
+        /// How long the server asks the visitor to stay away.
         retry_after: Duration,
-        /// How long it took to say so.
+        /// How long the refusal took.
         took: Duration,
     },
     /// No response at all.
@@ -134,7 +134,7 @@ impl std::fmt::Display for Cause {
 }
 
 impl Step {
-    /// True for a request to the token endpoint.
+    /// Returns true for a request to the token endpoint.
     const fn asks_for_tokens(self) -> bool {
         matches!(self, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Poll)
     }
@@ -144,35 +144,35 @@ impl Step {
     }
 }
 
-/// What goes to terminals and into reports, and may be in the target's own words: without control characters, which would move a
-/// terminal's cursor, and no longer than a few lines.
+/// Cleans text for terminals and reports, which may be the target's own words: removes control characters, which would
+/// move a terminal's cursor, and limits the length to a few lines.
 fn plain(said: &str) -> String {
     const LONGEST: usize = 300;
     said.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect()
 }
 
-/// What all visitors of a measurement share; only the turn of the users changes.
+/// What all visitors of a measurement share; only the counter of the users' turns changes.
 pub struct Scene {
     /// What to do.
     pub plan: Plan,
     /// When the iterations of an open loop start.
     pub schedule: Option<Arc<Schedule>>,
-    /// Against whom.
+    /// The provider that is measured.
     pub provider: Provider,
-    /// The account API, once it has let somebody in.
+    /// The account API, if it let the client in.
     pub account: Option<AccountApi>,
-    /// What the report should say about how it was measured.
+    /// What the report should say about how this was measured.
     pub notes: Vec<String>,
-    /// How long the first iteration took, alone, before anything counted; `None` where it was all that one may be.
+    /// How long the first iteration took, alone, before anything counted; `None` where it ran every kind of iteration.
     pub first: Option<Duration>,
-    /// Of the client, and of whoever asks about tokens.
+    /// The `Authorization` headers of the client, and of the client that introspects tokens.
     authorization: [Option<String>; 2],
     turn: AtomicUsize,
     activity: Option<Zipf>,
 }
 
 impl Scene {
-    /// Sets the scene.
+    /// Builds the scene for a plan and a provider.
     pub fn new(plan: Plan, provider: Provider) -> Self {
         let activity = (plan.workload == Workload::Day).then(|| Zipf::new(plan.users.len()));
         let introspector = plan.introspector.as_ref().unwrap_or(&plan.client);
@@ -194,23 +194,23 @@ impl Scene {
         scene
     }
 
-    /// Whether one iteration is like the other, and not one of several.
+    /// Whether all iterations are the same, rather than one of several errands.
     pub fn is_always_alike(&self) -> bool {
         errand::errands(self.plan.workload).is_empty()
     }
 
-    /// Who comes to an endpoint behind the browser's back.
+    /// Returns the client that calls an endpoint directly, not through the browser.
     fn client(&self, step: Step) -> &Client {
         self.plan.introspector.as_ref().filter(|_| step == Step::Introspect).unwrap_or(&self.plan.client)
     }
 
-    /// What it says there of itself in a header.
+    /// Returns that client's `Authorization` header, if it has one.
     fn authorization(&self, step: Step) -> Option<&str> {
         self.authorization[usize::from(step == Step::Introspect)].as_deref()
     }
 
-    /// Whether userinfo takes the place of an introspection that the provider does not have: either is what an application asks
-    /// about a token. Whoever measures introspection alone is told that there is none.
+    /// Whether userinfo replaces introspection because the provider has none or the plan says so: an application may
+    /// ask either about a token. A plan that measures only introspection is told that there is none.
     pub fn asks_the_user_endpoint(&self) -> bool {
         let workload = self.plan.workload;
         workload != Workload::Introspect
@@ -218,7 +218,7 @@ impl Scene {
             && (self.plan.without_introspection || self.provider.endpoint(Step::Introspect).is_none())
     }
 
-    /// The steps of an iteration, in order.
+    /// Returns the steps of an iteration, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps = self.plan.workload.steps().to_vec();
         steps.retain(|step| !(self.plan.without_refresh && *step == Step::Refresh));
@@ -230,19 +230,19 @@ impl Scene {
         steps
     }
 
-    /// The account API where its tokens are held between iterations.
+    /// Returns the account API, if visitors hold its tokens between iterations.
     fn account_held(&self) -> Option<&AccountApi> {
         let reads = matches!(self.plan.workload, Workload::Traffic | Workload::Day | Workload::Profile);
         self.account.as_ref().filter(|_| reads)
     }
 
-    /// Whether tokens of the token endpoint are.
+    /// Whether visitors hold tokens of the token endpoint between iterations.
     fn holds_tokens(&self) -> bool {
         let workload = self.plan.workload;
         workload.holds_tokens() && !(workload == Workload::Profile && self.account.is_some())
     }
 
-    /// Who comes next: everybody in turn, or some far more often than others.
+    /// Returns the next user: everybody in turn, or some far more often than others.
     fn user(&self, rng: &mut fastrand::Rng) -> &User {
         let at = match &self.activity {
             Some(activity) => activity.pick(rng.f64()),
@@ -259,7 +259,7 @@ pub struct Lap {
     pub requests: u64,
     /// Connections made.
     pub connections: u64,
-    /// The steps that were finished, in order.
+    /// The finished steps, in order.
     pub steps: Vec<(Step, Duration)>,
 }
 
@@ -272,16 +272,16 @@ pub struct Visitor {
     held: Granted,
     /// Tokens of the account API.
     account: Granted,
-    /// Why tokens could not be renewed: the next iteration has this setback.
+    /// Why tokens could not be renewed: the next iteration ends with this setback.
     unrenewed: Option<Setback>,
     rng: fastrand::Rng,
     lap: Lap,
-    /// Responses and connections when the iteration began.
+    /// Counts of responses and connections when the iteration began.
     before: (u64, u64),
 }
 
 impl Visitor {
-    /// A visitor that has done nothing yet.
+    /// Creates a visitor that has done nothing yet.
     pub fn new(scene: Arc<Scene>) -> Self {
         let wire = Wire::new(scene.plan.timeout, Arc::clone(&scene.plan.reach));
         Visitor {
@@ -297,10 +297,10 @@ impl Visitor {
         }
     }
 
-    /// One iteration.
+    /// Runs one iteration.
     ///
     /// # Errors
-    /// [`Setback`], at the first step that does not come out as it should. [`Visitor::lap`] holds what was done until then.
+    /// [`Setback`] at the first step that does not succeed. [`Visitor::lap`] holds what was done until then.
     pub async fn iterate(&mut self) -> Result<(), Setback> {
         self.lap.steps.clear();
         self.before = (self.wire.answered(), self.wire.opened());
@@ -315,13 +315,13 @@ impl Visitor {
         outcome
     }
 
-    /// Counts what the iteration has come to so far, also where it is given up.
+    /// Updates the lap with the responses and connections so far, also when the iteration is abandoned.
     pub fn settle(&mut self) {
         self.lap.requests = self.wire.answered() - self.before.0;
         self.lap.connections = self.wire.opened() - self.before.1;
     }
 
-    /// All that an iteration may be, once: as an iteration, but nothing is left to chance.
+    /// Runs everything that an iteration may do once: like an iteration, but without random choices.
     ///
     /// # Errors
     /// As [`Visitor::iterate`].
@@ -329,7 +329,7 @@ impl Visitor {
         if self.scene.is_always_alike() { self.play().await } else { self.every_errand().await }
     }
 
-    /// What the last iteration took.
+    /// Returns what the last iteration took.
     pub fn lap(&self) -> &Lap {
         &self.lap
     }
@@ -360,7 +360,7 @@ impl Visitor {
         }
     }
 
-    /// Comes without cookies, signs in, and gets tokens.
+    /// Arrives without cookies, signs in, and gets tokens.
     async fn arrive(&mut self) -> Result<(), Setback> {
         self.jar.clear();
         let pass = self.sign_in().await?;
@@ -371,7 +371,7 @@ impl Visitor {
         if self.scene.plan.without_refresh { Ok(()) } else { self.refresh().await }
     }
 
-    /// Signs in by the account API, or by the pages where there is none.
+    /// Signs in through the account API, or through the pages where there is no such API.
     async fn sign_in_anyhow(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         match &scene.account {
@@ -383,7 +383,7 @@ impl Visitor {
         }
     }
 
-    /// Reads the account, or the claims where there is no account API.
+    /// Reads the account, or the userinfo claims where there is no account API.
     async fn profile(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         match &scene.account {
@@ -397,7 +397,7 @@ impl Visitor {
     }
 }
 
-/// Sends a request as part of a step; a polite refusal is told apart from everything else here, for all steps.
+/// Sends a request as part of a step. For all steps, a polite refusal is distinguished from other outcomes here.
 async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Result<Reply<'w>, Setback> {
     let asked = Instant::now();
     let reply = wire.send(request).await.map_err(|fault| Setback { step, cause: Cause::Lost(fault) })?;
@@ -411,8 +411,8 @@ async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Resul
     }
 }
 
-/// Says what an unexpected response was: its status, and its error code (RFC 6749 §5.2, or a problem's) with what is said about it,
-/// or the title of its page and how that begins.
+/// Describes an unexpected response: its status, and its error code (RFC 6749 §5.2, or a problem's) with its
+/// description, or the title of its page and the beginning of the page's text.
 fn describe(reply: Reply<'_>) -> String {
     #[derive(Deserialize)]
     struct Problem {

@@ -1,13 +1,13 @@
 //! A page as a browser reads it: where it leads by itself, and its forms with their fields.
 //!
-//! What is not understood: scripts. Of a page that sends its form by one it is seen that it does.
+//! Scripts are not run; the reader only detects that a script sends a form.
 
 use super::fieldset::Fieldsets;
 use super::form::{Button, Choosable, Field, Form, Kind};
 use super::html::{Attributes, Piece, Pieces, decode};
 use super::label::Labels;
 
-/// The longest that a page may wait before it leads on by itself: longer is a session that ends, not a way.
+/// A page that leads on by itself waits less than this; a longer wait is a session that ends, not a way on.
 const SOON: f64 = 10.0;
 
 /// What a page holds.
@@ -15,22 +15,22 @@ const SOON: f64 = 10.0;
 pub struct Page {
     /// Its `<title>`, to name it in a failure.
     pub title: Option<String>,
-    /// How its text begins, for the same.
+    /// The beginning of its text, for the same purpose.
     pub text: String,
-    /// What its addresses are relative to, where that is not the page itself.
+    /// The URL that its addresses are relative to, if that is not the page itself.
     pub base: Option<String>,
     /// Every form, in order.
     pub forms: Vec<Form>,
-    /// Where `<meta http-equiv="refresh">` leads.
+    /// The address that `<meta http-equiv="refresh">` leads to.
     refresh: Option<String>,
-    /// A script sends a form.
+    /// Whether a script sends a form.
     sends: bool,
-    /// It has scripts.
+    /// Whether it has scripts.
     scripts: bool,
 }
 
 impl Page {
-    /// Reads `text`.
+    /// Reads a page from `text`.
     pub fn of(text: &str) -> Page {
         let mut reader = Reader {
             page: Page { sends: text.contains(".submit()"), scripts: has_scripts(text), ..Page::default() },
@@ -50,14 +50,14 @@ impl Page {
         reader.finish()
     }
 
-    /// The form to sign in with, where there is one that asks a password. Beside one that asks who comes, a form that makes an account
-    /// is none: the password is asked on another page, and would be sent to the wrong place.
+    /// Returns the form to sign in with, if one asks for a password. Beside a form that asks for the login, one that
+    /// creates an account does not count: the password is asked on another page, and would go to the wrong place.
     pub fn sign_in(&self) -> Option<&Form> {
         let elsewhere = self.introduction().is_some();
         self.passwords().filter(|form| !(elsewhere && form.is_for_newcomers())).min_by_key(|form| fits(form))
     }
 
-    /// The form that asks a password, if only one that is to be made up.
+    /// Returns the form that asks for a password, even if only for a new one.
     pub fn asks_password(&self) -> Option<&Form> {
         self.passwords().min_by_key(|form| fits(form))
     }
@@ -66,14 +66,14 @@ impl Page {
         self.forms.iter().filter(|form| form.asks_password())
     }
 
-    /// The form that asks who comes, where the password is asked on another page.
+    /// Returns the form that asks for the login, if the password is asked on another page.
     pub fn introduction(&self) -> Option<&Form> {
         self.forms.iter().rev().filter(|form| form.asks_name()).max_by_key(|form| form.name_rank())
     }
 
-    /// The form that asks for a yes: of those that are posted (a page may have a search or a language form of its own) the one
-    /// that looks most like it, the first of several; where none is posted, likewise of the others, but for those with a line to
-    /// type something into.
+    /// Returns the form that asks for consent: of the forms that are posted (a page may have a search or a language
+    /// form of its own) the one that looks most like it, and of several the first. If none is posted, it chooses
+    /// likewise among the others, except those with a line of text to fill in.
     pub fn question(&self) -> Option<&Form> {
         let of = |get: bool| {
             let forms = self.forms.iter().rev().filter(move |form| form.is_get() == get);
@@ -82,20 +82,20 @@ impl Page {
         of(false).or_else(|| of(true))
     }
 
-    /// The address to which the page leads by itself, unless it asks a password.
+    /// Returns the address to which the page leads by itself, unless it asks for a password.
     pub fn leads_to(&self) -> Option<&str> {
         self.refresh.as_deref().filter(|_| self.sign_in().is_none())
     }
 
-    /// The form that the page sends by itself, by a script: one that asks nothing, on a page that does not ask who comes.
-    /// Keycloak has such a form, which a link sends, beside that for the password.
+    /// Returns the form that the page's script sends by itself: one that asks for nothing, on a page that does not ask
+    /// for a login. Keycloak has such a form, which a link sends, beside the password form.
     pub fn posts_itself(&self) -> Option<&Form> {
         let asks = self.sign_in().or_else(|| self.introduction()).is_some();
         self.forms.iter().find(|form| self.sends && !asks && form.asks_nothing())
     }
 
-    /// What a page that nobody expected says: its title, and how its text goes on, up to the first number. That is of this one request,
-    /// mostly, and whoever fails alike is to be counted as one.
+    /// Summarizes an unexpected page: its title, and its text up to the first number. A number usually belongs to this
+    /// one request, and equal failures should be counted together.
     pub fn said(&self) -> String {
         let title = self.title.as_deref().unwrap_or_default();
         let text = self.text.strip_prefix(title).unwrap_or(&self.text).trim();
@@ -109,13 +109,13 @@ impl Page {
         }
     }
 
-    /// What the page is called.
+    /// Returns the page's name: its title, shortened.
     pub fn name(&self) -> String {
         self.title.as_deref().unwrap_or("no title").chars().take(60).collect()
     }
 
-    /// Why the form to sign in with is not sent, where it would be by GET: what it asks would stand in the address, which servers and
-    /// proxies write into their logs. A form of which a script is to take care has no method, and that is GET (WHATWG HTML §4.10.19.6).
+    /// Says why a sign-in form that uses GET is not sent: its fields would be in the address, which servers and proxies
+    /// log. A form that leaves the sending to a script has no method, which means GET (WHATWG HTML §4.10.19.6).
     pub fn sends_by_get(&self) -> String {
         let name = self.name();
         match self.scripts {
@@ -124,20 +124,21 @@ impl Page {
         }
     }
 
-    /// Why nobody can sign in on it.
+    /// Says why nobody can sign in on this page.
     pub fn asks_nothing(&self) -> String {
         let name = self.name();
         match (self.forms.is_empty(), self.scripts) {
             (true, true) => format!("a script draws the sign-in page, and none is run here ({name})"),
             (true, false) => format!("no form is on the page: does a way to sign in have to be chosen first? ({name})"),
-            // A search is sent by GET, too: it does not ask who comes.
+            // A search form is sent by GET, too, but does not ask for a login.
             (false, true) if self.forms.iter().any(|form| form.is_get() && form.name_rank() > 1) => self.sends_by_get(),
             (false, _) => format!("no form asks a password ({name})"),
         }
     }
 }
 
-/// The less, the more a form looks as if it signed in. Of two that look alike one that is sent by GET is there for a script.
+/// Ranks forms: the lower, the more it looks like a sign-in. Of two equal forms, the one with GET is meant for a
+/// script.
 fn fits(form: &Form) -> (bool, bool, bool) {
     (!form.shows_password(), form.is_for_newcomers(), form.enters_by_get())
 }
@@ -152,7 +153,7 @@ enum Part {
     Button(Button),
 }
 
-/// Of a `select`: the name, and what is sent unless somebody chooses.
+/// A `select`: its name, and the value that is sent unless the user chooses.
 struct Choice {
     owner: Option<String>,
     required: bool,
@@ -161,24 +162,24 @@ struct Choice {
     options: Vec<Choosable>,
 }
 
-/// An element whose text says something, and the form that it names.
+/// An open element whose text matters, and the form that it names.
 enum Open {
     Title,
     Button(Button, Option<String>),
-    /// Its name, and whether it has to be filled in.
+    /// Its name, whether it is required, and its form.
     Area(String, bool, Option<String>),
-    /// With the value where it is written, whether it is selected, and whether it can be.
+    /// Its value if it has one, whether it is selected, and whether it is enabled.
     Option(Option<String>, bool, bool),
 }
 
 #[derive(Default)]
 struct Reader {
     page: Page,
-    /// The form around what is read.
+    /// The form that is being read.
     form: Option<Form>,
-    /// The groups around it.
+    /// The field groups around the current position.
     groups: Fieldsets,
-    /// Parts of forms that they name by `form="…"`.
+    /// Parts that name their form by `form="…"`.
     strays: Vec<(String, Part)>,
     select: Option<Choice>,
     labels: Labels,
@@ -188,7 +189,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Text that belongs to no element of a form: the beginning of what people read.
+    /// Adds text outside of form elements: the beginning of what people read on the page.
     fn read(&mut self, text: &str) {
         const ENOUGH: usize = 160;
         let known = &mut self.page.text;
@@ -276,7 +277,7 @@ impl Reader {
         self.element = Some(element);
     }
 
-    /// The element whose text was read is over, whether it was closed or not.
+    /// Ends the element whose text was read, whether it was closed or not.
     fn end(&mut self) {
         let words = decode(self.words.trim());
         match self.element.take() {
@@ -328,7 +329,7 @@ fn add(form: &mut Form, part: Part) {
     }
 }
 
-/// The address of a refresh such as `0; url='/next'`, if it is soon.
+/// Returns the address of a refresh such as `0; url='/next'`, if it is soon.
 fn refresh(content: &str) -> Option<String> {
     let (time, rest) = content.split_once([';', ','])?;
     time.trim().parse::<f64>().ok().filter(|time| (0.0..SOON).contains(time))?;

@@ -1,12 +1,12 @@
-//! How long a server that says no wants to be left alone.
+//! How long a server that refuses a request wants to be left alone.
 
 use std::time::{Duration, SystemTime};
 
-/// How long that is where what it says is not understood.
+/// The time that is assumed if the server's value is not understood.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// Reads `Retry-After`, which is a number of seconds or a date (RFC 9110 §10.2.3). A date is looked at beside the answer's own
-/// `Date`, so that it does not matter how the server's clock goes; without one beside the clock of this machine.
+/// Reads `Retry-After`, which is a number of seconds or a date (RFC 9110 §10.2.3). A date is compared with the answer's
+/// own `Date`, so that the server's clock need not be right; without one, with the clock of this machine.
 pub(super) fn retry_after(said: &str, date: Option<&str>) -> Duration {
     until(said, || date.and_then(read).unwrap_or_else(now))
 }
@@ -14,7 +14,7 @@ pub(super) fn retry_after(said: &str, date: Option<&str>) -> Duration {
 fn until(said: &str, now: impl FnOnce() -> SystemTime) -> Duration {
     match (said.trim().parse(), read(said)) {
         (Ok(seconds), _) => Duration::from_secs(seconds),
-        // What is over need not be waited for.
+        // A date in the past needs no wait.
         (_, Some(date)) => date.duration_since(now()).unwrap_or_default(),
         _ => UNKNOWN,
     }
@@ -33,13 +33,13 @@ fn now() -> SystemTime {
 mod tests {
     use super::*;
 
-    /// Red where what is no number is one second.
+    /// Red where a value that is not a number means one second.
     #[test]
     fn a_date_is_as_long_as_it_is_after_that_of_the_answer() {
         let of = |said: &str, date: &str| retry_after(said, Some(date)).as_secs();
         let (date, minute) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:50:37 GMT");
         assert_eq!((of("7", date), of(" 0 ", date)), (7, 0));
-        // RFC 9110 §5.6.7: three ways to write one.
+        // RFC 9110 §5.6.7: three formats of a date.
         for said in [minute, "Sunday, 06-Nov-94 08:50:37 GMT", "Sun Nov  6 08:50:37 1994"] {
             assert_eq!(of(said, date), 60, "{said}");
         }

@@ -1,4 +1,4 @@
-//! What the provider says about itself (OpenID Connect Discovery 1.0 §4).
+//! The provider's metadata (OpenID Connect Discovery 1.0 §4).
 
 use super::{Step, plain};
 use crate::Refusal;
@@ -7,12 +7,12 @@ use crate::wire::{Body, Reach, Request, Url, Wire};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// The endpoints that visitors go to.
+/// The endpoints that visitors use.
 #[derive(Clone, Debug)]
 pub struct Provider {
     /// The issuer, byte for byte.
     pub issuer: String,
-    /// True when every authorization response has to name the issuer (RFC 9207 §3).
+    /// True if every authorization response has to name the issuer (RFC 9207 §3).
     pub names_itself: bool,
     discovery: Url,
     authorization: Url,
@@ -37,10 +37,10 @@ struct Metadata {
 }
 
 impl Provider {
-    /// Asks the target of `plan` who it is.
+    /// Fetches the metadata of the plan's target.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] when nothing answers, when what answers is no provider, or when an endpoint is out of reach.
+    /// [`Refusal::Failure`] if nothing answers, if the target is not a provider, or if an endpoint is out of reach.
     pub async fn discover(plan: &Plan) -> Result<Provider, Refusal> {
         let target = &plan.target;
         let base = target.to_string();
@@ -52,7 +52,7 @@ impl Provider {
         let reply = wire.send(&request).await.map_err(|fault| Refusal::Failure(format!("{target}: {fault}")))?;
         let status = reply.status();
         if status != 200 {
-            // It is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
+            // A redirect is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
             let led = reply.header("location").map(|to| format!(" and leads to {}", plain(to))).unwrap_or_default();
             let what = match status {
                 429 | 500..=599 => "does not answer as a provider yet, or refuses",
@@ -65,7 +65,7 @@ impl Provider {
         Provider::read(metadata, (target, url), &plan.reach)
     }
 
-    /// Of whoever is what was asked, with endpoints within reach.
+    /// Checks that the issuer is the target that was asked, and that its endpoints are within reach.
     fn read(metadata: Metadata, (target, discovery): (&Url, Url), reach: &Reach) -> Result<Provider, Refusal> {
         if !is_issuer(&metadata.issuer, target) {
             let (asked, issuer) = (target.to_string(), plain(&metadata.issuer));
@@ -91,7 +91,7 @@ impl Provider {
         })
     }
 
-    /// Where metadata is, or would be, at the origin of `url`: what costs a server next to nothing.
+    /// Returns where metadata is, or would be, at the origin of `url`: an answer that costs a server next to nothing.
     pub fn metadata(&self, url: &Url) -> Result<Url, crate::wire::Wrong> {
         if url.origin() == self.discovery.origin() {
             return Ok(self.discovery.clone());
@@ -99,7 +99,7 @@ impl Provider {
         url.join("/.well-known/openid-configuration")
     }
 
-    /// Where a step begins; `None` when the provider has no such endpoint.
+    /// Returns the URL where a step begins; `None` if the provider has no such endpoint.
     pub fn endpoint(&self, step: Step) -> Option<&Url> {
         match step {
             Step::Authorize | Step::Login => Some(&self.authorization),
@@ -114,14 +114,15 @@ impl Provider {
     }
 }
 
-/// OpenID Connect Discovery 1.0 §4.3: the issuer has to be the URL that its metadata was asked at, or else one could speak for another.
-/// A slash at the end is borne, and capitals where they make no difference (RFC 3986 §6.2.2.1), which a target has lost.
+/// OpenID Connect Discovery 1.0 §4.3: the issuer has to be the URL that its metadata was fetched from; otherwise one
+/// issuer could speak for another. A slash at the end is tolerated, and so are capitals where they make no difference
+/// (RFC 3986 §6.2.2.1), which the target no longer has.
 fn is_issuer(issuer: &str, target: &Url) -> bool {
     let named = Url::parse(issuer).ok().filter(|_| !issuer.contains('#'));
     named.is_some_and(|named| bare(&named.to_string()) == bare(&target.to_string()))
 }
 
-/// Without one slash at the end.
+/// Removes one slash at the end.
 fn bare(url: &str) -> &str {
     url.strip_suffix('/').unwrap_or(url)
 }
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What comes of metadata in which one value is another.
+    /// Reads metadata in which one value is replaced.
     fn read(target: &str, name: &str, value: &str) -> Result<Provider, Refusal> {
         let at = "http://localhost:1";
         let mut metadata = json!({
@@ -143,7 +144,7 @@ mod tests {
         Provider::read(serde_json::from_value(metadata).unwrap(), (&target, target.clone()), &Reach::default())
     }
 
-    /// Red without `is_issuer`: the account API, which gets passwords and the client's secret, is where the issuer is.
+    /// Red without `is_issuer`: the account API, which gets passwords and the client's secret, is at the issuer.
     #[test]
     fn an_issuer_is_the_url_that_was_asked() {
         let of = |target: &str, issuer: &str| read(target, "issuer", issuer).map(|provider| provider.issuer);
@@ -175,7 +176,7 @@ mod tests {
         assert!(of("http://localhost:1/a", "http://localhost:1/A").is_err(), "a path has capitals");
     }
 
-    /// Red where an endpoint is taken without `endpoint` in `read`.
+    /// Red where `read` takes an endpoint without `endpoint`.
     #[test]
     fn every_endpoint_is_within_reach() {
         for name in [

@@ -1,4 +1,4 @@
-//! What a visitor has before an iteration: connections, and the tokens that it holds from one to the next.
+//! What a visitor has ready before an iteration: connections, and the tokens that it holds between iterations.
 
 use super::grant::{Granted, NOT_ACTIVE};
 use super::{AccountApi, Cause, DESPITE, Setback, Step, Visitor};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 impl Visitor {
-    /// Does what has to be done once before the first iteration: signs in where iterations need a session or a token, and connects.
+    /// Prepares for the first iteration: signs in if iterations need a session or a token, and connects.
     ///
     /// # Errors
-    /// [`Setback`]; it may be tried again.
+    /// [`Setback`]; the caller may retry.
     pub async fn prepare(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         if let Some(api) = scene.account_held().filter(|_| self.account.access.is_empty()) {
@@ -26,19 +26,20 @@ impl Visitor {
         Ok(())
     }
 
-    /// Makes the connections that an iteration needs, as far as it is known where they go: a latency is that of an answer, and not of a
-    /// handshake that people do not wait for at each click. One that cannot be made is tried again by the iteration, which says why.
+    /// Opens the connections that an iteration needs, as far as their targets are known: a latency should be that of an
+    /// answer, not of a handshake that people do not wait for at each click. The iteration retries a connection that
+    /// fails, and reports why.
     ///
-    /// Something is asked over each, whatever the answer is: many servers soon close a connection that nothing has come over, and what TLS
-    /// sends of itself after the handshake is read with the answer.
+    /// A request goes over each connection, and its answer does not matter: many servers soon close a connection that
+    /// carried nothing, and what TLS itself sends after the handshake is read with the answer.
     async fn connect(&mut self) {
-        /// The longest that one may take: nobody waits for it, and the others have yet to connect.
+        /// The longest time for one request: nobody waits for its answer, and the other visitors have yet to connect.
         const MOST: Duration = Duration::from_secs(2);
         let scene = Arc::clone(&self.scene);
         let known = scene.steps().into_iter().filter_map(|step| scene.provider.endpoint(step));
         let mut asked = Vec::new();
         for url in known.chain(scene.account.as_ref().map(AccountApi::base)) {
-            // Where a server closes after each answer, once is enough.
+            // If a server closes the connection after each answer, one request is enough.
             if self.wire.is_connected(url) || asked.contains(&url.origin()) {
                 continue;
             }
@@ -52,15 +53,15 @@ impl Visitor {
         }
     }
 
-    /// Whether the account API lets the client in, tried with a user's password; why not, where it does not.
+    /// Tests with a user's password whether the account API lets the client in; returns the setback if it does not.
     pub async fn knock(&mut self, api: &AccountApi) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
         let user = scene.user(&mut self.rng);
         self.account_sign_in(api, user).await
     }
 
-    /// New tokens before the old ones expire, or in place of those that the provider took, between iterations: its time is in nobody's
-    /// latency. What goes wrong is said by the next iteration.
+    /// Renews tokens before they expire, or replaces tokens that the provider revoked. This happens between iterations,
+    /// so no latency includes it. The next iteration reports what goes wrong.
     pub async fn renew(&mut self) {
         if self.has_lost_tokens() {
             self.unrenewed = self.prepare().await.err();
@@ -69,14 +70,14 @@ impl Visitor {
         }
     }
 
-    /// Whether it has to sign in anew. In a day whoever has no tokens does so as an errand.
+    /// Whether the visitor has to sign in again. In W5 a visitor without tokens does so as an errand.
     fn has_lost_tokens(&self) -> bool {
         let own = self.scene.holds_tokens() && self.scene.plan.workload != Workload::Day;
         own && self.held.access.is_empty() || self.scene.account_held().is_some() && self.account.access.is_empty()
     }
 
-    /// Tokens that the provider does not take any more are lost. One answer that went astray may be enough for that: a refresh
-    /// token that is sent a second time ends what it came from (RFC 9700 §4.14.2).
+    /// Drops tokens that the provider no longer accepts. One lost answer may be enough for that: a refresh token that
+    /// is sent a second time revokes the grant it came from (RFC 9700 §4.14.2).
     pub(super) fn lose(&mut self, setback: &Setback) {
         let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
         let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.starts_with(status));
@@ -91,13 +92,13 @@ impl Visitor {
         }
     }
 
-    /// When it is time to do so next.
+    /// Returns when tokens should next be renewed.
     pub fn stale_at(&self) -> Option<Instant> {
         let next = [&self.held, &self.account].into_iter().filter_map(Granted::stale_at).min();
         next.filter(|_| self.keeps_tokens())
     }
 
-    /// True when iterations use tokens of before.
+    /// Returns true if iterations use tokens from before.
     fn keeps_tokens(&self) -> bool {
         use Workload::{Day, Introspect, Profile, Traffic, Userinfo};
         matches!(self.scene.plan.workload, Introspect | Userinfo | Profile | Traffic | Day)

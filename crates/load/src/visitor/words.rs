@@ -1,7 +1,7 @@
-//! What buttons and choices say, as far as yes is told from no: in Chinese, Czech, Danish, Dutch, English, Finnish, French, German,
-//! Italian, Japanese, Norwegian, Polish, Portuguese, Russian, Spanish, Swedish and Turkish.
+//! The words of buttons and choices that tell yes from no: in Chinese, Czech, Danish, Dutch, English, Finnish, French,
+//! German, Italian, Japanese, Norwegian, Polish, Portuguese, Russian, Spanish, Swedish and Turkish.
 
-/// Parts of what says no, in lower case. They are looked for first: many a no has a yes in it.
+/// Parts of phrases that say no, in lower case. They are checked first, because many a no contains a yes.
 const NO: &[&str] = &[
     // English.
     "disagree",
@@ -24,7 +24,7 @@ const NO: &[&str] = &[
     "annuler",
     "ne pas",
     "rejeter",
-    // Spanish, Portuguese; what both share stands once, and "cancel" above.
+    // Spanish, Portuguese; a word of both is listed once, and "cancel" is listed above.
     "rechazar",
     "denegar",
     "no permitir",
@@ -68,7 +68,7 @@ const NO: &[&str] = &[
     "peruuta",
     " älä ",
     "en hyväksy",
-    // Turkish; a capital İ is two characters in lower case.
+    // Turkish; a capital İ becomes two characters in lower case.
     "reddet",
     "ptal",
     "zin verme",
@@ -93,7 +93,7 @@ const NO: &[&str] = &[
     "不授",
 ];
 
-/// Parts of what says yes.
+/// Parts of phrases that say yes.
 const YES: &[&str] = &[
     // English.
     "allow",
@@ -110,13 +110,13 @@ const YES: &[&str] = &[
     "zulassen",
     "consenti",
     "accetta",
+    "autorizz",
     "autoris",
     "approuver",
     // Spanish, Portuguese.
     "permit",
     "acept",
     "autoriza",
-    "autorizz",
     "aprobar",
     "aprovar",
     "conceder",
@@ -179,7 +179,7 @@ const YES: &[&str] = &[
     "允許",
 ];
 
-/// What is a no by itself.
+/// Words that say no only if they stand alone.
 const ONLY_NO: &[&str] = &[
     "no",
     "nein",
@@ -191,7 +191,6 @@ const ONLY_NO: &[&str] = &[
     "nej",
     "nei",
     "ei",
-    "non",
     "nega",
     "hayır",
     "нет",
@@ -200,13 +199,13 @@ const ONLY_NO: &[&str] = &[
     "不",
 ];
 
-/// What is a yes by itself.
+/// Words that say yes only if they stand alone.
 const ONLY_YES: &[&str] =
     &["ja", "sì", "sí", "si", "sim", "oui", "tak", "ano", "kyllä", "evet", "да", "はい", "是", "接受", "授权", "授權"];
 
-/// How much what is said and what is sent looks like a yes: 2 a yes, 1 unclear, 0 a no.
+/// Rates how much the words and the value that is sent look like a yes: 2 a yes, 1 unclear, 0 a no.
 pub(super) fn consent(said: &str, label: &str, sent: &str) -> u8 {
-    // A space before the first word, as before any other.
+    // A space before the first word, as before every other word.
     let said = format!(" {}", said.to_lowercase());
     let (label, sent) = (bare(label), bare(sent));
     let is = |words: &[&str], text: &str| words.contains(&text);
@@ -219,7 +218,7 @@ pub(super) fn consent(said: &str, label: &str, sent: &str) -> u8 {
     }
 }
 
-/// A word without what stands around it.
+/// Strips everything around a word that is not a letter or a digit.
 fn bare(text: &str) -> String {
     text.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
 }
@@ -228,7 +227,7 @@ fn bare(text: &str) -> String {
 mod tests {
     use super::consent;
 
-    /// Red where a yes is looked for first, or a language is missing.
+    /// Red where yes is checked first, or a language is missing.
     #[test]
     fn yes_is_told_from_no_in_every_language_that_is_known() {
         for (language, no, yes) in [

@@ -1,13 +1,13 @@
-//! Some come far more often than others: the n-th most active user 1/n times as often as the first (Zipf's law).
+//! Users of unequal activity: the n-th most active user comes 1/n times as often as the first (Zipf's law).
 
-/// How often each of a number of users comes.
+/// How often each user comes.
 pub struct Zipf {
-    /// Up to and with each user, as a share of all.
+    /// The share of each user together with all the users before it.
     cumulative: Vec<f64>,
 }
 
 impl Zipf {
-    /// Among `count` users.
+    /// Creates the distribution for `count` users.
     pub fn new(count: usize) -> Zipf {
         let mut sum = 0.0;
         let mut cumulative: Vec<f64> = (1..=count)
@@ -20,7 +20,7 @@ impl Zipf {
         Zipf { cumulative }
     }
 
-    /// The user for a number drawn from 0 to 1.
+    /// Returns the user for a number drawn from 0 to 1.
     pub fn pick(&self, drawn: f64) -> usize {
         self.cumulative.partition_point(|share| *share <= drawn).min(self.cumulative.len().saturating_sub(1))
     }

@@ -1,4 +1,4 @@
-//! One connection that is kept, and made anew where a server has closed it.
+//! A connection that is kept open, and reopened if the server has closed it.
 
 use super::fault::{Fault, broken, unconnected};
 use super::{Inbox, Reply, Url};
@@ -11,24 +11,24 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsConnector, rustls};
 
-/// All that is known of the way to one origin, and the connection while there is one.
+/// The way to one origin, and the connection while there is one.
 pub(super) struct Connection {
     authority: String,
     addresses: Vec<SocketAddr>,
-    /// For `https`, and only there.
+    /// Only for `https`.
     tls: Option<Secured>,
     stream: Option<Stream>,
     opened: u64,
-    /// When the last answer had come.
+    /// When the last answer was complete.
     answered: Option<Instant>,
     inbox: Inbox,
 }
 
-/// The time without any answer after which a server may have closed a connection for being idle: the shortest that is usual is two
-/// seconds.
+/// The time without an answer after which a server may have closed a connection as idle: the shortest common idle
+/// timeout is two seconds.
 const IDLE: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
 
-/// How TLS is spoken, and whose certificate is expected.
+/// The TLS configuration, and the name that the certificate has to be for.
 pub(super) type Secured = (TlsConnector, ServerName<'static>);
 
 enum Stream {
@@ -37,13 +37,13 @@ enum Stream {
 }
 
 impl Connection {
-    /// The way to the origin of `url`, which nobody has gone yet.
+    /// Creates the way to the origin of `url`, without connecting.
     pub(super) fn to(url: &Url, addresses: Vec<SocketAddr>, tls: Option<Secured>) -> Connection {
         let (authority, inbox) = (url.authority().to_owned(), Inbox::default());
         Connection { authority, addresses, tls, stream: None, opened: 0, answered: None, inbox }
     }
 
-    /// Asks, over a connection of before where there is one; within `timeout`, connecting included.
+    /// Sends a request, over an existing connection if there is one; within `timeout`, connecting included.
     pub(super) async fn send(&mut self, request: &[u8], timeout: Duration) -> Result<(), Fault> {
         let answered = tokio::time::timeout(timeout, self.exchange(request)).await;
         let outcome = answered.unwrap_or(Err(Fault::Timeout));
@@ -53,17 +53,17 @@ impl Connection {
         outcome
     }
 
-    /// What came last.
+    /// Returns the last response.
     pub(super) fn reply(&self) -> Reply<'_> {
         self.inbox.reply()
     }
 
-    /// True where one is open, as far as is known.
+    /// Returns true if a connection is open, as far as is known.
     pub(super) fn is_made(&self) -> bool {
         self.stream.is_some()
     }
 
-    /// How often it was made.
+    /// Returns how often it was opened.
     pub(super) fn opened(&self) -> u64 {
         self.opened
     }
@@ -73,7 +73,7 @@ impl Connection {
         let stream = self.stream().await?;
         let had_rested = self.opened == opened && self.has_rested();
         match self.over(stream, request).await {
-            // Nobody has answered: the server had closed it while it was idle.
+            // Not one byte has come back: the server had closed the connection while it was idle.
             Err(Fault::Closed) if had_rested && self.inbox.is_untouched() => {
                 let stream = self.stream().await?;
                 self.over(stream, request).await
@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// Asks over `stream`, which is kept where that goes well.
+    /// Sends a request over `stream`, which is kept if that succeeds.
     async fn over(&mut self, mut stream: Stream, request: &[u8]) -> Result<(), Fault> {
         self.inbox.reset();
         match &mut stream {
@@ -94,18 +94,18 @@ impl Connection {
         Ok(())
     }
 
-    /// True where nothing was answered for so long that a server may have closed it for that. One that hangs up on who has just been
-    /// answered does so for another reason, which is its failure.
+    /// Returns true if there was no answer for so long that a server may have closed the connection as idle. A server
+    /// that hangs up right after an answer does so for another reason, which counts as a failure.
     fn has_rested(&self) -> bool {
         self.answered.is_some_and(|answered| answered.elapsed() >= IDLE)
     }
 
-    /// True where requests to `url` go this way.
+    /// Returns true if requests to `url` use this connection.
     pub(super) fn leads_to(&self, url: &Url) -> bool {
         self.authority == url.authority() && self.tls.is_some() == url.is_secure()
     }
 
-    /// The one that there is, or another where it was closed meanwhile.
+    /// Returns the existing connection, or a new one if it was closed meanwhile.
     async fn stream(&mut self) -> Result<Stream, Fault> {
         if let Some(stream) = self.stream.take().filter(is_open) {
             return Ok(stream);
@@ -129,7 +129,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     stream.write_all(request).await.map_err(broken)?;
-    // What TLS holds back is sent here; plain text has nothing to flush.
+    // Sends what TLS has buffered; plain text has nothing to flush.
     stream.flush().await.map_err(broken)?;
     loop {
         let count = stream.read_buf(inbox.space()).await.map_err(broken)?;
@@ -142,8 +142,8 @@ where
     }
 }
 
-/// False when the server has closed an idle connection meanwhile. Costs no system call while nothing has happened. Under TLS
-/// anything that comes unasked after a response is the announcement of a close.
+/// Returns false if the server has closed an idle connection meanwhile. Costs no system call while nothing has
+/// happened. Under TLS, anything unsolicited after a response announces a close.
 fn is_open(stream: &Stream) -> bool {
     let stream = match stream {
         Stream::Plain(stream) => stream,
@@ -173,7 +173,7 @@ mod tests {
     use std::io::Write as _;
     use std::sync::Arc;
 
-    /// A server that on each connection answers as many requests as said, reads one more, thinks for so long, and closes.
+    /// Starts a server that on each connection answers the given number of requests, reads one more, waits, and closes.
     fn closing_after(answers: &'static [usize], thought: Duration) -> String {
         use std::io::Read as _;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -192,8 +192,8 @@ mod tests {
         url
     }
 
-    /// Red without the second `over`: what a browser does not notice was told as a failure of the server. Red without `has_rested`: so
-    /// was a server that hangs up on whom it has just answered told as sound.
+    /// Red without the second `over`: a failure that browsers hide was counted against the server. Red without
+    /// `has_rested`: a server that hangs up right after an answer counted as sound.
     #[test]
     fn what_was_closed_for_being_idle_is_asked_again_once() {
         let asked_of = |url: String, pause: Duration| {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(asked(&[1, 1], later), ([Ok(200), Ok(200)], 2));
         assert_eq!(asked(&[1, 0], later), ([Ok(200), Err(Fault::Closed)], 2), "once");
         assert_eq!(asked(&[0, 0], later), ([Err(Fault::Closed), Err(Fault::Closed)], 2), "never on a new one");
-        // A machine that stands still makes a pause of its own.
+        // A machine that stalls adds a pause of its own.
         let gives_up = ([Ok(200), Err(Fault::Closed)], 1);
         assert!((0..5).any(|_| asked(&[1, 1], soon) == gives_up), "it was not idle");
         let slowly = || asked_of(closing_after(&[1, 1], IDLE * 2), soon);

@@ -1,36 +1,36 @@
-//! Why there is no response, and what of it is said.
+//! The reasons for a missing response, and their messages.
 
 use super::{Wrong, trust};
 use rustix::io::Errno;
 use std::io::ErrorKind;
 use tokio_rustls::rustls;
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// No connection could be made.
     Connect(ErrorKind),
-    /// The same, because this process or this machine may open no more files: a limit of the generator's own.
+    /// The same, because this process or this machine may not open more files: a limit of the generator's own.
     NoFiles,
-    /// The same, because this machine has no port left to come from: a limit of the generator's own.
+    /// The same, because this machine has no local port left: a limit of the generator's own.
     NoPorts,
-    /// A connection was made, but TLS was not agreed on, for this reason.
+    /// A connection was made, but the TLS handshake failed for this reason.
     Tls(&'static str),
     /// The connection ended in the middle of a response, or before it.
     Closed,
     /// Reading or writing failed otherwise.
     Broken(ErrorKind),
-    /// The response was not whole in time.
+    /// The response was not complete in time.
     Timeout,
-    /// What came is no HTTP/1.1 response.
+    /// The answer is not an HTTP/1.1 response.
     Malformed(&'static str),
-    /// The URL does not lead to this machine, or to one that is owned.
+    /// The URL leads neither to this machine nor to an owned one.
     Url(Wrong),
 }
 
 impl Fault {
-    /// True where there was no connection at all: whoever goes on at once then only goes round, and keeps a core busy with it. A
-    /// connection that ended is another matter, since the next one is work for the server as the one before was.
+    /// Returns true if there was no connection at all: an immediate retry would loop and only keep a core busy. A
+    /// connection that ended is another matter, because the next one is work for the server, as the last one was.
     pub const fn is_unconnected(self) -> bool {
         match self {
             Fault::Connect(_) | Fault::NoFiles | Fault::NoPorts | Fault::Tls(_) => true,
@@ -59,17 +59,17 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Why nobody could be reached.
+/// Returns why no connection could be made.
 pub(super) fn unconnected(error: &std::io::Error) -> Fault {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE) => Fault::NoFiles,
-        // No port is left to come from: those of connections that ended rest for a minute.
+        // No local port is left: ports of closed connections stay unavailable for a minute.
         Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
         _ => Fault::Connect(error.kind()),
     }
 }
 
-/// What TLS itself objects to.
+/// Describes why TLS failed.
 fn objection(error: &rustls::Error) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Certificate, Error};
     match error {
@@ -103,7 +103,7 @@ fn objection(error: &rustls::Error) -> &'static str {
     }
 }
 
-/// Why a connection that there was is of no more use.
+/// Returns why an existing connection is no longer usable.
 pub(super) fn broken(error: std::io::Error) -> Fault {
     if let Some(error) = error.get_ref().and_then(|inside| inside.downcast_ref::<rustls::Error>()) {
         return Fault::Tls(objection(error));
@@ -127,7 +127,8 @@ mod tests {
         assert!(Fault::NoFiles.to_string().contains("the generator itself"));
     }
 
-    /// Red where whoever is hung up on pauses: a server that closes each connection was offered ten a second of each user.
+    /// Red where a visitor pauses after a hang-up: a server that closes each connection got ten requests a second per
+    /// user.
     #[test]
     fn only_who_gets_no_connection_would_go_round() {
         let refused = Fault::Connect(ErrorKind::ConnectionRefused);

@@ -2,31 +2,31 @@
 
 use super::Url;
 
-/// One cookie, and where it is sent to.
+/// A cookie, and where it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Cookie {
     name: String,
     value: String,
-    /// Nowhere in particular: it is sent to every host.
+    /// The domain; `None` means that it is sent to every host.
     domain: Option<String>,
-    /// Set with `Domain`: for hosts below it, too.
+    /// Whether it was set with `Domain`, and so is sent to subdomains, too.
     below: bool,
     path: String,
 }
 
-/// Cookies by name, domain and path (RFC 6265 §5.3). `Secure` is not looked at: browsers send such cookies to this machine in
-/// plain text, too.
+/// Cookies by name, domain and path (RFC 6265 §5.3). `Secure` is ignored: browsers also send such cookies to this
+/// machine in plain text.
 #[derive(Clone, Debug, Default)]
 pub struct Jar(Vec<Cookie>);
 
 impl Jar {
-    /// Takes in one `Set-Cookie` value that came from nowhere in particular: for every host, and for every path where it names none.
+    /// Stores one `Set-Cookie` value of unknown origin: for every host, and for every path unless it names one.
     pub fn keep(&mut self, set_cookie: &str) {
         self.take(None, set_cookie);
     }
 
-    /// Takes in one `Set-Cookie` value that came from `url` (RFC 6265 §5.2, §5.3): a new value replaces the old, an expired one
-    /// removes it.
+    /// Stores one `Set-Cookie` value that came from `url` (RFC 6265 §5.2, §5.3): a new value replaces the old one, an
+    /// expired one removes it.
     pub fn keep_from(&mut self, url: &Url, set_cookie: &str) {
         self.take(Some(url), set_cookie);
     }
@@ -56,23 +56,23 @@ impl Jar {
             |kept: &Cookie| (&kept.name, &kept.domain, &kept.path) == (&cookie.name, &cookie.domain, &cookie.path);
         self.0.retain(|kept| !same(kept));
         if !is_expired(parts) {
-            // Those with longer paths are sent first (RFC 6265 §5.4).
+            // Cookies with longer paths are sent first (RFC 6265 §5.4).
             let at = self.0.partition_point(|kept| kept.path.len() >= cookie.path.len());
             self.0.insert(at, cookie);
         }
     }
 
-    /// Forgets everything, as a new visitor would.
+    /// Removes all cookies, as for a new visitor.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Name and value of each cookie, wherever it goes.
+    /// Returns name and value of each cookie, wherever it is sent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|cookie| (cookie.name.as_str(), cookie.value.as_str()))
     }
 
-    /// Name and value of each cookie that goes to `url`, in the order to send them.
+    /// Returns name and value of each cookie for `url`, in the order to send them.
     pub fn sent_to<'a>(&'a self, url: &'a Url) -> impl Iterator<Item = (&'a str, &'a str)> {
         let host = url.host();
         let known = move |domain: &str, below: bool| host == domain || below && is_within(host, domain);
@@ -83,24 +83,24 @@ impl Jar {
     }
 }
 
-/// The last attribute of that name; attributes before it do not count (RFC 6265 §5.3).
+/// Returns the last attribute of that name; earlier ones do not count (RFC 6265 §5.3).
 fn attribute<'a>(attributes: impl Iterator<Item = &'a str>, wanted: &str) -> Option<&'a str> {
     let pairs = attributes.filter_map(|attribute| attribute.split_once('='));
     pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case(wanted)).last().map(|(_, value)| value.trim())
 }
 
-/// RFC 6265 §5.1.3.
+/// Whether a host matches a cookie's domain (RFC 6265 §5.1.3).
 fn is_within(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// RFC 6265 §5.1.4.
+/// Whether a path matches a cookie's path (RFC 6265 §5.1.4).
 fn is_on(path: &str, cookie: &str) -> bool {
     let rest = path.strip_prefix(cookie);
     rest.is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
 }
 
-/// The path of a cookie that names none (RFC 6265 §5.1.4).
+/// Returns the path of a cookie that names none (RFC 6265 §5.1.4).
 fn folder(url: &Url) -> &str {
     match url.path().rfind('/') {
         None | Some(0) => "/",
@@ -108,8 +108,8 @@ fn folder(url: &Url) -> &str {
     }
 }
 
-/// `Max-Age` decides when it is there (RFC 6265 §5.3). Otherwise `Expires` in the last century counts: no clock is read for
-/// it, and servers that remove a cookie this way write 1970.
+/// Whether a cookie has expired. `Max-Age` decides if present (RFC 6265 §5.3). Otherwise a year before 2000 in
+/// `Expires` counts: no clock is read for it, and servers that remove a cookie this way write 1970.
 fn is_expired<'a>(attributes: impl Iterator<Item = &'a str>) -> bool {
     let mut by_date = false;
     for attribute in attributes {
@@ -136,7 +136,7 @@ mod tests {
         Url::parse(text).unwrap()
     }
 
-    /// What `lines` from /a/b leave for /a/c.
+    /// Returns the cookies that `lines` from /a/b leave for /a/c.
     fn jar(lines: &[&str]) -> Vec<(String, String)> {
         let mut jar = Jar::default();
         lines.iter().for_each(|line| jar.keep_from(&url("http://localhost/a/b?c"), line));
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(jar(&["novalue", "=x", ""]), []);
     }
 
-    /// Red without `is_on(..)` in `sent_to`, and without the path in `same`: providers keep one cookie of a name for each flow, and
-    /// remove theirs below one path while another stays.
+    /// Red without `is_on(..)` in `sent_to`, and without the path in `same`: providers keep one cookie of a name per
+    /// flow, and remove theirs below one path while another stays.
     #[test]
     fn cookies_of_one_name_live_side_by_side_on_their_paths() {
         assert_eq!(jar(&["flow=1; Path=/a", "flow=; Path=/b; Max-Age=0"]), pairs(&[("flow", "1")]));
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(jar(&["x=1; Path=relative", "y=2; Path="]), pairs(&[("x", "1"), ("y", "2")]), "its own folder");
     }
 
-    /// Red without `host == domain`: one host's session is none of another's business.
+    /// Red without `host == domain`: another host must not get a host's session.
     #[test]
     fn cookies_go_to_their_host_and_below_it_where_they_say_so() {
         let mut jar = Jar::default();

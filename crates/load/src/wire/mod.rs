@@ -1,4 +1,4 @@
-//! HTTP/1.1 as one visitor speaks it: one kept-alive connection per origin, one request at a time, in plain text or TLS.
+//! HTTP/1.1 for one visitor: one kept-alive connection per origin, one request at a time, in plain text or TLS.
 
 mod connection;
 mod fault;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::{TlsConnector, rustls};
 
-/// What goes along with a request; it decides its method.
+/// The body of a request; it determines the method.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     /// GET.
@@ -34,17 +34,17 @@ pub enum Body<'a> {
 
 /// One request.
 pub struct Request<'a> {
-    /// Where it goes.
+    /// The address.
     pub url: &'a Url,
-    /// What goes along.
+    /// The body.
     pub body: Body<'a>,
-    /// Header fields beside those that every request has; they must hold no line breaks.
+    /// Header fields besides those that every request has; they must not contain line breaks.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Cookies to send along.
+    /// The cookies to send.
     pub cookies: Option<&'a Jar>,
 }
 
-/// Some providers ask for it.
+/// Some providers require one.
 const AGENT: &str = concat!("user-agent: portiere-load/", env!("CARGO_PKG_VERSION"), "\r\n");
 
 impl Request<'_> {
@@ -92,7 +92,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// No connection yet; each request, connecting included, may take `timeout`, and goes no further than `reach`.
+    /// Creates a wire without connections; a request, connecting included, may take `timeout` and stays in `reach`.
     pub fn new(timeout: Duration, reach: Arc<Reach>) -> Self {
         Wire { timeout, reach, connections: Vec::new(), out: Vec::with_capacity(2 * 1024), answered: 0 }
     }
@@ -100,9 +100,9 @@ impl Wire {
     /// Sends `request` and waits for the whole response.
     ///
     /// # Errors
-    /// [`Fault`]; the connection is then gone, and the next request makes a new one. A request is sent again, once and as browsers do,
-    /// over a connection of its own, where one that had been idle was closed without a single byte of an answer: a server may close such
-    /// a one while the request is on its way (RFC 9112 §9.3.1 and §9.6).
+    /// [`Fault`]; the connection is then gone, and the next request opens a new one. As in browsers, a request is sent
+    /// once more, over a new connection, if an idle connection was closed without a single byte of an answer: a server
+    /// may close it while the request is on its way (RFC 9112 §9.3.1 and §9.6).
     pub async fn send(&mut self, request: &Request<'_>) -> Result<Reply<'_>, Fault> {
         let at = self.connection(request.url)?;
         request.write(&mut self.out);
@@ -112,17 +112,17 @@ impl Wire {
         Ok(connection.reply())
     }
 
-    /// True when there is a connection that requests to `url` go over, as far as is known.
+    /// Returns true if there is a connection for requests to `url`, as far as is known.
     pub fn is_connected(&self, url: &Url) -> bool {
         self.connections.iter().any(|known| known.leads_to(url) && known.is_made())
     }
 
-    /// How many connections have been made so far.
+    /// Returns the number of connections opened so far.
     pub fn opened(&self) -> u64 {
         self.connections.iter().map(Connection::opened).sum()
     }
 
-    /// How many responses have come so far.
+    /// Returns the number of responses received so far.
     pub fn answered(&self) -> u64 {
         self.answered
     }
@@ -137,7 +137,7 @@ impl Wire {
         Ok(self.connections.len() - 1)
     }
 
-    /// What `https` needs. A host that no certificate can name is a fault: nothing goes there in plain text instead.
+    /// Returns what TLS needs. A host that no certificate can name is a fault: plain text is never sent instead.
     fn secured(&self, url: &Url) -> Result<Secured, Fault> {
         let config = self.reach.tls().ok_or(Fault::Url(Wrong::NoTls))?;
         let name =

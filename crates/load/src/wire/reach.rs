@@ -1,4 +1,4 @@
-//! Where load may go: this machine, and those that somebody says are theirs.
+//! The addresses that load may go to: this machine, and machines that the user claims to own.
 
 use super::trust::Trust;
 use super::{Url, Wrong};
@@ -10,16 +10,16 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The hosts beside this machine that may be measured, and how TLS is spoken. By default: none, and not at all.
+/// The hosts besides this machine that may be measured, and the TLS configuration. Neither exists by default.
 #[derive(Clone, Default)]
 pub struct Reach {
     owned: Vec<(String, Vec<IpAddr>)>,
-    /// Where whatever is at an origin is looked for, in place of where its name leads.
+    /// An origin, and the addresses to connect to instead of those that its name resolves to.
     instead: Option<(Origin, Vec<SocketAddr>)>,
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// What a URL has of its origin (RFC 6454 §4), the port also where it is not written.
+/// The origin of a URL (RFC 6454 §4), with the port even if it is not written.
 type Origin = (bool, String, u16);
 
 fn origin(url: &Url) -> Origin {
@@ -27,10 +27,10 @@ fn origin(url: &Url) -> Origin {
 }
 
 impl Reach {
-    /// Takes in a host of which the user says that it is theirs. Its name is looked up here, once.
+    /// Adds a host that the user claims to own. Its name is resolved here, once.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] when the name has no address.
+    /// [`Refusal::Failure`] if the name has no address.
     pub fn own(&mut self, host: &str) -> Result<(), Refusal> {
         let found = (host, 0).to_socket_addrs();
         let found = found.map_err(|error| Refusal::Failure(format!("{host} has no address: {error}")))?;
@@ -38,10 +38,10 @@ impl Reach {
         Ok(())
     }
 
-    /// Connects to `place`, a host and a port, for what is at the origin of `target`: one node of several that have it.
+    /// Connects to `place`, a host and a port, for the origin of `target`: one node of several that serve it.
     ///
     /// # Errors
-    /// [`Refusal::Use`] when that is no place, or neither on this machine nor owned.
+    /// [`Refusal::Use`] if that is not a host and a port, or is neither on this machine nor owned.
     pub fn connect_to(&mut self, place: &str, target: &Url) -> Result<(), Refusal> {
         let wrong = |why: &str| Refusal::Use(format!("--connect-to {place}: {why}"));
         let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -52,15 +52,16 @@ impl Reach {
         Ok(())
     }
 
-    /// Where that is, where it was said.
+    /// Returns the addresses of that place, if there is one.
     pub fn instead(&self) -> Option<&[SocketAddr]> {
         self.instead.as_ref().map(|(_, addresses)| &addresses[..])
     }
 
-    /// Speaks TLS with whoever has a certificate of the machine's authorities, or of those in a PEM file, or one of the certificates in it.
+    /// Enables TLS with servers whose certificate is from the machine's authorities, or from those in a PEM file, or is
+    /// in that file.
     ///
     /// # Errors
-    /// [`Refusal::Use`] when the file holds no certificate, [`Refusal::Failure`] when the machine has none.
+    /// [`Refusal::Use`] if the file holds no certificate, [`Refusal::Failure`] if the machine has none.
     pub fn speak_tls(&mut self, authorities: Option<&Path>) -> Result<(), Refusal> {
         let mut roots = RootCertStore::empty();
         let named = match authorities {
@@ -84,10 +85,10 @@ impl Reach {
         Ok(())
     }
 
-    /// Where to connect for `url`, in the order to try.
+    /// Returns the addresses to connect to for `url`, in the order to try.
     ///
     /// # Errors
-    /// [`Wrong::NotLoopback`] for a host that nobody owns, [`Wrong::NoTls`].
+    /// [`Wrong::NotLoopback`] for a host that the user does not claim to own, [`Wrong::NoTls`].
     pub fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Wrong> {
         if url.is_secure() && self.tls.is_none() {
             return Err(Wrong::NoTls);
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn one_node_of_several_is_reached_by_its_address() {
-        // Red where the origin does not matter, or where somebody else's machine is reached by the way.
+        // Red where the origin does not matter, or where this lets somebody else's machine be reached.
         let mut reach = Reach::default();
         let target = Url::parse("http://id.example.com/base").unwrap();
         assert_eq!(addresses(&reach, "http://id.example.com/"), Err(Wrong::NotLoopback));

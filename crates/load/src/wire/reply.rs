@@ -1,42 +1,42 @@
-//! Reading an HTTP/1.1 response, without IO: bytes go in, and it says when the response is whole.
+//! Parses an HTTP/1.1 response without doing IO: bytes go in, and it says when the response is complete.
 
 use super::Fault;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Longest response that is read, in bytes. A sign-in page is under 50 KB; this only stops a runaway.
+/// The longest response that is read, in bytes. A sign-in page is under 50 KB; this only stops a runaway response.
 const MAX_REPLY: usize = 8 * 1024 * 1024;
-/// Most header fields of a response.
+/// The most header fields of a response.
 const MAX_HEADERS: usize = 64;
 
-/// One response, seen where it lies in the connection's buffer.
+/// A response, borrowed from the connection's buffer.
 #[derive(Clone, Copy)]
 pub struct Reply<'a> {
     inbox: &'a Inbox,
 }
 
 impl<'a> Reply<'a> {
-    /// The status code.
+    /// Returns the status code.
     pub fn status(self) -> u16 {
         self.inbox.status
     }
 
-    /// The body, with a chunked one put together again.
+    /// Returns the body; a chunked one is decoded.
     pub fn body(self) -> &'a [u8] {
         &self.inbox.bytes[self.inbox.body.clone()]
     }
 
-    /// The body as text, with anything that is not UTF-8 replaced.
+    /// Returns the body as text, with anything that is not UTF-8 replaced.
     pub fn text(self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.body())
     }
 
-    /// The first header of this name that is readable text; case does not matter.
+    /// Returns the first header of this name that is readable text; the name is case-insensitive.
     pub fn header(self, name: &'a str) -> Option<&'a str> {
         self.headers(name).next()
     }
 
-    /// Every header of this name that is readable text, in order.
+    /// Returns every header of this name that is readable text, in order.
     pub fn headers(self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let bytes = &self.inbox.bytes;
         let named = move |field: &&Field| bytes[field.name.clone()].eq_ignore_ascii_case(name.as_bytes());
@@ -50,7 +50,7 @@ struct Field {
     value: Range<usize>,
 }
 
-/// How far the response has come.
+/// How far the response has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Head,
@@ -63,7 +63,7 @@ enum Stage {
     Whole,
 }
 
-/// The receiving side of a connection: a buffer that is used again for each response.
+/// The receiving side of a connection: a buffer that is reused for each response.
 pub struct Inbox {
     bytes: Vec<u8>,
     fields: Vec<Field>,
@@ -81,27 +81,27 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// Makes ready for the next response.
+    /// Prepares for the next response.
     pub fn reset(&mut self) {
         self.bytes.clear();
         self.begin();
     }
 
-    /// True where not one byte has come since it was made ready.
+    /// Returns true if not one byte has come since the last reset.
     pub fn is_untouched(&self) -> bool {
         self.stage == Stage::Head && self.bytes.is_empty()
     }
 
-    /// Where received bytes are appended, with room for a good many.
+    /// Returns the buffer that received bytes are appended to, with room for at least 4 KiB.
     pub fn space(&mut self) -> &mut Vec<u8> {
         self.bytes.reserve(4 * 1024);
         &mut self.bytes
     }
 
-    /// Reads on after bytes were appended; true once the response is whole.
+    /// Parses further after bytes were appended; returns true once the response is complete.
     ///
     /// # Errors
-    /// [`Fault::Malformed`] when it is no HTTP/1.1 response, or longer than is read here.
+    /// [`Fault::Malformed`] if it is not an HTTP/1.1 response, or is too long.
     pub fn advance(&mut self) -> Result<bool, Fault> {
         if self.bytes.len() > MAX_REPLY {
             return Err(Fault::Malformed("the response is too long"));
@@ -127,10 +127,10 @@ impl Inbox {
         }
     }
 
-    /// The peer has closed: the end of a body that is not counted, a fault otherwise.
+    /// Handles the peer's close: it ends a body without a length, and is a fault otherwise.
     ///
     /// # Errors
-    /// [`Fault::Closed`] when the response is not whole.
+    /// [`Fault::Closed`] if the response is not complete.
     pub fn close(&mut self) -> Result<(), Fault> {
         if self.stage != Stage::UntilClose {
             return Err(Fault::Closed);
@@ -140,12 +140,12 @@ impl Inbox {
         Ok(())
     }
 
-    /// True when the connection may carry another request (RFC 9112 §9.3).
+    /// Returns true if the connection may carry another request (RFC 9112 §9.3).
     pub fn keeps_alive(&self) -> bool {
         self.stage == Stage::Whole && self.keep_alive
     }
 
-    /// The response; only sensible once it is whole.
+    /// Returns the response; only meaningful once it is complete.
     pub fn reply(&self) -> Reply<'_> {
         Reply { inbox: self }
     }
@@ -158,7 +158,7 @@ impl Inbox {
         self.keep_alive = true;
     }
 
-    /// True when the head was complete. An interim response (1xx) is dropped, and the head of the next one is read.
+    /// Returns true if the head was complete. An interim response (1xx) is dropped, and the next head is read.
     fn read_head(&mut self) -> Result<bool, Fault> {
         let mut room = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut head = httparse::Response::new(&mut room);
@@ -185,7 +185,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// RFC 9112 §6.3: how the end of the body is known.
+    /// Determines how the body ends (RFC 9112 §6.3).
     fn framing(&mut self, head: usize) -> Result<Stage, Fault> {
         let reply = self.reply();
         let asks_close = |value: &str| value.split(',').any(|option| option.trim().eq_ignore_ascii_case("close"));
@@ -210,7 +210,7 @@ impl Inbox {
         }
     }
 
-    /// True when a chunk, or the trailer after the last one, was complete (RFC 9112 §7.1).
+    /// Returns true if a chunk, or the trailer after the last one, was complete (RFC 9112 §7.1).
     fn read_chunk(&mut self, at: usize) -> Result<bool, Fault> {
         const WRONG: Fault = Fault::Malformed("the response has an unreadable chunk");
         let (line, size) = match httparse::parse_chunk_size(&self.bytes[at..]) {
@@ -236,7 +236,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Trailer fields are read over: lines until an empty one.
+    /// Skips trailer fields: lines until an empty one.
     fn read_trailer(&mut self, mut at: usize) -> Result<bool, Fault> {
         loop {
             let Some(length) = self.bytes[at..].windows(2).position(|two| two == b"\r\n") else { return Ok(false) };
@@ -253,7 +253,7 @@ impl Inbox {
 mod tests {
     use super::*;
 
-    /// Feeds `bytes` in pieces of `step`; the body once whole.
+    /// Feeds `bytes` in pieces of `step`; returns the body once it is complete.
     fn read(bytes: &[u8], step: usize) -> Result<Option<(u16, String, bool)>, Fault> {
         let mut inbox = Inbox::default();
         let mut whole = false;

@@ -1,4 +1,4 @@
-//! Whose certificates are trusted: those of authorities, and the very ones that were named.
+//! Which certificates are trusted: those of authorities, and exactly the ones in the named file.
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,8 +9,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// As the library trusts, and one thing more: a certificate of an authority that a server shows as its own, where exactly that one was
-/// named. `openssl req -x509` makes such ones, and curl, Node and Python take them.
+/// Trusts what the library trusts, and one thing more: a CA certificate that a server presents as its own, if exactly
+/// that certificate was named. `openssl req -x509` makes such certificates, and curl, Node and Python accept them.
 #[derive(Debug)]
 pub(super) struct Trust {
     by_authority: Arc<WebPkiServerVerifier>,
@@ -18,10 +18,10 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// In `roots`, and in the very certificates of `named`.
+    /// Trusts certificates of `roots`, and exactly the certificates in `named`.
     ///
     /// # Errors
-    /// In words, where there is nobody to trust.
+    /// A message, if there is no authority to trust.
     pub fn of(
         roots: RootCertStore,
         named: Vec<CertificateDer<'static>>,
@@ -32,7 +32,7 @@ impl Trust {
     }
 }
 
-/// Whether that is all that is wrong with a certificate: it is looked for after the times, and before the name.
+/// Whether that is the only fault of a certificate: it is checked after the validity period, and before the name.
 pub(super) fn is_of_an_authority(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(CertificateError::Other(why)) if why.to_string() == "CaUsedAsEndEntity")
 }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// What `openssl req -x509` makes: signed by itself, and an authority.
+    /// Makes the certificate that `openssl req -x509` makes: self-signed, and a CA.
     fn made(name: &str) -> CertificateDer<'static> {
         let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -97,7 +97,7 @@ mod tests {
         Trust::of(roots, vec![certificate.clone()], provider).unwrap()
     }
 
-    /// Red with the library's own verifier. Red without any of the two conditions in `verify_server_cert`, or without the name.
+    /// Red with the library's own verifier. Red without either condition in `verify_server_cert`, or without the name.
     #[test]
     fn the_very_certificate_that_was_named_is_trusted_for_its_name_and_time() {
         let verified = |trust: &Trust, shown: &CertificateDer<'_>, name: &'static str, years: u64| {

@@ -1,8 +1,8 @@
-//! The part of a URL that goes on the wire, and whether it leads to this machine.
+//! The part of a URL that goes on the wire, and whether the URL leads to this machine.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An absolute `http` or `https` URL, split where HTTP/1.1 splits it: authority for `Host`, path and query for the request
+/// An absolute `http` or `https` URL, split as HTTP/1.1 needs it: authority for `Host`, path and query for the request
 /// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
@@ -11,16 +11,16 @@ pub struct Url {
     target: String,
 }
 
-/// Why a text is no URL that can be measured.
+/// Why a text is not a URL that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// It is neither `http://…` nor `https://…`.
     Scheme,
-    /// Host or port cannot be read, or user information is in front of them.
+    /// Host or port cannot be read, or user information precedes them.
     Authority,
-    /// White space or control characters, which would break the request line.
+    /// It contains white space or control characters, which would break the request line.
     Character,
-    /// The host is a real machine, or a name that may become one, and nobody said that it is theirs.
+    /// The host is a real machine, or a name that may become one, and the user does not claim to own it.
     NotLoopback,
     /// It is `https://…`, and the target is not.
     NoTls,
@@ -41,10 +41,10 @@ impl std::fmt::Display for Wrong {
 }
 
 impl Url {
-    /// Reads an absolute URL; a fragment is dropped, an empty path becomes `/`.
+    /// Parses an absolute URL; a fragment is dropped, an empty path becomes `/`.
     ///
     /// # Errors
-    /// Everything of [`Wrong`] but [`Wrong::NotLoopback`], which [`Url::addresses`] tells.
+    /// Every variant of [`Wrong`] except [`Wrong::NotLoopback`], which [`Url::addresses`] returns.
     pub fn parse(text: &str) -> Result<Url, Wrong> {
         let (scheme, rest) = text.split_once("://").ok_or(Wrong::Scheme)?;
         let secure = scheme.eq_ignore_ascii_case("https");
@@ -63,32 +63,32 @@ impl Url {
         Ok(Url { secure, authority: authority.to_ascii_lowercase(), target: format!("{slash}{target}") })
     }
 
-    /// True for `https`.
+    /// Returns true for `https`.
     pub fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// Host and port as the `Host` header wants them (RFC 9110 §7.2).
+    /// Returns host and port as the `Host` header needs them (RFC 9110 §7.2).
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
-    /// Path and query: the origin form of the request target (RFC 9112 §3.2.1).
+    /// Returns path and query: the origin form of the request target (RFC 9112 §3.2.1).
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// The path alone.
+    /// Returns only the path.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or("/")
     }
 
-    /// Scheme and authority, as the `Origin` header wants them (RFC 6454 §7).
+    /// Returns scheme and authority, as the `Origin` header needs them (RFC 6454 §7).
     pub fn origin(&self) -> String {
         format!("{}://{}", self.scheme(), self.authority)
     }
 
-    /// The URL that `reference` means when it stands on the page at `self` (RFC 3986 §5.2).
+    /// Resolves `reference` as it stands on the page at `self` (RFC 3986 §5.2).
     ///
     /// # Errors
     /// The same as [`Url::parse`].
@@ -108,25 +108,25 @@ impl Url {
         Url::parse(&format!("{}{absolute}", self.origin()))
     }
 
-    /// The same URL with `query` (already encoded) added to what is there.
+    /// Returns this URL with `query` (already encoded) appended to its query.
     #[must_use]
     pub fn with_query(&self, query: &str) -> Url {
         let sign = if self.target.contains('?') { '&' } else { '?' };
         Url { target: format!("{}{sign}{query}", self.target), ..self.clone() }
     }
 
-    /// The same URL with nothing but `query` (already encoded) behind its path, as a form that is sent by GET leaves it.
+    /// Returns this URL with `query` (already encoded) as its only query, as a form that is sent by GET does.
     #[must_use]
     pub fn replacing_query(&self, query: &str) -> Url {
         Url { target: format!("{}?{query}", self.path()), ..self.clone() }
     }
 
-    /// The host, without the brackets of IPv6.
+    /// Returns the host, without the brackets of IPv6.
     pub fn host(&self) -> &str {
         host_and_port(&self.authority).map_or("", |(host, _)| host)
     }
 
-    /// The port, also where it is not written.
+    /// Returns the port, even if it is not written.
     pub fn port(&self) -> u16 {
         let written = host_and_port(&self.authority).and_then(|(_, port)| port);
         written.unwrap_or(if self.secure { 443 } else { 80 })
@@ -136,7 +136,7 @@ impl Url {
         if self.secure { "https" } else { "http" }
     }
 
-    /// Where to connect, in the order to try. No name service is asked: `localhost` is known (RFC 6761 §6.3).
+    /// Returns the addresses to connect to, in order. No name is resolved: `localhost` is known (RFC 6761 §6.3).
     ///
     /// # Errors
     /// [`Wrong::NotLoopback`].
@@ -159,7 +159,7 @@ impl std::fmt::Display for Url {
     }
 }
 
-/// Host without the brackets of IPv6, and the port if there is one.
+/// Returns the host without the brackets of IPv6, and the port if there is one.
 fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -177,13 +177,13 @@ fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
     (!host.is_empty() && !host.contains('@')).then_some((host, port))
 }
 
-/// True for `word:…` where a colon comes before anything that ends a scheme (RFC 3986 §3.1).
+/// Returns true for `word:…` where a colon precedes anything that ends a scheme (RFC 3986 §3.1).
 fn has_scheme(reference: &str) -> bool {
     let end = reference.find([':', '/', '?', '#']);
     end.is_some_and(|at| at > 0 && reference.as_bytes()[at] == b':')
 }
 
-/// RFC 3986 §5.2.4 on the path; the query stays as it is.
+/// Removes dot segments from the path (RFC 3986 §5.2.4); the query stays as it is.
 fn without_dots(target: &str) -> String {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
     let mut kept: Vec<&str> = Vec::new();

@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// How many times as long as it should take a rate may take.
+/// A rate may take this many times as long as it should.
 const LONGER: u32 = 20;
 
-/// A pool whose threads all hash, as nice as in the server, until this is dropped.
+/// A pool whose threads all hash, at the server's niceness, until it is dropped.
 pub struct Busy {
     hasher: Hasher,
     over: Arc<AtomicBool>,
@@ -20,8 +20,8 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// With as many passwords at a time as `lanes` on each thread need, twice; in `memory` bytes at most. It has found out how
-    /// many side by side are best when this returns.
+    /// Starts a pool with twice as many passwords in flight as `lanes` on each thread need, in at most `memory` bytes.
+    /// When this returns, the pool has found out how many are best side by side.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -41,8 +41,8 @@ impl Busy {
         Ok(Busy { hasher, over, thread: Some(thread) })
     }
 
-    /// Hashes a second over so long, and longer where none was done in that: threads that hash are nice, and others may keep all
-    /// cores busy.
+    /// Returns hashes per second over `span`, or over a longer time if none was done in it: hashing threads are nice,
+    /// and others may keep all cores busy.
     pub fn rate(&self, span: Duration) -> f64 {
         let before = self.hasher.state().done_total;
         let is_seen = |_: &u32| {
@@ -52,14 +52,14 @@ impl Busy {
         self.beside(|| (0..LONGER).find(is_seen)).1
     }
 
-    /// Does something, and says how many hashes a second there were beside it.
+    /// Does `work`, and returns how many hashes per second were done beside it.
     pub fn beside<T>(&self, work: impl FnOnce() -> T) -> (T, f64) {
         let (before, begun) = (self.hasher.state().done_total, Instant::now());
         let result = work();
         (result, (self.hasher.state().done_total - before) as f64 / begun.elapsed().as_secs_f64())
     }
 
-    /// How many each thread runs side by side.
+    /// Returns how many hashes each thread runs side by side.
     pub fn lanes(&self) -> usize {
         self.hasher.state().lanes
     }
@@ -68,7 +68,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        // A panic over there has been told already.
+        // A panic of that thread has been reported already.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,4 +1,4 @@
-//! Commits: how many batches a second reach the disk, alone and in groups, what each costs, and how long the disk takes.
+//! Commits: batches per second that reach the disk, alone and in groups, what each costs, and how long the disk takes.
 
 use super::cpu;
 use crate::capacity::figure::{Figure, means, quantile};
@@ -13,54 +13,54 @@ use store::sqlite::{Options, Sqlite};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// So many write at the same time; the writer commits together whoever waits.
+/// The numbers of concurrent writers; the writer thread commits waiting batches together.
 pub const WRITERS: [usize; 4] = [1, 4, 16, 64];
 
-/// What so many writers reach.
+/// What a number of writers reach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// How many write at the same time.
+    /// The number of concurrent writers.
     pub writers: usize,
-    /// Batches in one commit.
+    /// Batches per commit.
     pub together: Figure,
-    /// Batches a second.
+    /// Batches per second.
     pub rate: Figure,
-    /// Milliseconds that COMMIT takes, fsync included.
+    /// The time of COMMIT in milliseconds, fsync included.
     pub commit_ms: Figure,
     /// Processor time of one batch, in microseconds.
     pub cpu_us: Figure,
 }
 
-/// What writing and reading costs here.
+/// What writing and reading cost on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Storage {
-    /// By how many write.
+    /// The results by number of writers.
     pub groups: Vec<Group>,
-    /// Milliseconds of one commit on its own, less its processor time: the means of as many classes, each as frequent as the
-    /// others, from the shortest times to the longest.
+    /// The time of a lone commit in milliseconds, less its processor time: the means of equally frequent classes, from
+    /// the shortest times to the longest.
     pub sync_ms: Vec<f64>,
-    /// Point reads a second on one core.
+    /// Point reads per second on one core.
     pub reads: Figure,
     /// The same on all cores at once.
     pub reads_all: Figure,
-    /// Connections that read by default.
+    /// The default number of connections that read.
     pub readers: u32,
 }
 
 impl Storage {
-    /// The median time of the disk for one commit, in milliseconds.
+    /// Returns the median time of the disk for one commit, in milliseconds.
     pub fn sync(&self) -> f64 {
         quantile(&self.sync_ms, 0.5)
     }
 }
 
 const SPAN: Duration = Duration::from_millis(350);
-/// Classes of times of the disk that are kept: so many that a time that was seen once is in a rare one.
+/// The number of classes of disk times: enough that a time that was seen once is in a rare class.
 const CLASSES: usize = 100;
-/// Reads in one fetch.
+/// Reads per fetch.
 const IN_A_FETCH: f64 = 5.0;
 
-/// Measures it, sample by sample, in a file of its own.
+/// Measures storage, sample by sample, in a database file of its own.
 pub struct Probe {
     runtime: Runtime,
     engine: Arc<Sqlite>,
@@ -82,7 +82,7 @@ struct Samples {
 }
 
 impl Probe {
-    /// In this folder, which goes away.
+    /// Opens a database in this temporary folder.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -90,7 +90,7 @@ impl Probe {
         let failed = |why: String| Refusal::Failure(format!("no database in {}: {why}", folder.display()));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build();
         let runtime = runtime.map_err(|error| Refusal::Failure(format!("no threads: {error}")))?;
-        // The default ends the process, and would leave the folder behind.
+        // The default handler ends the process, and would leave the folder behind.
         let on_fatal = Arc::new(|_: &str| ());
         let options = Options { on_fatal, ..Options::at(folder.join("capacity.db")) };
         let readers = options.readers;
@@ -111,10 +111,10 @@ impl Probe {
         })
     }
 
-    /// One more sample of everything.
+    /// Takes one more sample of everything.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] in one line: most of all that there is no room.
+    /// [`Refusal::Failure`] in one line: usually that the disk is full.
     pub fn round(&mut self) -> Result<(), Refusal> {
         for (at, writers) in WRITERS.into_iter().enumerate() {
             let (before, spent, begun) = (self.engine.stats(), cpu(), Instant::now());
@@ -138,7 +138,7 @@ impl Probe {
         Ok(())
     }
 
-    /// So many writers, each of which waits for its answer: how many batches, and how long each took in milliseconds.
+    /// Runs this many writers, each waiting for its answer; returns how many batches, and each one's milliseconds.
     fn write(&mut self, writers: usize) -> Result<(i64, Vec<f64>), Refusal> {
         let (base, begun) = (self.next, Instant::now());
         let engine = &self.engine;
@@ -172,7 +172,7 @@ impl Probe {
         Ok((times.len() as i64, times))
     }
 
-    /// Point reads a second of so many at a time.
+    /// Returns the point reads per second of this many concurrent readers.
     fn read(&self, threads: usize) -> Result<f64, Refusal> {
         let (engine, newest, begun) = (&self.engine, self.next.max(10), Instant::now());
         let span = SPAN / 3;
@@ -200,7 +200,7 @@ impl Probe {
         Ok(done as f64 * IN_A_FETCH / begun.elapsed().as_secs_f64())
     }
 
-    /// What it came to.
+    /// Returns the results.
     pub fn done(mut self) -> Storage {
         self.engine.close();
         self.alone.sort_by(f64::total_cmp);

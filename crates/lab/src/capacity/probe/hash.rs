@@ -1,4 +1,5 @@
-//! Password hashes a second: by threads and by how many side by side on each, one alone, and what the others' choices cost.
+//! Password hashes per second: by threads and by hashes side by side on each, one alone, and with parameters that
+//! others recommend.
 
 use crate::capacity::figure::Figure;
 use hasher::tune::{self, MOST_TOGETHER, Row};
@@ -7,7 +8,7 @@ use load::Refusal;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// One set of parameters.
+/// Parameters of Argon2id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
     /// m, in KiB.
@@ -19,7 +20,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Of a cost.
+    /// Returns the parameters of a cost.
     pub const fn of(cost: Cost) -> Parameters {
         Parameters { memory_kib: cost.memory(), passes: cost.passes(), lanes: cost.lanes() }
     }
@@ -31,38 +32,38 @@ impl std::fmt::Display for Parameters {
     }
 }
 
-/// How fast some threads hash with some passwords side by side on each.
+/// How fast a number of threads hash, with a number of passwords side by side on each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
     /// Threads that hash at the same time.
     pub threads: usize,
-    /// Passwords side by side on each.
+    /// Passwords side by side on each thread.
     pub together: usize,
-    /// Hashes a second of all of them.
+    /// Hashes per second of all threads.
     pub rate: Figure,
 }
 
 impl Lane {
-    /// How long one thread takes for its batch, in seconds.
+    /// Returns how long one thread takes for its batch, in seconds.
     pub fn batch(&self) -> f64 {
         (self.threads * self.together) as f64 / self.rate.value
     }
 }
 
-/// What somebody else recommends.
+/// Parameters that somebody recommends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Who.
+    /// The source of the recommendation.
     pub source: String,
-    /// What.
+    /// The parameters.
     pub parameters: Parameters,
-    /// One alone, in milliseconds; nothing where there is no memory for it.
+    /// The time of one hash alone, in milliseconds; `None` where there is not enough memory for it.
     pub single_ms: Option<f64>,
-    /// Hashes a second of all threads.
+    /// Hashes per second of all threads.
     pub rate: Option<f64>,
-    /// Side by side on each thread for that.
+    /// The number side by side on each thread for that rate.
     pub together: Option<usize>,
-    /// Memory of all of them, in bytes.
+    /// The memory of all of them, in bytes.
     pub memory: Option<u64>,
 }
 
@@ -81,31 +82,31 @@ impl From<&Row> for Choice {
     }
 }
 
-/// What hashing costs here.
+/// What hashing costs on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hashing {
     /// The default parameters.
     pub parameters: Parameters,
-    /// The memory that hashing may take, in bytes.
+    /// The memory that hashing may use, in bytes.
     pub memory: u64,
-    /// One hash on an idle machine, in milliseconds.
+    /// The time of one hash on an idle machine, in milliseconds.
     pub single_ms: Figure,
-    /// The same where it comes now and then, on a thread that has rested; nothing in what was saved before this was measured.
+    /// The same for an occasional hash on a thread that has rested; `None` in results from before this field.
     #[serde(default)]
     pub rested_ms: Option<Figure>,
-    /// By threads and lanes.
+    /// The rates by threads and lanes.
     pub lanes: Vec<Lane>,
-    /// What OWASP and RFC 9106 recommend.
+    /// The parameters that OWASP and RFC 9106 recommend.
     pub choices: Vec<Choice>,
 }
 
 impl Hashing {
-    /// The rows of so many threads, with 1, 2, … side by side.
+    /// Returns the rows for this number of threads, with 1, 2, … side by side.
     pub fn of_threads(&self, threads: usize) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().filter(move |lane| lane.threads == threads)
     }
 
-    /// The most threads that were measured.
+    /// Returns the most threads that were measured.
     pub fn threads(&self) -> usize {
         self.lanes.iter().map(|lane| lane.threads).max().unwrap_or(1)
     }
@@ -113,15 +114,15 @@ impl Hashing {
 
 /// How long one rate is measured.
 const SPAN: Duration = Duration::from_millis(220);
-/// Steps up that do not pay before the climb ends, which goes up to four in any case.
+/// The climb ends after this many steps up without a gain, but not before four.
 const PATIENCE: usize = 2;
 const AT_LEAST: usize = 4;
 
-/// How long a thread rests before a hash that comes now and then, and how many of these one sample is.
+/// How long a thread rests before an occasional hash, and how many of these make a sample.
 const REST: Duration = Duration::from_millis(25);
 const RESTED: usize = 20;
 
-/// Measures it, sample by sample.
+/// Measures hashing, sample by sample.
 pub struct Probe {
     cost: Cost,
     memory: u64,
@@ -133,22 +134,22 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// For so many cores, in `memory` bytes at most.
+    /// Prepares for this many cores, in at most `memory` bytes.
     pub fn new(cores: usize, memory: u64, quick: bool) -> Probe {
         let span = if quick { SPAN / 4 } else { SPAN };
         Probe { cost: Policy::default().cost(), memory, span, single: vec![], rested: vec![], lanes: vec![], cores }
     }
 
-    /// One more sample of everything.
+    /// Takes one more sample of everything.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] where there is no memory for one hash on each thread.
+    /// [`Refusal::Failure`] if there is no memory for one hash on each thread.
     pub fn round(&mut self) -> Result<(), Refusal> {
         let mut alone: Vec<f64> = (0..5)
             .map(|_| {
                 let begun = Instant::now();
                 let rate = tune::rate(self.cost, (1, 1), Duration::ZERO);
-                // The rate is of the hash alone; the time around it holds the mapping of its memory.
+                // The rate covers only the hash; the time around it includes mapping its memory.
                 if rate > 0.0 { 1e3 / rate } else { begun.elapsed().as_secs_f64() * 1e3 }
             })
             .collect();
@@ -162,7 +163,7 @@ impl Probe {
             false => {
                 for at in 0..self.lanes.len() {
                     let rate = tune::rate(self.cost, self.lanes[at].0, self.span);
-                    // None where there was no memory this time.
+                    // Nothing if there was no memory this time.
                     self.lanes[at].1.extend(Some(rate).filter(|rate| *rate > 0.0));
                 }
                 Ok(())
@@ -170,14 +171,14 @@ impl Probe {
         }
     }
 
-    /// How many side by side were best so far with all threads.
+    /// Returns how many side by side have been best so far with all threads.
     pub fn lanes(&self) -> usize {
         let all = self.lanes.iter().filter(|((threads, _), _)| *threads == self.cores);
         let best = all.max_by(|(_, one), (_, other)| Figure::of(one).value.total_cmp(&Figure::of(other).value));
         best.map_or(1, |((_, together), _)| *together)
     }
 
-    /// Up from one lane as long as that pays.
+    /// Climbs from one lane as long as that pays.
     fn climb(&mut self, threads: usize) -> Result<(), Refusal> {
         let (mut best, mut worse) = (0.0, 0);
         for together in 1..=MOST_TOGETHER {
@@ -199,7 +200,7 @@ impl Probe {
         Ok(())
     }
 
-    /// What it came to, and once more what others recommend.
+    /// Returns the results, after measuring the parameters that others recommend.
     pub fn done(self, quick: bool, mut progress: impl FnMut(&str)) -> Hashing {
         let choices = match quick {
             true => vec![],
@@ -226,7 +227,7 @@ impl Probe {
     }
 }
 
-/// Told on one line where something cannot be measured without it.
+/// The one-line refusal if something cannot be measured without this memory.
 pub(super) fn no_memory(bytes: u64) -> Refusal {
     let need = bytes >> 20;
     Refusal::Failure(format!(
@@ -234,7 +235,7 @@ pub(super) fn no_memory(bytes: u64) -> Refusal {
     ))
 }
 
-/// The numbers of threads that are looked at: one, half, all.
+/// Returns the numbers of threads to measure: one, half, all.
 fn steps(cores: usize) -> Vec<usize> {
     let mut steps = vec![1, cores / 2, cores];
     steps.retain(|threads| *threads > 0);

@@ -1,5 +1,5 @@
-//! HTTP requests: what the cheapest one costs the server and the load generator, on a machine that does nothing else and on one
-//! that hashes.
+//! HTTP requests: what the cheapest one costs the server and the load generator, on an idle machine and on one that
+//! hashes.
 
 use super::busy::Busy;
 use super::cpu_of;
@@ -13,54 +13,54 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Requests for the key set.
+/// The costs of requests for the key set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Http {
-    /// Requests a second over 20 connections, with the generator on the same cores.
+    /// Requests per second over 20 connections, with the generator on the same cores.
     pub rate: Figure,
-    /// What the server spends on one then, in microseconds.
+    /// What the server spends on each of those, in microseconds.
     pub server_us: Figure,
-    /// What the generator spends on one.
+    /// What the generator spends on each.
     pub generator_us: Figure,
-    /// One at a time, now and then: how long it takes, in milliseconds.
+    /// Occasional requests on an idle machine.
     pub rested: Slow,
     /// The same while all cores hash.
     pub hashing: Slow,
-    /// Many while all cores hash: a request costs less the sooner it follows another.
+    /// Many requests while all cores hash: a request costs less the sooner it follows another.
     pub often: Often,
-    /// Hashes a second of the server's pool alone.
+    /// Hashes per second of the server's pool alone.
     pub pool: Figure,
-    /// How many side by side it chose.
+    /// How many hashes side by side the pool chose.
     pub lanes: usize,
 }
 
-/// Requests that come now and then.
+/// Occasional requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
     /// Median latency, in milliseconds.
     pub p50_ms: Figure,
-    /// How long it takes at 50, 90, 95, 99 and 99.9 %, in milliseconds.
+    /// Latency at 50, 90, 95, 99 and 99.9 %, in milliseconds.
     pub tail_ms: [f64; 5],
-    /// What the server spends on one, in microseconds.
+    /// What the server spends on one request, in microseconds.
     pub server_us: Figure,
-    /// What the generator spends on one.
+    /// What the generator spends on one request.
     pub generator_us: Figure,
 }
 
-/// Requests that come one upon the other while all cores hash.
+/// Requests in quick succession while all cores hash.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Often {
-    /// How many came in a second.
+    /// Requests per second.
     pub rate: Figure,
-    /// How long one takes at 50, 90, 95, 99 and 99.9 %, in milliseconds; nothing in what was saved before this was measured.
+    /// Latency at 50, 90, 95, 99 and 99.9 %, in milliseconds; `None` in results from before this field.
     #[serde(default)]
     pub tail_ms: Option<[f64; 5]>,
-    /// What the server spends on one, in microseconds.
+    /// What the server spends on one request, in microseconds.
     pub server_us: Figure,
-    /// What the generator spends on one.
+    /// What the generator spends on one request.
     pub generator_us: Figure,
-    /// Hashes a second beside them, as a share of those of the pool alone just before and after; nothing in what was saved before
-    /// this was measured.
+    /// Hashes per second beside them, as a share of the pool's rate alone just before and after; `None` in results from
+    /// before this field.
     #[serde(default)]
     pub hashes_left: Option<Figure>,
 }
@@ -76,15 +76,15 @@ struct Samples {
 
 /// Connections of the closed loop.
 const CONNECTIONS: usize = 20;
-/// Requests a second of the open ones: few enough to find the server asleep, and as many as come while people sign in, so that
-/// what they need has left the caches as much as then.
+/// Requests per second of the open loop: few enough to find the server asleep, and as many as arrive while people sign
+/// in, so that as much of their data has left the caches as then.
 pub const NOW_AND_THEN: f64 = 1000.0;
-/// The same where many come: as in a day's mix at its limit.
+/// The rate for many requests: that of a day's mix at its limit.
 const ONE_UPON_ANOTHER: f64 = 5000.0;
 const SPAN: Duration = Duration::from_millis(1000);
 const WARMUP: Duration = Duration::from_millis(200);
 
-/// Measures it, sample by sample, on a private server.
+/// Measures requests, sample by sample, on a private server.
 pub struct Probe {
     server: Private,
     memory: u64,
@@ -101,7 +101,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// With a server of its own in this folder.
+    /// Starts a private server in this folder.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -125,12 +125,12 @@ impl Probe {
         })
     }
 
-    /// The number of the server's process.
+    /// Returns the PID of the server.
     pub fn pid(&self) -> u32 {
         self.server.pid()
     }
 
-    /// One more sample of everything, with so many passwords side by side where it hashes.
+    /// Takes one more sample of everything, with `lanes` passwords side by side while hashing.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -145,9 +145,9 @@ impl Probe {
         let slow = Plan { pace: Pace::Open { rate: NOW_AND_THEN, visitors: CONNECTIONS }, ..plan };
         self.rested.take(&self.server, &slow)?;
         let busy = Busy::start(lanes, self.memory)?;
-        // Its memory is mapped by then, and it has found its pace.
+        // This maps its memory, and lets it reach its full rate.
         busy.rate(self.span / 3);
-        // From here on as people come: those who come together meet the turn that hashing has just been given.
+        // Random arrivals from here on: people who arrive together meet the slice that hashing has just been given.
         let slow = Plan { arrivals: Arrivals::Poisson, ..slow };
         let pace = Pace::Open { rate: ONE_UPON_ANOTHER, visitors: CONNECTIONS };
         let many = Plan { pace, ..slow.clone() };
@@ -156,13 +156,13 @@ impl Probe {
         taken?;
         let alone = f64::midpoint(before, busy.rate(self.span / 2));
         self.pool.push(alone);
-        // Where hashing got nothing done at all, beside others that keep all cores busy, nobody can say what it lost.
+        // If hashing got nothing done at all beside others that keep all cores busy, its loss is unknown.
         self.left.extend(Some(beside / alone).filter(|left| left.is_finite()));
         self.lanes = busy.lanes();
         self.hashing.take(&self.server, &slow)
     }
 
-    /// What it came to.
+    /// Returns the results.
     pub fn done(self) -> Http {
         self.server.stop();
         Http {
@@ -178,11 +178,11 @@ impl Probe {
     }
 }
 
-/// The shares that [`Slow::tail_ms`] is told at.
+/// The shares of [`Slow::tail_ms`].
 pub const TAIL: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 impl Samples {
-    /// Share by share, the median of all samples.
+    /// Returns the median of all samples, share by share.
     fn tail(&self) -> [f64; 5] {
         let at = |place: usize| {
             let values: Vec<f64> = self.tails.iter().filter_map(|tail| tail.get(place).copied()).collect();
@@ -210,12 +210,12 @@ impl Samples {
         }
     }
 
-    /// One more.
+    /// Takes one more sample.
     fn take(&mut self, server: &Private, plan: &Plan) -> Result<(), Refusal> {
         let before = cpu_of(server.pid());
         let report = run(plan, None)?;
         let spent = cpu_of(server.pid()).saturating_sub(before);
-        // The warm-up's requests are in what the server spent, and not in the report.
+        // The server's time includes the warm-up's requests, the report does not.
         let all = report.requests as f64 * (1.0 + plan.warmup.as_secs_f64() / plan.duration.as_secs_f64());
         self.rate.push(report.requests_per_second);
         self.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
@@ -227,7 +227,7 @@ impl Samples {
     }
 }
 
-/// What the generator's thread spent on a request, in microseconds.
+/// Returns what the generator's thread spent on a request, in microseconds.
 fn asking(report: &Report) -> f64 {
     report.generator_busiest * report.seconds * 1e6 / report.requests.max(1) as f64
 }

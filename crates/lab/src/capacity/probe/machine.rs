@@ -1,4 +1,4 @@
-//! The machine, and who else is at work on it.
+//! The machine, and what else runs on it.
 
 use super::{cpu, cpu_of};
 use crate::private::Cores;
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What is measured.
+/// The machine that is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The processor's name, where the system tells.
+    /// The processor's name, if the system tells.
     pub processor: String,
     /// Cores that this program may use.
     pub cores: usize,
     /// Memory that it may count on, in bytes.
     pub memory: u64,
-    /// The folder on whose disk was written.
+    /// The folder whose disk was written to.
     pub disk: String,
-    /// That disk is memory.
+    /// Whether that disk is memory.
     #[serde(default)]
     pub is_memory: bool,
-    /// The processor time that this program may have, in cores, where that is limited (cgroups(7)).
+    /// The processor time that this program may use, in cores, if that is limited (cgroups(7)).
     #[serde(default)]
     pub quota: Option<f64>,
-    /// Cores on which its threads may be, where the system tells.
+    /// The cores that its threads may run on, if the system tells.
     #[serde(default)]
     pub pinned: Option<usize>,
-    /// What it means that some of its cores are hardware threads of the same core; nothing where none are.
+    /// What it means that some of its cores are hardware threads of the same core; `None` if none are.
     #[serde(default)]
     pub siblings: Option<String>,
-    /// Cores that others kept busy meanwhile, on average; nothing where the system does not tell.
+    /// Cores that others kept busy meanwhile, on average; `None` if the system does not tell.
     pub others: Option<f64>,
 }
 
 impl Machine {
-    /// This one.
+    /// Describes this machine.
     pub fn here(disk: &Path) -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let name = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// The least limit of processor time of the groups around this process, in cores (cgroups(7), version 2).
+/// Returns the lowest limit of processor time of the groups around this process, in cores (cgroups(7), version 2).
 fn quota(root: &Path) -> Option<f64> {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -66,7 +66,7 @@ fn quota(root: &Path) -> Option<f64> {
     Path::new(path).ancestors().filter_map(limit).min_by(f64::total_cmp)
 }
 
-/// Looks at what others do, from when it is made.
+/// Watches what others do, from its creation on.
 pub struct Watch {
     begun: Instant,
     all: Option<Duration>,
@@ -75,12 +75,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Beginning now; the private server of this number is not others.
+    /// Begins now; the private server with this PID does not count as others.
     pub fn begin(pid: u32) -> Watch {
         Watch { begun: Instant::now(), all: of_cores(&[pid]), own: own(pid), pid }
     }
 
-    /// Cores that others have kept busy since then.
+    /// Returns the cores that others have kept busy since then.
     pub fn others(&self) -> Option<f64> {
         let seconds = self.begun.elapsed().as_secs_f64();
         let all = of_cores(&[self.pid])?.checked_sub(self.all?)?;

@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 /// How fast memory is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
-    /// GB a second that one core reads and writes while the others rest.
+    /// GB per second that one core reads and writes while the others rest.
     pub alone: Figure,
-    /// The same while every other core hashes; nothing on a machine of one core.
+    /// The same while every other core hashes; `None` on a machine with one core.
     pub under_hashing: Option<Figure>,
 }
 
-/// Beyond the caches of most machines.
+/// Larger than the caches of most machines.
 const BUFFER: usize = 96 << 20;
 const SPAN: Duration = Duration::from_millis(200);
 
-/// Measures it, sample by sample.
+/// Measures memory, sample by sample.
 pub struct Probe {
     from: Vec<u64>,
     to: Vec<u64>,
@@ -32,10 +32,10 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// While so many others hash.
+    /// Prepares to measure beside this many hashing cores.
     ///
     /// # Errors
-    /// [`Refusal::Failure`] where there is no memory for what is copied.
+    /// [`Refusal::Failure`] if there is no memory for the buffers.
     pub fn new(others: usize) -> Result<Probe, Refusal> {
         let words = BUFFER / size_of::<u64>();
         let filled = |with: u64| {
@@ -48,7 +48,7 @@ impl Probe {
         Ok(Probe { from, to, others, alone: vec![], under_hashing: vec![] })
     }
 
-    /// One more sample of everything; those that hash do so with so many passwords side by side on each core.
+    /// Takes one more sample of everything; each hashing core runs `together` passwords side by side.
     pub fn round(&mut self, together: usize) {
         let alone = self.copy();
         self.alone.push(alone);
@@ -61,7 +61,7 @@ impl Probe {
                 // They begin by mapping their memory.
                 thread::sleep(SPAN / 4);
                 let rate = self.copy();
-                // Nothing to learn from how fast they were.
+                // Their own rate does not matter.
                 let _ = hashing.join();
                 rate
             });
@@ -69,7 +69,7 @@ impl Probe {
         }
     }
 
-    /// GB a second, read and written.
+    /// Returns GB per second, read and written.
     fn copy(&mut self) -> f64 {
         let (begun, mut bytes) = (Instant::now(), 0);
         while begun.elapsed() < SPAN {
@@ -80,7 +80,7 @@ impl Probe {
         bytes as f64 / begun.elapsed().as_secs_f64() / 1e9
     }
 
-    /// What it came to.
+    /// Returns the results.
     pub fn done(self) -> Memory {
         let under = (!self.under_hashing.is_empty()).then(|| Figure::of(&self.under_hashing));
         Memory { alone: Figure::of(&self.alone), under_hashing: under }

@@ -1,5 +1,5 @@
-//! The parts of the machine, each measured alone: several short samples of each in turn, so that what else the machine does
-//! falls on all alike.
+//! The parts of the machine, each measured alone: several short samples of each in turn, so that other work on the
+//! machine affects all alike.
 
 pub mod busy;
 pub mod commit;
@@ -21,48 +21,48 @@ use std::time::Duration;
 /// Everything that was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probes {
-    /// On what.
+    /// The machine.
     pub machine: Machine,
-    /// Samples of each figure.
+    /// The number of samples of each figure.
     pub rounds: u32,
-    /// Passwords.
+    /// Password hashing.
     pub hashing: hash::Hashing,
-    /// Tokens.
+    /// Token signatures.
     pub signatures: Vec<sign::Signature>,
     /// The database.
     pub storage: commit::Storage,
-    /// Requests.
+    /// HTTP requests.
     pub http: http::Http,
-    /// Memory.
+    /// Memory bandwidth.
     pub memory: memory::Memory,
 }
 
-/// Where and how long.
+/// Where and how to measure.
 pub struct Bench<'a> {
-    /// The program whose private server is asked.
+    /// The program that private servers run.
     pub program: &'a Path,
-    /// The folder on whose disk is written, in a folder that goes away.
+    /// The folder whose disk is written to, in a temporary folder.
     pub within: &'a Path,
-    /// One sample of each, and no choices of others.
+    /// Takes one sample of each, and skips the parameters that others recommend.
     pub quick: bool,
 }
 
-/// Told about progress: what is measured, and the share of it all that is done.
+/// A callback for progress: what is being measured, and the share of all work that is done.
 pub type Progress<'a> = &'a mut dyn FnMut(&str, f64);
 
-/// Free room that measuring needs, in bytes.
+/// Free disk space that measuring needs, in bytes.
 const ROOM: u64 = 512 << 20;
 
-/// How many threads a server hashes on: one for each core, where each has room for a hash of its policy.
+/// Returns how many threads a server hashes on: one per core, as long as each has memory for a hash of its policy.
 fn hashing_threads(cores: usize, memory: u64) -> usize {
     let fit = memory / (u64::from(Policy::default().cost().memory()) * 1024);
     cores.min(usize::try_from(fit).unwrap_or(usize::MAX)).max(1)
 }
 
-/// Measures everything; about a minute. Blocks, and is to be called on a plain thread.
+/// Measures everything, which takes about a minute. Blocks, and must be called on a plain thread.
 ///
 /// # Errors
-/// [`Refusal::Failure`] in one line: no room, no memory, a folder that cannot be written.
+/// [`Refusal::Failure`] in one line: no space, no memory, a folder that cannot be written.
 pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal> {
     room(bench.within)?;
     let rounds = if bench.quick { 1 } else { 3 };
@@ -96,10 +96,10 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
     Ok(Probes { machine, rounds, hashing, signatures, storage, http, memory })
 }
 
-/// What hashing takes on a server that is configured to nothing else.
+/// Returns the memory that hashing uses on a server with the default configuration.
 fn hashing_memory(machine: &Machine) -> Result<u64, Refusal> {
     let least = u64::from(hasher::Policy::default().cost().memory()) * 1024;
-    // Beside hashing stand a server and buffers to copy.
+    // Besides hashing, a server and the buffers to copy need memory.
     const OTHERS: u64 = 320 << 20;
     if machine.memory < OTHERS + 4 * least {
         let (have, need) = (machine.memory >> 20, (OTHERS + 4 * least) >> 20);
@@ -120,14 +120,14 @@ fn room(folder: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Processor time of this process so far.
+/// Returns the processor time of this process so far.
 fn cpu() -> Duration {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Processor time of another process and its threads, to the nanosecond where the system tells (`/proc/PID/task/*/schedstat`),
-/// otherwise to a clock tick. What threads used that have ended is missing.
+/// Returns the processor time of another process and its threads, to the nanosecond if the system tells
+/// (`/proc/PID/task/*/schedstat`), otherwise to a clock tick. Time of threads that have ended is missing.
 fn cpu_of(pid: u32) -> Duration {
     let fine = || {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
@@ -144,7 +144,7 @@ fn cpu_of(pid: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// Red where a machine with many cores and little memory is taken for one thread.
+    /// Red where a machine with many cores and little memory counts as one thread.
     #[test]
     fn as_many_threads_hash_as_have_room() {
         let one = u64::from(Policy::default().cost().memory()) * 1024;

@@ -1,4 +1,4 @@
-//! Signatures and verifications a second, on one core, as tokens are signed and checked.
+//! Signatures and verifications per second, on one core, as tokens are signed and verified.
 
 use crate::capacity::figure::Figure;
 use load::Refusal;
@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 pub struct Signature {
     /// Its name.
     pub alg: String,
-    /// Tokens signed a second.
+    /// Tokens signed per second.
     pub sign: Figure,
-    /// Tokens checked a second.
+    /// Tokens verified per second.
     pub verify: Figure,
 }
 
 const ALGS: [Alg; 3] = [Alg::RS256, Alg::ES256, Alg::EdDSA];
 const SPAN: Duration = Duration::from_millis(80);
 
-/// Measures it, sample by sample.
+/// Measures signatures, sample by sample.
 pub struct Probe {
     each: Vec<One>,
     claims: Value,
@@ -39,11 +39,11 @@ struct One {
     verify: Vec<f64>,
 }
 
-/// When the tokens are made and looked at.
+/// The time at which the tokens are made and verified.
 const NOW: Time = Time(1_000_000);
 
 impl Probe {
-    /// With keys of its own.
+    /// Creates its own keys.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -57,7 +57,7 @@ impl Probe {
         Ok(Probe { each, claims })
     }
 
-    /// One more sample of everything.
+    /// Takes one more sample of everything.
     ///
     /// # Errors
     /// [`Refusal::Failure`].
@@ -70,7 +70,7 @@ impl Probe {
         Ok(())
     }
 
-    /// What it came to.
+    /// Returns the results.
     pub fn done(self) -> Vec<Signature> {
         let figures = |one: One| Signature {
             alg: one.alg.name().to_owned(),
@@ -92,9 +92,9 @@ impl One {
     }
 }
 
-/// How often a second `work` is done on this thread.
+/// Returns how often per second `work` is done on this thread.
 fn rate(mut work: impl FnMut() -> bool) -> Result<f64, Refusal> {
-    /// Between two looks at the clock.
+    /// Repetitions between two looks at the clock.
     const AT_ONCE: u32 = 8;
     let (begun, mut done) = (Instant::now(), 0);
     while begun.elapsed() < SPAN {

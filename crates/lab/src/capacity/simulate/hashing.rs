@@ -1,23 +1,24 @@
-//! Threads that hash, on what the cores leave them.
+//! The simulation of threads that hash on what the cores leave them.
 
 use super::{Event, World};
 
-/// The share of a core that threads of lower priority get beside one that wants all of it (ten steps of niceness on Linux).
+/// The share of a core that a thread of lower priority gets beside one that wants all of it (ten steps of niceness on
+/// Linux).
 const LEFT_OVER: f64 = 0.097;
 
-/// To a worker and back, in seconds.
+/// The time to a worker and back, in seconds.
 const FAR: f64 = 1e-3;
 
 /// Passwords side by side on one thread.
 pub(super) struct Batch {
     pub(super) visits: Vec<usize>,
-    /// Of 1.0, or of more where its thread had rested.
+    /// The work left: 1.0 at first, or more if its thread had rested.
     pub(super) left: f64,
 }
 
 impl World<'_> {
-    /// The share of its speed at which each hashing thread runs. Who was put off a core waits there: a core that comes free meanwhile
-    /// is not idle for long enough to be given to them.
+    /// Returns the share of its speed at which each hashing thread runs. A thread that was displaced from a core waits
+    /// there: a core that becomes free meanwhile is not idle for long enough to be given to it.
     pub(super) fn pace(&self) -> f64 {
         let threads = self.hashing.len().max(1);
         let lacking = (threads + self.busy).saturating_sub(self.stations.cores);
@@ -25,7 +26,7 @@ impl World<'_> {
         ((threads - waiting) as f64 + LEFT_OVER * waiting as f64) / threads as f64
     }
 
-    /// Whether a thread that is given a core takes it from one that hashes: no core is idle.
+    /// Returns whether a thread that gets a core takes it from one that hashes, because no core is idle.
     pub(super) fn displace(&mut self) -> bool {
         let (threads, cores) = (self.hashing.len(), self.stations.cores);
         let displaces = self.displaced < threads && self.busy + threads - self.displaced >= cores;
@@ -33,7 +34,7 @@ impl World<'_> {
         displaces
     }
 
-    /// What each batch has got done since the pool was looked at last.
+    /// Advances each batch by the time since the pool was last updated.
     pub(super) fn progress(&mut self) {
         let (pace, active) = (self.pace(), self.hashing.len());
         let passed = self.now - self.looked;
@@ -44,8 +45,8 @@ impl World<'_> {
         }
     }
 
-    /// A thread is given something to do, other than by the one before it on its core: whoever hashes there steps aside, and loses
-    /// more than the time of that.
+    /// A thread gets work, other than from the previous one on its core: the thread that hashes there gives way, and
+    /// loses more than the time of that work.
     pub(super) fn hinder(&mut self) {
         let (toll, active) = (self.stations.toll / self.stations.cores as f64, self.hashing.len());
         for batch in &mut self.hashing {
@@ -53,7 +54,7 @@ impl World<'_> {
         }
     }
 
-    /// When the next batch will be done, as things stand.
+    /// Schedules the end of the next batch, as things stand.
     pub(super) fn foresee(&mut self) {
         self.state += 1;
         let (pace, active, pool) = (self.pace(), self.hashing.len(), &self.stations.pool);
@@ -65,8 +66,8 @@ impl World<'_> {
         }
     }
 
-    /// Idle threads, so many of which have just been at work, take their share of what waits, and workers the rest, as many as
-    /// they have room for.
+    /// Idle threads, of which `at_work` have just been working, take their share of the waiting passwords; workers take
+    /// the rest, as far as they have room.
     pub(super) fn fill(&mut self, at_work: usize) {
         self.fill_here(at_work);
         let pool = &self.stations.pool;
@@ -102,13 +103,13 @@ impl World<'_> {
     }
 
     pub(super) fn hashed(&mut self) {
-        /// What is left of a batch that is done, for the sake of rounding.
+        /// Rounding may leave this much of a finished batch.
         const NOTHING: f64 = 1e-9;
         self.progress();
-        // The one that was foreseen is done, whatever is left of it for rounding: late in a long time that is more, and the next
-        // moment would be the same one for ever.
+        // The batch that was foreseen is done, even if rounding leaves some of it: late in a long run that is more, and
+        // otherwise the next event would be at the same moment forever.
         let least = self.hashing.iter().map(|batch| batch.left).fold(f64::INFINITY, f64::min).max(NOTHING);
-        // One of which nobody can say how much is left is done, too.
+        // A batch whose rest is not a number is done, too.
         let is_done = |batch: &Batch| batch.left <= least || batch.left.is_nan();
         let (done, rest) = std::mem::take(&mut self.hashing).into_iter().partition(is_done);
         self.hashing = rest;

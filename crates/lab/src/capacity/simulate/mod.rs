@@ -1,5 +1,5 @@
-//! The stations at work, event by event, with chance from a fixed seed: what a formula for one queue cannot say when a
-//! sign-in goes through twenty of them, hashes run side by side, and commits gather while the disk is busy.
+//! A simulation of the stations, event by event, with random numbers from a fixed seed. No formula for one queue covers
+//! this: a sign-in goes through twenty queues, hashes run side by side, and commits gather while the disk is busy.
 
 mod hashing;
 mod writer;
@@ -13,49 +13,49 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use writer::Desk;
 
-/// How operations come.
+/// How operations arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// By chance, so many a second: as people come.
+    /// At random, with this rate per second: as people come.
     People(f64),
-    /// So many virtual users, each of which comes again at once.
+    /// This many virtual users, each of which starts again at once.
     Users(usize),
 }
 
-/// What came of it; latencies in milliseconds.
+/// The result; latencies in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Operations a second.
+    /// Operations per second.
     pub rate: f64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Median.
     pub p50: f64,
-    /// 95 % stayed at or below.
+    /// 95 % of the latencies are at or below this.
     pub p95: f64,
-    /// 99 %.
+    /// 99 % of the latencies.
     pub p99: f64,
-    /// The share of all processor time in use.
+    /// The share of all processor time that was used.
     pub cores: f64,
-    /// Batches in a commit.
+    /// Batches per commit.
     pub together: f64,
 }
 
 /// The 95th percentile of one kind of request, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// As the load generator calls it.
+    /// Its name in the load generator.
     pub name: String,
-    /// How long it took at the 95th percentile.
+    /// Its 95th percentile.
     pub p95: f64,
 }
 
-/// Lets so many operations come, and says what came of them. The first fifth is not counted.
+/// Simulates this many operations and returns the result. The first fifth is not counted.
 pub fn simulate(stations: &Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> Outcome {
     in_steps(stations, operation, arrivals, operations).0
 }
 
-/// The same, and how long each kind of request in it took.
+/// Does the same, and returns also how long each kind of request took.
 pub fn in_steps(
     stations: &Stations,
     operation: Operation,
@@ -71,7 +71,7 @@ pub fn in_steps(
     (world.outcome(), steps.collect())
 }
 
-/// Numbers that look like chance, the same in every run (xorshift).
+/// Pseudorandom numbers, the same in every run (xorshift).
 struct Chance(u64);
 
 impl Chance {
@@ -83,10 +83,10 @@ impl Chance {
     }
 }
 
-/// Somebody who came.
+/// One operation that has arrived.
 struct Visit {
     came: f64,
-    /// When the request that it makes was begun.
+    /// When its current request began.
     asked: f64,
     requests: &'static [Request],
     request: usize,
@@ -94,28 +94,28 @@ struct Visit {
     counts: bool,
 }
 
-/// What takes up a core.
+/// A task that occupies a core.
 #[derive(Clone, Copy)]
 enum Task {
-    /// A network thread, for this visit.
+    /// A network thread works for this visit.
     Serve(usize),
-    /// The load generator, for this visit: it asks, or takes an answer.
+    /// The load generator works for this visit: it sends a request, or receives an answer.
     Ask(usize),
-    /// The writer.
+    /// The writer commits.
     Write,
 }
 
 #[derive(Clone, Copy)]
 enum Event {
     Come,
-    /// A thread has woken up, with so much to do.
+    /// A thread has woken up, with this much to do.
     Awake(Task, f64),
-    /// It is done; it may have taken its core from a thread that hashes.
+    /// The task is done; it may have taken its core from a thread that hashes.
     Done(Task, bool),
-    /// The batch that is done first, as it stood at this state of the pool.
+    /// The batch that ends first is done, as foreseen at this state of the pool.
     Hashed(u64),
     Synced,
-    /// The writer looks at what waits.
+    /// The writer checks what waits.
     Gather,
     /// Another machine has answered: a database, or a hash worker.
     Fetched(usize),
@@ -140,7 +140,7 @@ impl PartialOrd for Due {
     }
 }
 impl Ord for Due {
-    /// The earliest is the greatest; of those at the same time the one that was written down first.
+    /// The earliest event is the greatest; of simultaneous ones the one that was added first.
     fn cmp(&self, other: &Due) -> Ordering {
         other.at.total_cmp(&self.at).then(other.order.cmp(&self.order))
     }
@@ -151,9 +151,9 @@ struct World<'a> {
     courses: &'static [Course],
     arrivals: Arrivals,
     operations: usize,
-    /// That come in a second.
+    /// Requests that arrive per second.
     requests: f64,
-    /// How late threads are then while all cores hash.
+    /// How late threads are at that rate while all cores hash.
     late: [f64; 6],
     now: f64,
     order: u64,
@@ -161,19 +161,19 @@ struct World<'a> {
     chance: Chance,
     visits: Vec<Visit>,
     came: usize,
-    /// Tasks on cores, and those that wait for one.
+    /// Tasks on cores, and tasks that wait for a core.
     busy: usize,
     ready: VecDeque<(Task, f64)>,
-    /// The generator's one thread, and who waits for it.
+    /// Whether the generator's one thread is busy, and the visits that wait for it.
     asking: bool,
     asks: VecDeque<(usize, f64)>,
     hashing: Vec<Batch>,
-    /// Threads that hash and were put off their core by another, which is still at work there.
+    /// Hashing threads that were displaced from their core by a task that still runs there.
     displaced: usize,
     passwords: VecDeque<usize>,
-    /// Passwords that workers have.
+    /// Passwords that workers are computing.
     away: usize,
-    /// When the pool was looked at last, and at which state.
+    /// When the pool was last updated, and its state then.
     looked: f64,
     state: u64,
     desk: Desk,
@@ -181,7 +181,7 @@ struct World<'a> {
     latencies: Vec<f64>,
     /// The same by request.
     steps: BTreeMap<&'static str, Vec<f64>>,
-    /// Of those that count: when the first window begins, and ends; processor time in it.
+    /// When the first and the last counted operation ended; the processor time since the first.
     window: (f64, f64),
     spent: f64,
 }
@@ -190,7 +190,7 @@ impl<'a> World<'a> {
     fn new(stations: &'a Stations, operation: Operation, arrivals: Arrivals, operations: usize) -> World<'a> {
         let rate = match arrivals {
             Arrivals::People(rate) => rate,
-            // Whoever comes again at once fills the machine.
+            // Users who start again at once fill the machine.
             Arrivals::Users(_) => stations.needs(operation).bound(),
         };
         let requests = rate * operation.demand().requests;
@@ -256,12 +256,12 @@ impl<'a> World<'a> {
 
     fn after(&mut self, seconds: f64, event: Event) {
         self.order += 1;
-        // A figure that could not be measured costs nothing: a time that is no number would be none that ever passes.
+        // A figure that could not be measured costs nothing: an event whose time is not a number would never be due.
         let seconds = if seconds.is_finite() { seconds.max(0.0) } else { 0.0 };
         self.events.push(Due { at: self.now + seconds, order: self.order, event });
     }
 
-    /// Time passes; what hashes gets on by as much as the cores leave it.
+    /// Lets time pass, and counts the processor time in it.
     fn advance(&mut self, to: f64) {
         let passed = to - self.now;
         self.now = to;
@@ -310,7 +310,7 @@ impl<'a> World<'a> {
         self.wake(Task::Ask(visit), (seconds, 0.0, self.stations.rouse_generator));
     }
 
-    /// The generator's thread is awake, and goes on with whoever waits for it.
+    /// The generator's thread is awake, and continues with the next visit that waits for it.
     fn ask_on(&mut self) {
         if let Some((visit, seconds)) = self.asks.pop_front() {
             self.asking = true;
@@ -319,7 +319,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What comes next in a request: everything up to where it has to wait for somebody.
+    /// Continues a request up to the next act for which it has to wait.
     fn proceed(&mut self, visit: usize) {
         let Visit { requests, request, act, .. } = &self.visits[visit];
         let acts = &requests[*request].acts[*act..];
@@ -336,7 +336,7 @@ impl<'a> World<'a> {
                 self.wake(Task::Serve(visit), (warm, fixed, self.stations.rouse));
             }
             Some(read @ Act::Read(_)) => {
-                // What asking costs is added to what comes after the answer.
+                // The cost of asking is added to the work after the answer.
                 let seconds = self.stations.light(*read).0;
                 self.visits[visit].act += 1;
                 self.after(self.stations.round_trip + seconds, Event::Fetched(visit));
@@ -375,8 +375,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A thread gets something to do: so much while the caches are warm, so much in any case, and so much more if it was
-    /// asleep. It takes a moment until it is at it, longer where others hold the cores.
+    /// A thread gets work: `warm` while the caches are warm, `fixed` in any case, and `rouse` if it was asleep. It
+    /// takes a moment to start, longer if others hold the cores.
     fn wake(&mut self, task: Task, (warm, fixed, rouse): (f64, f64, f64)) {
         let delay = self.waking();
         let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
@@ -384,16 +384,16 @@ impl<'a> World<'a> {
         self.after(delay, Event::Awake(task, seconds));
     }
 
-    /// How long it takes until a thread that wakes up is at work.
+    /// Returns how long a thread takes to wake up and run.
     fn waking(&mut self) -> f64 {
         let (rested, crowded) = self.stations.wake;
-        // A request is two threads that wake up, and how late it may be was measured of both.
+        // In a request two threads wake up, and the measured lateness is that of both.
         let late = if self.chance.next() < 0.5 { lateness(&self.late, self.chance.next()) } else { 0.0 };
         if self.wakes_at_once() { rested } else { crowded + late }
     }
 
-    /// Whether a thread that wakes up need not wait for one that hashes, which does not step aside at once: nobody hashes, or a
-    /// core is idle beside the one that whoever woke it is still on.
+    /// Whether a thread that wakes up need not wait for one that hashes, which does not give way at once: nobody
+    /// hashes, or a core is idle besides the one that its waker still uses.
     fn wakes_at_once(&self) -> bool {
         self.busy + 1 + self.hashing.len() < self.stations.cores || self.hashing.is_empty()
     }
@@ -415,8 +415,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Whether a thread that is to run comes to a core on which another one is at work, although what hashes would step aside on
-    /// one more: where no core is idle it stays on that of its last time, or of who woke it.
+    /// Whether a thread that is to run is placed on a core where another task runs, although a hashing thread elsewhere
+    /// would give way: if no core is idle, it stays on the core of its last run, or on its waker's.
     fn is_behind_another(&mut self) -> bool {
         let cores = self.stations.cores;
         let crowded = !self.hashing.is_empty() && self.busy + self.hashing.len() >= cores;
@@ -441,7 +441,7 @@ impl<'a> World<'a> {
                 self.proceed(visit);
             }
             Task::Write => {
-                // The writer waits for the disk, and wakes up; that it does so at rest is in what was measured.
+                // The writer waits for the disk, and wakes up; the measured time includes waking up on an idle machine.
                 let sync = self.stations.writer.some_sync(self.chance.next());
                 let late = (self.waking() - self.stations.wake.0).max(0.0);
                 self.after(sync + late, Event::Synced);

@@ -1,4 +1,4 @@
-//! The one writer: it takes what waits, and more gathers while the disk is busy.
+//! The simulation of the one writer: it takes what waits, and more gathers while the disk is busy.
 
 use super::{Event, Task, World};
 use crate::capacity::stations::PACE;
@@ -9,9 +9,9 @@ use store::sqlite::ENOUGH;
 #[derive(Default)]
 pub(super) struct Desk {
     pub(super) waiting: VecDeque<usize>,
-    /// On their way to the disk, oldest first.
+    /// Groups on their way to the disk, oldest first.
     pub(super) writing: VecDeque<Vec<usize>>,
-    /// That are being put together, of all that are on their way.
+    /// When the last group was begun.
     pub(super) begun: f64,
     pub(super) last: usize,
     pub(super) naps: bool,
@@ -24,7 +24,7 @@ impl World<'_> {
         if waiting == 0 || self.desk.naps || self.desk.writing.len() >= self.stations.writer.at_once {
             return;
         }
-        // Where several write, commits begin a little apart; a lone writer is never kept waiting.
+        // If several visits write, commits begin a little apart; a lone one is never kept waiting.
         let rest = self.desk.begun + PACE - self.now;
         let alone = self.desk.last <= 1 && waiting <= 1;
         if !alone && waiting < ENOUGH && rest > 0.0 {

@@ -1,4 +1,4 @@
-//! Lines, and the plans that they come to.
+//! Command lines, and the plans that they result in.
 
 use super::*;
 use clap::Parser;

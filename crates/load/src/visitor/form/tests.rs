@@ -1,4 +1,4 @@
-//! Forms as there are, filled in.
+//! Fills in forms like those of real providers.
 
 use super::*;
 use crate::visitor::page::Page;
@@ -103,7 +103,7 @@ fn the_button_that_signs_in_is_pressed_wherever_it_stands() {
     assert_eq!((filled.action.as_str(), filled.get), ("/yes", false));
 }
 
-/// Red without `rank`: a line that nobody sees catches machines, and the first line may ask something else.
+/// Red without `rank`: an invisible line is a trap for bots, and the first line may ask for something else.
 #[test]
 fn the_name_goes_where_it_is_asked() {
     for lines in [

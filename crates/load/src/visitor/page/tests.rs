@@ -1,4 +1,4 @@
-//! Pages as there are, read.
+//! Reads pages like those of real providers.
 
 use super::*;
 
@@ -33,11 +33,11 @@ fn the_question_of_a_page_is_the_form_that_says_yes_to_it() {
                    <form method=post action=/second><button>Altro</button></form>";
     assert_eq!(asked(unclear).as_deref(), Some("/first"));
     assert_eq!(asked("<form action=/search><input name=q></form>"), None);
-    // Red without the second of `question`: a consent that is no more than a link.
+    // Red without the second part of `question`: a consent form that is no more than a link.
     assert_eq!(asked("<form action=/search><input name=q></form><form action=/ok><button>Yes").as_deref(), Some("/ok"));
 }
 
-/// Some show what is typed.
+/// Some pages show the password while it is typed.
 #[test]
 fn a_line_of_text_that_is_called_a_password_is_one() {
     for line in
@@ -68,7 +68,7 @@ fn a_page_that_nobody_expected_is_told_by_its_title_and_how_its_text_goes_on() {
     assert!(Page::of(&"word ".repeat(10_000)).text.len() < 200);
 }
 
-/// Red without `is_for_newcomers`: on a page with both the first is not always the right one.
+/// Red without `is_for_newcomers`: on a page with both forms the first is not always the right one.
 #[test]
 fn the_form_to_sign_in_with_is_not_the_one_that_makes_an_account() {
     let login = "<form method=post action=/in><input name=u><input type=password name=p><button>Log in</button></form>";
@@ -84,7 +84,8 @@ fn the_form_to_sign_in_with_is_not_the_one_that_makes_an_account() {
     }
 }
 
-/// Red without `elsewhere`: of a way in that takes two pages only the second asks a password, and the first may offer an account.
+/// Red without `elsewhere`: in a sign-in of two pages only the second asks for a password, and the first may offer an
+/// account.
 #[test]
 fn a_password_is_not_sent_to_the_form_for_newcomers_beside_that_for_the_name() {
     let name = "<form method=post action=/name><input name=login><button>Next</button></form>";
@@ -99,7 +100,7 @@ fn a_password_is_not_sent_to_the_form_for_newcomers_beside_that_for_the_name() {
     assert_eq!(both.sign_in().unwrap().action(), "/in", "with all three");
 }
 
-/// Red without `Choice` and `Open::Area`: what a browser sends as it stands is sent.
+/// Red without `Choice` and `Open::Area`: browsers send these as they stand.
 #[test]
 fn lists_and_areas_are_sent_as_they_stand() {
     let page = "<form><select name=a><option value=1>One<option value=2 selected>Two</select>\
@@ -148,7 +149,7 @@ fn a_page_that_asks_nothing_says_why() {
 #[test]
 fn a_page_posts_itself_where_a_script_does_and_nobody_is_asked() {
     let posts = |text: &str| Page::of(text).posts_itself().is_some();
-    // Keycloak's sign-in page, where there is another way: a link sends that form.
+    // Keycloak's sign-in page, if there is another way to sign in: a link sends that form.
     let other = r#"<form id=t method=post action=/t><input type=hidden name=tryAnotherWay value=on>
         <a href="" onclick="document.forms['t'].submit();return false;">Try another way</a></form>"#;
     let password = r#"<form method=post action=/l><input name=username><input type=password name=password></form>"#;
