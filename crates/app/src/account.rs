@@ -1,4 +1,4 @@
-//! What somebody can see and do about their own account.
+//! What a user can see and do about their own account.
 
 use crate::api::Given;
 use crate::browser::Browser;
@@ -41,7 +41,7 @@ pub struct PasswordChange {
 }
 
 impl PasswordChange {
-    /// The password of now, and the one from now on.
+    /// Takes the present password, and the one from now on.
     pub fn new(current: &[u8], new: &[u8]) -> Self {
         PasswordChange { current: Zeroizing::new(current.to_vec()), new: Zeroizing::new(new.to_vec()) }
     }
@@ -50,11 +50,11 @@ impl PasswordChange {
 /// A password was changed.
 #[derive(Debug)]
 pub struct Changed {
-    /// The session of whoever changed it, and its new cookie.
+    /// The session in which it was changed, and its new cookie.
     pub started: Started,
-    /// What this browser, or an application on its device, is known by from now on: that of before is void.
+    /// By which this browser, or an application on its device, is known from now on: the one before is void.
     pub device: Secret,
-    /// Where a first-party client changed it: its new tokens.
+    /// The new tokens of the first-party client that changed it, if one did.
     pub(crate) tokens: Option<Given>,
 }
 
@@ -63,21 +63,21 @@ pub struct Changed {
 pub enum NotChanged {
     /// The current one was wrong, or too many were tried.
     Current(Refusal),
-    /// The new one will not do.
+    /// The new one is not acceptable.
     New(Weak),
     /// The session ended meanwhile, or goes on under another cookie.
     SignedOut,
-    /// The first-party client that asked for it may have no tokens any more.
+    /// The first-party client that asked for it may not have tokens any more.
     Client(Error),
 }
 
-/// Who changes a password.
+/// Who changes a password, and where.
 pub(crate) struct Changing<'a> {
-    /// In which session.
+    /// The session in which it is changed.
     pub(crate) session: &'a Session,
-    /// Whose.
+    /// The user whose it is.
     pub(crate) user: &'a User,
-    /// On whose screen, where it is not ours.
+    /// The client on whose screen it is changed, if that is not ours.
     pub(crate) client: Option<&'a ClientId>,
 }
 
@@ -96,7 +96,7 @@ pub enum NotSaved {
     Claim(&'static str, &'static str),
     /// The address cannot be one.
     Email(BadName),
-    /// The address is verified, and they signed in too long ago to change it.
+    /// The address is verified, and the user signed in too long ago to change it.
     SignInAgain,
     /// The session ended meanwhile, or goes on under another cookie.
     SignedOut,
@@ -104,14 +104,14 @@ pub enum NotSaved {
 
 /// How many sessions the account home shows.
 const SHOWN: usize = 100;
-/// How many are read at a time: one more than is shown tells that there are more.
+/// Sessions that are read at a time: one more than is shown tells that there are more.
 const ROWS: usize = SHOWN + 1;
-/// How often they are read at the most. The question leaves out what has run out: once is enough, unless the rule leaves out
+/// How often they are read at most. The query leaves out expired sessions: once is enough, unless the rule leaves out
 /// more.
 const PAGES: usize = 3;
 
 impl App {
-    /// The account home of somebody.
+    /// Returns the account home of a user.
     pub async fn home(&self, user: &User) -> Result<Home, Fault> {
         let page = |after: String| async move {
             self.ask(consents::Page { user: &user.id, after: &after, limit: AT_ONCE }).await
@@ -127,8 +127,9 @@ impl App {
         Ok(Home { sessions, more_sessions, applications })
     }
 
-    /// The newest sessions of somebody that live, as many as a page shows, and whether there are more; "sign out everywhere
-    /// else" ends the others, too. What this costs has an end, however many ran out that the sweep has not taken yet.
+    /// Returns the newest live sessions of a user, as many as a page shows, and whether there are more; "sign out
+    /// everywhere else" ends the others, too. The cost is bounded, however many expired sessions the sweep has not
+    /// taken yet.
     async fn live_sessions(&self, user: &User) -> Result<(Vec<Session>, bool), Fault> {
         let (settings, now) = (&self.realm.settings, self.clock.now());
         let (mut live, mut before, mut more) = (Vec::new(), NEWEST.to_owned(), true);
@@ -148,8 +149,8 @@ impl App {
         Ok((live, more))
     }
 
-    /// Saves a profile. An address that is entered here is not verified. One that is verified belongs to what proves an account
-    /// to be somebody's: a session that was left open must not be enough to take it away.
+    /// Saves a profile. An address that is entered here is not verified. A verified one is part of what proves an
+    /// account to be somebody's: a session that was left open must not be enough to take it away.
     pub async fn save_profile(&self, session: &Session, form: &ProfileForm<'_>) -> Result<Result<(), NotSaved>, Fault> {
         let email = match form.email.map(str::trim) {
             None => None,
@@ -176,16 +177,16 @@ impl App {
             if email.is_some() && user.email_verified && !session.is_fresh(now) {
                 return Ok(Decision::refuse(NotSaved::SignInAgain));
             }
-            // Nothing is written, nor told to the log, as often as somebody saves what is there.
+            // Saving what is there already writes nothing and tells the log nothing, however often it is done.
             if profile == user.profile && email.is_none() {
                 return Ok(Decision::accept(()));
             }
-            // The log is told which, and no more of a person.
+            // The log is told which claims changed, and no more of a person.
             let mut changed = user.profile.changed(&profile, form.claims.iter().map(|(claim, _)| *claim));
             changed.extend(email.map(|_| "email"));
             let event = Event::new(Kind::UserChanged, now).user(&user.id).session(&session.id);
             let event = event.detail("what", "profile").detail("changed", changed.join(" "));
-            // An ending that was acknowledged before holds: a copy of the cookie may have been on its way.
+            // An ending that was acknowledged before holds: a copy of the cookie may have been in flight.
             let stands = Standing {
                 user: Some(user.id.clone()),
                 session: Some(session.id.clone()),
@@ -210,7 +211,7 @@ impl App {
         .await
     }
 
-    /// What a link to the account home carries beside the code of a notice, so that nobody else's link says it to them.
+    /// Seals the code of a notice for a link to the account home, so that nobody else's link shows it to the user.
     pub fn seal_notice(&self, code: &str, session: &Session) -> String {
         let parts = [code, session.id.as_str()].map(str::as_bytes);
         base64url(&mac(&*self.keyring.flow, &[b"account notice", parts[0], parts[1]]))
@@ -248,7 +249,7 @@ impl App {
             Ok(new) => new,
             Err(why) => return Ok(Err(NotChanged::New(why))),
         };
-        // Once more where another hash is stored by the end: who signed in beside it may have had it made anew.
+        // Once more if another hash is stored by the end: another sign-in of the user may have replaced it.
         for _ in 0..2 {
             let proved = match self.knows_password(pledge, (who.user, who.session), &typed.current, browser).await? {
                 Ok(proved) => proved,
@@ -261,8 +262,8 @@ impl App {
         Ok(Err(NotChanged::Current(Refusal::Wrong)))
     }
 
-    /// `None` where the stored hash is not the one that was verified any more: nothing was decided. A client's new tokens come with
-    /// it or nothing does: whoever was told of a failure in between would try the old password again.
+    /// `None` if the stored hash is no longer the one that was verified: nothing was decided. A client's new tokens are
+    /// committed with the password or not at all: after a failure in between, the user would try the old one again.
     async fn replace_password(
         &self,
         who: &Changing<'_>,
@@ -289,7 +290,7 @@ impl App {
                     password: password.clone(),
                     at: changed.next_change(now),
                 };
-                // The others end without lines of their own.
+                // The other sessions end without audit entries of their own.
                 let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
                 let event = event.detail("ended", "others");
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
@@ -318,8 +319,8 @@ impl App {
         })
     }
 
-    /// Somebody as they are now, if they are still signed in by `session` and their password is still the one that was
-    /// verified (`None` if not): nothing of them was held while it was hashed.
+    /// Returns the user as they are now, if they are still signed in by `session` and their password is still the one
+    /// that was verified (`None` if not): nothing of theirs was held while it was hashed.
     fn still(
         &self,
         found: Option<(Session, User)>,
@@ -335,8 +336,8 @@ impl App {
         }
     }
 
-    /// Ends every session of somebody but this one, and what their applications hold. This one gets a new secret, for a copy
-    /// of its cookie is elsewhere, too. `None` where it is over meanwhile.
+    /// Ends every other session of a user, and what their applications hold. This session gets a new secret, as a copy
+    /// of its cookie may be elsewhere, too. `None` if it is over by now.
     pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<Option<Started>, Fault> {
         let renewed = self
             .settle(|now, fresh| async move {
@@ -346,13 +347,13 @@ impl App {
                 if !found.is_some_and(|(found, _)| still(&found)) {
                     return Ok(Decision::refuse(()));
                 }
-                // No session of its own: whoever asks for lines about the one that goes on would read that it ended.
+                // The event names no session: to a search for the one that goes on, it would seem to have ended.
                 let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
                 let event = event.detail("kept", session.id.as_str());
                 let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
                 let Decision { changes, reply } = renew(session, now, &fresh);
-                // This session first: whoever is issued something in it by a copy of its cookie holds its row, and what they
-                // were issued is there when the rest is looked for.
+                // This session first: a client that is issued something in it by a copy of its cookie holds its row,
+                // and what it was issued is there when the rest is looked for.
                 let changes = changes.into_iter().chain(ends).chain([Change::Record(event)]).collect();
                 Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
             })
@@ -360,7 +361,7 @@ impl App {
         Ok(renewed.ok())
     }
 
-    /// Takes an application's access away; whether it had any. What was not there is not written down.
+    /// Takes an application's access away; returns whether it had any. If it had none, nothing is recorded.
     pub async fn revoke_consent(&self, session: &Session, client: &ClientId) -> Result<bool, Fault> {
         let revoked = self
             .settle(|now, _| async move {
@@ -375,16 +376,16 @@ impl App {
     }
 }
 
-/// All sessions of somebody end, but for one, and so does everything that was issued to them, codes on their way too.
+/// Ends all sessions of a user but one, and everything that was issued to the user, codes in flight included.
 ///
-/// The order matters where a statement waits only for rows that it finds, as on PostgreSQL. Sessions end before approvals of
-/// devices are looked for: whoever gives one in another session holds the row of that until the approval is there, and one
-/// that is missed would outlive it. A code that is missed would not: it is worth nothing without its session. What tokens come
-/// from goes before them: who redeems it meanwhile holds its row, and what they got for it is there when families end.
+/// The order matters where a statement waits only for rows that it finds, as on PostgreSQL. Sessions end before device
+/// approvals are looked for: an approval holds its session's row until it is there, and one that is missed would
+/// outlive the session. A code that is missed would not: it is worth nothing without its session. What tokens come from
+/// goes first: a client that redeems it meanwhile holds its row, and what it got is there when families end.
 pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: Span, at: Time) -> Vec<Change> {
     let user = &user.id;
     vec![
-        // Their ids have the time of whoever issued them, whose clock may be as far behind as ours is ahead.
+        // Code ids have the time of the node that issued them, whose clock may be as far behind as ours is ahead.
         Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
         Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
         Change::DropApprovalsOf { user: user.clone(), client: None },

@@ -1,6 +1,6 @@
-//! The account API: what first-party applications do on screens of their own. Every step goes through the gates of the
-//! pages: an attempt is counted and hashed where they count and hash, a session begins where theirs begin, and tokens
-//! come from the issuance gate.
+//! The account API: what first-party applications do on their own screens. Every step goes through the same gates as
+//! the pages: an attempt is counted and hashed where the pages count and hash, a session begins where theirs begin, and
+//! tokens come from the issuance gate.
 
 use crate::account::{Changing, NotChanged, PasswordChange};
 use crate::browser::Browser;
@@ -35,18 +35,18 @@ use store::tables::families;
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
 
-/// Scopes whose claims an account is shown of itself.
+/// Scopes whose claims an account is shown about itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
 
-/// Tokens that were decided, and what signs them: once they are committed nothing is asked of the database any more. Whoever was told
-/// of a failure then would try again with what is void by now.
+/// Tokens that were decided, and the keys that sign them: after the commit, nothing more is asked of the database. A
+/// client that was told of a failure then would retry with something that is void by now.
 pub(crate) struct Given {
     tokens: Tokens,
     keys: Arc<Keys>,
     epoch: i64,
 }
 
-/// None of them is shown.
+/// Shows none of the tokens.
 impl std::fmt::Debug for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Given").finish_non_exhaustive()
@@ -56,14 +56,14 @@ impl std::fmt::Debug for Given {
 /// Why an application is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotServed {
-    /// It is unknown, disabled, not a first-party client, or did not prove who it is. Which of them is not told.
+    /// It is unknown, disabled, not a first-party client, or was not authenticated. It is not told which.
     Client,
     /// The browser shows a page of another origin.
     Origin,
 }
 
-/// Who calls: a first-party client, and how it proved that it is. That is judged again where the client is another one by the time
-/// that something is issued to it.
+/// The caller: a first-party client, and how it proved that it is. The proof is judged again if the client has changed
+/// by the time that something is issued to it.
 #[derive(Clone, Debug)]
 pub struct Caller {
     client: Arc<Client>,
@@ -71,27 +71,27 @@ pub struct Caller {
     origin: Option<String>,
 }
 
-/// Why somebody did not come in.
+/// Why a user was not let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotIn {
     /// The attempt was refused.
     Attempt(Refusal),
-    /// The new account will not do.
+    /// The new account is not acceptable.
     Person(Vec<Problem>),
     /// The client or the account may no longer be used.
     Tokens(Error),
 }
 
-/// Somebody came in, or goes on after a new password.
+/// A user who was let in, or who goes on after a new password.
 #[derive(Debug)]
 pub struct Entered {
     /// The tokens.
     pub handed: Handed,
-    /// What this browser, or the application on its device, is known by from now on.
+    /// By which this browser, or the application on its device, is known from now on.
     pub device: Secret,
 }
 
-/// Whose account a live token opens, through which client.
+/// The account that a live token opens, and the client through which it does.
 pub struct Opened {
     /// The client.
     pub client: Arc<Client>,
@@ -99,25 +99,25 @@ pub struct Opened {
     pub user: User,
     /// The session that the token lives in.
     pub session: Session,
-    /// The line that the token descends from.
+    /// The token family that the token descends from.
     pub family: FamilyId,
     /// The person's groups.
     pub groups: Vec<String>,
 }
 
-/// What a browser's cookies carry on: where a refresh token of the account API is one of a line that lives.
+/// The live token family that a browser's cookies carry on, by a refresh token of the account API.
 pub struct KeptLine {
     /// The client.
     pub client: Arc<Client>,
-    /// The session that the line lives in.
+    /// The session that the family lives in.
     pub session: Session,
-    /// The line.
+    /// The family.
     pub family: FamilyId,
 }
 
 impl App {
-    /// The first-party client that a request comes from: a browser proves it by the origin of its page, anything else
-    /// the way the client registered. A foreign origin is refused whatever else was proved.
+    /// Returns the first-party client that a request comes from: a browser proves it by the origin of its page, any
+    /// other caller in the way that the client registered. A foreign origin is refused whatever else was proved.
     pub async fn first_party(&self, proof: Proof, origin: Option<&str>) -> Result<Result<Caller, NotServed>, Fault> {
         let epoch = self.epoch().await?;
         let claimed = self.client(&proof.client, epoch).await?;
@@ -130,13 +130,13 @@ impl App {
         let caller = Caller { client, proof: proof.clone(), origin: origin.map(str::to_owned) };
         match (&proof.means, origin) {
             (Means::Name, Some(_)) => Ok(Ok(caller)),
-            // Outside a browser a name alone proves nothing, not even that of a public client.
+            // Outside a browser a name alone proves nothing, not even for a public client.
             (Means::Name, None) => Ok(Err(self.not_served(Some(&caller.client)).await)),
             _ => Ok(self.authenticate(proof).await?.map(|_| caller).map_err(|_| NotServed::Client)),
         }
     }
 
-    /// The client that calls, as it is at `epoch`; `None` where it may not any more, or would not be believed.
+    /// Returns the calling client as it is at `epoch`; `None` if it may no longer call, or would not be authenticated.
     async fn caller(&self, caller: &Caller, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         let found = self.client(&caller.client.id, epoch).await?.filter(|client| first_party::is_admitted(client));
         Ok(found.filter(|client| client.epoch == caller.client.epoch || self.is_proved(caller, client)))
@@ -156,8 +156,8 @@ impl App {
         NotServed::Client
     }
 
-    /// Signs somebody in on a first-party client's own screen. `before` is the refresh token whose place in the browser's
-    /// cookies the new one takes.
+    /// Signs a user in on a first-party client's own screen. `before` is the refresh token in the browser's cookies,
+    /// whose place the new one takes.
     pub async fn enter(
         &self,
         caller: &Caller,
@@ -175,8 +175,8 @@ impl App {
         .await
     }
 
-    /// Makes an account on a first-party client's own screen, signed in. The caller has checked that the realm allows
-    /// it.
+    /// Makes an account on a first-party client's own screen, and signs its user in. The caller has checked that the
+    /// realm allows it.
     pub async fn enrol(
         &self,
         caller: &Caller,
@@ -195,12 +195,12 @@ impl App {
         .await
     }
 
-    /// A login flow that leads nowhere but to the account itself.
+    /// Returns a login flow that leads only to the account itself.
     fn own_flow(&self) -> Flow {
         Flow::new(To::Place(Place::Account), self.clock.now())
     }
 
-    /// Tokens for a session that has just begun. Where there are none, the session ends: nobody holds its cookie.
+    /// Issues tokens for a session that has just begun. If none are issued, the session ends: nobody holds its cookie.
     async fn hand_over(
         &self,
         caller: &Caller,
@@ -220,7 +220,7 @@ impl App {
         entered
     }
 
-    /// SE-02: what was in the browser's cookies until now is dead at once, as at a sign-in on our own pages.
+    /// SE-02: the session in the browser's cookies until now ends at once, as at a sign-in on our own pages.
     async fn leave_before(&self, before: Option<&Secret>, browser: &Browser) -> Result<(), Fault> {
         let Some(token) = before else { return Ok(()) };
         match self.kept_line(token).await? {
@@ -237,7 +237,7 @@ impl App {
         let ahead = &Ahead::of(Some((session.clone(), user.clone())));
         let begun = self
             .settle(|now, fresh| async move {
-                // A password was hashed meanwhile: what the client may have is what it may have by now.
+                // A password was hashed meanwhile: the client as it is by now decides what it may have.
                 let epoch = self.epoch().await?;
                 let client = self.caller(caller, epoch).await?;
                 let Some((session, user)) = ahead.or(|| self.ask(WithUser(Some(&session.id)))).await? else {
@@ -252,7 +252,7 @@ impl App {
         }
     }
 
-    /// Tokens of a session for a first-party client, as it is by now.
+    /// Decides the tokens of a session for a first-party client, as the client is by now.
     pub(crate) async fn begun(
         &self,
         client: Option<&Client>,
@@ -267,13 +267,13 @@ impl App {
         self.given(begun, epoch).await
     }
 
-    /// With the keys that will sign them, which are asked for before anything is committed.
+    /// Adds the keys that will sign the tokens: they are asked for before anything is committed.
     async fn given(&self, decided: Decision<Tokens, Error>, epoch: i64) -> Result<Decision<Given, Error>, Fault> {
         let keys = self.keys(epoch).await?;
         Ok(decided.map(|tokens| Given { tokens, keys, epoch }))
     }
 
-    /// Signs at the epoch at which it was decided.
+    /// Signs at the epoch at which the tokens were decided.
     fn handed(&self, Given { tokens, keys, epoch }: Given, by: Issued) -> Result<Handed, Fault> {
         let handed = self.sign_with(&keys, tokens, epoch)?;
         self.tally.tokens.one(by);
@@ -288,7 +288,7 @@ impl App {
         let (token, family, ahead) = (&token, Some(&token.family), &Ahead::of(Some(Arc::clone(&caller.client))));
         let renewed = self
             .settle(|now, fresh| async move {
-                // Whoever decides again judges by what the client is by then.
+                // A retry judges by what the client is by then.
                 let Some(client) = ahead.or(|| async { self.caller(caller, self.epoch().await?).await }).await? else {
                     return Ok(Decision::refuse(Error::client("the client may not be used")));
                 };
@@ -305,12 +305,12 @@ impl App {
         }
     }
 
-    /// The account that an access token opens now, at the client that it was issued to.
+    /// Returns the account that an access token opens now, at the client that the token was issued to.
     pub async fn open_account(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
         Ok(self.live(token.reveal()).await?.and_then(|live| self.opened(live)))
     }
 
-    /// The same for signing out of it: also where a fence holds the session.
+    /// The same for signing out of the account: also while a fence holds the session.
     pub async fn open_account_to_end(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
         Ok(self.live_to_end(token.reveal()).await?.and_then(|live| self.opened(live)))
     }
@@ -324,8 +324,8 @@ impl App {
         Some(Opened { client: live.client, user, session, family, groups: found.groups })
     }
 
-    /// Changes the password of an opened account. Everything else of theirs ends; this session goes on with new tokens,
-    /// and whoever may have copied the old ones is out.
+    /// Changes the password of an opened account. All else that its user had ends; this session goes on with new
+    /// tokens, and anybody who may have copied the old ones is out.
     pub async fn change_account_password(
         &self,
         opened: Opened,
@@ -346,18 +346,18 @@ impl App {
         .await
     }
 
-    /// The token that a request with cookies has to carry, for the line that a refresh token or its family names.
+    /// Returns the CSRF token that a request with cookies has to carry, for a token family.
     pub fn account_csrf(&self, family: &FamilyId) -> String {
         base64url(&mac(&*self.keyring.flow, &[b"account csrf", family.as_str().as_bytes()]))
     }
 
-    /// Whether a request carries the token of its line.
+    /// Whether a request carries the CSRF token of its token family.
     pub fn account_csrf_holds(&self, family: &FamilyId, token: &str) -> bool {
         same(self.account_csrf(family).as_bytes(), token.as_bytes())
     }
 
-    /// The line of the account API that a refresh token carries on, while it lives, or would but for a fence, or for the clock
-    /// that dated it. Which token of the line it is does not matter: nothing is given for it.
+    /// Returns the family of the account API that a refresh token carries on, while the family lives, or would but for
+    /// a fence or the clock that dated it. Which token of the family it is does not matter: nothing is issued for it.
     pub async fn kept_line(&self, refresh: &Secret) -> Result<Option<KeptLine>, Fault> {
         let Some(family) = self.line_of(refresh) else { return Ok(None) };
         let Some(found) = self.ask(families::ForEnding(&family)).await? else { return Ok(None) };
@@ -370,19 +370,19 @@ impl App {
         Ok(client.zip(found.session).map(|(client, session)| KeptLine { client, session, family }))
     }
 
-    /// The line that a refresh token of ours carries on; `None` when it is none of ours.
+    /// Returns the family that a refresh token of ours carries on; `None` if the token is not ours.
     pub fn line_of(&self, refresh: &Secret) -> Option<FamilyId> {
         RefreshToken::read(refresh.reveal(), &self.keyring.sealing).map(|token| token.family)
     }
 }
 
-/// A browser, or an application on its device, that shows a screen of this client.
+/// Returns the browser, or the application on its device, as one that shows a screen of this client.
 fn on_screen_of(client: &Client, browser: &Browser) -> Browser {
     Browser { origin: browser.origin.by_way_of(Some(&client.id)), ..browser.clone() }
 }
 
 impl Opened {
-    /// What the account knows of itself: the claims of OpenID Connect Core §5.1, with `sub`.
+    /// Returns the account's claims about itself: those of OpenID Connect Core §5.1, with `sub`.
     pub fn claims(&self) -> Map<String, Value> {
         let scope = Scope::from(ABOUT_ONESELF.to_owned());
         let mut claims = userinfo::claims_of(&self.user, &self.groups, &scope, &[]);

@@ -1,4 +1,4 @@
-//! Where what is done comes from, so that the audit log can say so, and what a request found out on its way.
+//! Where work comes from, so that the audit log can say so, and what a request found out on its way.
 
 use crate::App;
 use crate::rates::{Over, Standing};
@@ -8,27 +8,27 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Who, or what, asked.
+/// Who, or what, asked for the work.
 #[derive(Clone, Debug)]
 enum Source {
-    /// A request of that id, from that address.
+    /// A request with that id, from that address.
     Request(Arc<str>, IpAddr, Arc<Mutex<Found>>),
-    /// Somebody at the machine, by a command; the number of their user there.
+    /// An operator at the machine, by a command; their user id there.
     Operator(u32),
-    /// Nobody: it was time for it.
+    /// Nobody: the work was due.
     Upkeep,
 }
 
-/// What a request found out, for whatever else belongs to it.
+/// What a request found out, for whatever else is done for it.
 #[derive(Debug, Default)]
 struct Found {
-    /// The epoch by which it is judged.
+    /// The epoch by which the request is judged.
     epoch: Option<i64>,
-    /// Which server of the database answered when it came.
+    /// The generation of the database server that answered when the request arrived.
     generation: u64,
-    /// How its client stands under the rate that it has.
+    /// How its client stands under its rate limit.
     standing: Option<Standing>,
-    /// Whether its client is over that.
+    /// Whether its client is over that limit.
     is_over: bool,
 }
 
@@ -37,7 +37,7 @@ tokio::task_local! {
 }
 
 impl App {
-    /// Does `work` as part of the request of that id, which came from that address just now.
+    /// Does `work` as part of the request with that id, which arrived from that address just now.
     pub fn within<F: Future>(
         &self,
         request: Arc<str>,
@@ -54,17 +54,17 @@ pub fn by_operator<F: Future>(uid: u32, work: F) -> impl Future<Output = F::Outp
     SOURCE.scope(Some(Source::Operator(uid)), work)
 }
 
-/// Does `work` because it is time for it.
+/// Does `work` because it is due.
 pub(crate) fn in_upkeep<F: Future>(work: F) -> impl Future<Output = F::Output> {
     SOURCE.scope(Some(Source::Upkeep), work)
 }
 
-/// The same work, wherever it is run, as part of what it is part of here.
+/// Carries the present source along with `work`, wherever that is run.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     SOURCE.scope(SOURCE.try_with(Clone::clone).ok().flatten(), work)
 }
 
-/// The address that the request came from, as it is counted; empty where nobody's is done.
+/// Returns the address that the request came from, as it is counted; empty outside of a request.
 pub(crate) fn address() -> String {
     match SOURCE.try_with(Clone::clone) {
         Ok(Some(Source::Request(_, address, _))) => counted_as(address),
@@ -72,7 +72,7 @@ pub(crate) fn address() -> String {
     }
 }
 
-/// What this request found out; nothing where none is answered.
+/// Reads or changes what this request found out; `None` outside of a request.
 fn found<T>(with: impl FnOnce(&mut Found) -> T) -> Option<T> {
     let look = |source: &Option<Source>| match source {
         Some(Source::Request(_, _, found)) => Some(with(&mut found.lock().unwrap_or_else(PoisonError::into_inner))),
@@ -86,17 +86,17 @@ pub(crate) fn judged_at(epoch: i64) {
     found(|found| found.epoch = Some(epoch));
 }
 
-/// The epoch that this request has read already: what else is asked for it need not read it once more.
+/// Returns the epoch that this request has already read: whatever else is asked for it need not read it again.
 pub(crate) fn epoch() -> Option<i64> {
     found(|found| found.epoch).flatten()
 }
 
-/// Which server of the database answered when this request came.
+/// Returns the generation of the database server that answered when this request arrived.
 pub(crate) fn generation() -> Option<u64> {
     found(|found| found.generation)
 }
 
-/// Notes how the client of this request stands under its rate, once it was counted there.
+/// Notes how the client of this request stands under its rate limit, once the request was counted.
 pub(crate) fn stands(counted: &Result<Standing, Over>) {
     found(|found| {
         found.standing = Some(counted.map_or_else(|over| over.standing, |standing| standing));
@@ -104,17 +104,17 @@ pub(crate) fn stands(counted: &Result<Standing, Over>) {
     });
 }
 
-/// How the client of this request stands under its rate, where it has one.
+/// Returns how the client of this request stands under its rate limit, if it has one.
 pub fn standing() -> Option<Standing> {
     found(|found| found.standing).flatten()
 }
 
-/// Whether the client of this request showed who it is and was refused for its own rate: nobody else has a part in that.
+/// Whether the client of this request was authenticated and refused for its own rate: no other has a part in that.
 pub fn is_over_its_rate() -> bool {
     found(|found| found.is_over).unwrap_or(false)
 }
 
-/// Notes on an event in which request it happened and from where, or by whom.
+/// Notes on an event in which request it happened and from where, or who caused it.
 pub(crate) fn sign(event: &mut Event) {
     let Ok(Some(source)) = SOURCE.try_with(Clone::clone) else { return };
     let mut by = |who: &str| {

@@ -45,30 +45,30 @@ pub enum Outcome {
 /// What a sign-in page shows.
 #[derive(Debug)]
 pub struct SignIn {
-    /// For the form.
+    /// The flow for the form.
     pub flow: Sealed,
     /// The application's name, where there is one.
     pub client: Option<String>,
-    /// Whether it is on the way to connect a device.
+    /// Whether the user is on the way to connecting a device.
     pub device: bool,
-    /// Whom the request names.
+    /// The user whom the request names.
     pub login: String,
-    /// That it has to be the one who is signed in already.
+    /// Whether it has to be the user who is signed in already.
     pub again: bool,
-    /// Who is signed in already, where it may be anybody: whoever signs in takes their place.
+    /// The user who is signed in already, if any user will do: one who signs in takes their place.
     pub already: Option<String>,
 }
 
 /// What a page about a signed-in person shows.
 #[derive(Debug)]
 pub struct Asked {
-    /// For the form.
+    /// The flow for the form.
     pub flow: Sealed,
     /// The application's name.
     pub client: String,
     /// Where an answer goes.
     pub destination: String,
-    /// Whose session it is.
+    /// The user of the session.
     pub user: User,
     /// The session.
     pub session: Session,
@@ -77,9 +77,9 @@ pub struct Asked {
 /// A way back to an application.
 #[derive(Debug)]
 pub struct WayBack {
-    /// Its name.
+    /// The application's name.
     pub client: String,
-    /// The response that tells it.
+    /// The response that tells the application.
     pub response: Response,
 }
 
@@ -90,10 +90,10 @@ pub(crate) struct Scene {
     pub(crate) hint: Option<UserId>,
 }
 
-/// Who is signed in, and what they let the application do.
+/// The session and user that are signed in, and the user's consent to the application.
 type Known = (Option<(Session, User)>, Option<Consent>);
 
-/// Whose turn it is: a flow, whether its consent page was just answered with yes, and its browser.
+/// One turn of a flow: the flow, whether its consent page was just answered with yes, and its browser.
 struct Turn<'a> {
     flow: Flow,
     consented: bool,
@@ -101,23 +101,23 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// How far it has come with this request. A yes is to what the consent page has shown: the application may have more by
-    /// now.
+    /// Returns how far the flow has come with this request. A yes covers what the consent page has shown: the
+    /// application may have more by now.
     fn progress(&self, request: &Request, session: Option<&SessionId>) -> Progress {
         let shown = || self.flow.shown.as_ref().is_some_and(|shown| request.asked().is_within(shown));
         self.flow.progress(session, self.consented && shown())
     }
 }
 
-/// What is left of a flow that carries no request.
+/// The outcome of a flow that carries no request.
 fn lost() -> Outcome {
     Outcome::Refused(Error::request("the sign-in has to start again from the application"), None)
 }
 
 impl App {
-    /// A request as it arrives.
+    /// Handles a request as it arrives.
     pub async fn authorize(&self, params: Params, browser: &Browser) -> Result<Outcome, Fault> {
-        // Who may be shown nothing is told so, however busy we are; who claims a session, once that was looked at.
+        // A silent request is answered however busy we are; a claimed session is checked before we say that we are.
         let guest = !authorize::is_silent(&params);
         if guest && browser.session.is_none() {
             self.has_time_for(browser, Guest::Comes)?;
@@ -134,7 +134,7 @@ impl App {
         }
     }
 
-    /// A flow whose person or progress is known better by now: after sign-in, after a choice.
+    /// Resumes a flow whose user or progress is known better by now: after a sign-in, after a choice.
     pub async fn resume(&self, flow: Flow, browser: &Browser) -> Result<Outcome, Fault> {
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {
@@ -143,7 +143,7 @@ impl App {
         }
     }
 
-    /// A request, judged, and what is known of the browser that it came from; or what to show instead.
+    /// Returns a judged request and what is known of the browser that sent it; or what to show instead.
     async fn stage(&self, params: &Params, browser: &Browser) -> Result<Result<(Scene, Known), Box<Outcome>>, Fault> {
         let client = match authorize::client_id(params) {
             Ok(client) => client,
@@ -157,8 +157,8 @@ impl App {
         Ok(scene.map(|scene| (scene, (session, consent))))
     }
 
-    /// Judges the request. An error whose client and redirect URI are right goes to the client when somebody is signed
-    /// in or nothing may be shown; otherwise to a page of ours (RFC 9700 §4.11.2).
+    /// Judges the request. An error whose client and redirect URI are right goes to the client if a user is signed in
+    /// or nothing may be shown; otherwise to a page of ours (RFC 9700 §4.11.2).
     pub(crate) async fn scene(
         &self,
         params: &Params,
@@ -201,8 +201,8 @@ impl App {
         }
     }
 
-    /// OpenID Connect Core §3.1.2.1: an ID token of ours; it may have expired, and so may the key that signed it, as long as
-    /// that was not thrown out. Sessions outlive both.
+    /// Reads a hint (OpenID Connect Core §3.1.2.1): an ID token of ours. It may have expired, and so may the key that
+    /// signed it, as long as that was not revoked. Sessions outlive both.
     pub(crate) async fn hint(&self, token: &str, epoch: i64) -> Result<Option<Hint>, Fault> {
         if let Some(hint) = self.carried(token) {
             return Ok(Some(hint));
@@ -213,16 +213,16 @@ impl App {
             required: &["iss", "sub", "aud", "exp", "iat"],
             issuer: Some(&self.realm.issuer),
             ignore_exp: true,
-            // With the groups of somebody who has hundreds of them; as long as what may be posted.
+            // With the groups of a user who has hundreds of them; as long as what may be posted.
             longest: 64 << 10,
             ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::Jwt], now)
         };
-        // Only ID tokens have auth_time here: an access token of a client that wants `typ: JWT` is no hint (JW-16).
+        // Only access tokens have client_id here: one of a client that wants `typ: JWT` is no hint (JW-16).
         let claims = rules::jose::verify(token, keys.ever(), &expect).ok();
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
-    /// Goes on with a request. Where its client was changed while a code was issued, it is judged once more, by what the
+    /// Goes on with a request. If its client was changed while a code was issued, judges it once more, by what the
     /// client is by then.
     async fn go_on(&self, scene: Scene, known: Known, mut turn: Turn<'_>) -> Result<Outcome, Fault> {
         let why = match self.step(&scene, known, &mut turn).await {
@@ -253,7 +253,7 @@ impl App {
         }
     }
 
-    /// The page that comes next.
+    /// Builds the page that comes next.
     fn show(
         &self,
         scene: &Scene,
@@ -277,8 +277,8 @@ impl App {
                 Ok(Outcome::Choose(Box::new(asked)))
             }
             (step, session) => {
-                // Somebody who only has to prove again who they are cannot become somebody else on the way; whoever is
-                // to make an account is nobody yet, and where somebody else was asked for they have to.
+                // A user who only has to prove again who they are cannot become another on the way. A user who is to
+                // make an account is nobody yet, and where another user was asked for, they have to.
                 let again = scene.request.prompt.login || scene.request.max_age.is_some();
                 let expected = again && step != Step::SignUp && !scene.request.prompt.select_account;
                 let known = session.filter(|(_, user)| expected && !scene.asks_for_somebody_else_than(user));
@@ -299,7 +299,7 @@ impl App {
         }
     }
 
-    /// Issues the code of a request that nothing more is to be asked for.
+    /// Issues the code of a request for which nothing more has to be asked.
     pub(crate) async fn issue(
         &self,
         scene: &Scene,
@@ -327,9 +327,9 @@ impl App {
         }))
     }
 
-    /// The answer of somebody whom the consent page asked, which is asked again where the application may have more by then
-    /// than the page showed. A yes that comes when the sign-in has grown too old for the
-    /// request is not the end of it: they prove again who they are.
+    /// Handles the answer to the consent page, which is shown again if the application may have more by then than the
+    /// page showed. If the sign-in has grown too old for the request when a yes comes, that is not the end of the flow:
+    /// the user proves again who they are.
     pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {
@@ -344,7 +344,7 @@ impl App {
         }
     }
 
-    /// The authorization request of a flow, where it has one that is still right.
+    /// Returns the authorization request of a flow, if it has one that is still right.
     pub(crate) async fn scene_of(&self, flow: &Flow) -> Result<Option<Scene>, Fault> {
         let Some((params, client, epoch)) = self.request_of(flow).await? else { return Ok(None) };
         Ok(self.scene(&params, Some(&client), epoch, true).await?.ok())
@@ -358,8 +358,8 @@ impl App {
         Ok(self.client(&client, epoch).await?.map(|client| (params, client, epoch)))
     }
 
-    /// Where somebody comes from who is on the way to `flow`, by way of its application. Only the log says so: where that cannot
-    /// be read now, nobody is kept from their answer.
+    /// Returns where a user on the way to `flow` comes from, by way of its application. Only the log says so: if the
+    /// application cannot be read now, that keeps nobody from their answer.
     pub(crate) async fn origin_of(&self, flow: Option<&Flow>, browser: &Browser) -> Origin {
         let asked = match flow {
             Some(flow) => self.request_of(flow).await.ok().flatten(),
@@ -368,8 +368,8 @@ impl App {
         browser.origin.by_way_of(asked.as_ref().map(|(_, client, _)| &client.id))
     }
 
-    /// The rest of a flow in the very batch that starts its session: a code where nothing more is to be asked, so that
-    /// a sign-in is one commit.
+    /// Completes a flow in the very batch that starts its session: issues a code if nothing more has to be asked, so
+    /// that a sign-in is one commit.
     pub(crate) async fn complete(
         &self,
         scene: &Scene,

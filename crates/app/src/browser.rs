@@ -1,4 +1,4 @@
-//! What a browser brings along.
+//! What a browser sends along with a request.
 
 use crate::{App, Fault, entropy};
 use rules::Time;
@@ -24,28 +24,29 @@ pub struct Browser {
     pub device: Option<Secret>,
     /// The user agent and address.
     pub origin: Origin,
-    /// Whether its session cookie proved nothing when it was looked at.
+    /// Whether its session cookie proved nothing when it was checked.
     pub unproved: Unproved,
-    /// The address that limits count; `None` where it stands for everybody behind it (a listed proxy that names nobody).
+    /// The address that limits count; `None` where it stands for everybody behind it (a listed proxy that names
+    /// nobody).
     pub counted: Option<IpAddr>,
 }
 
-/// Of how many accounts a browser keeps a proof: of those that signed in last. That is also how many are looked at.
+/// For how many accounts a browser keeps a proof: those that signed in last. No more proofs than that are checked.
 const MOST_KNOWN: usize = 4;
-/// Stands between proofs, and in none of them: a version of this program that knows of one proof takes none of several.
+/// Separates proofs, and occurs in none: a version of this program that knows a single proof accepts none of several.
 const BETWEEN: &str = "~";
-/// What a proof is as text.
+/// The length of a proof as text.
 const PROOF_LENGTH: usize = 43;
 
-/// That a browser has signed in to an account: the name that it has there, and the beginning of a MAC of both.
+/// Proves that a browser has signed in to an account: the browser's name there, and the beginning of a MAC of both.
 type Proof = [u8; 32];
 
-/// A mark that a session cookie was looked at and proved nothing. Clones are the same mark.
+/// A mark that a session cookie was checked and proved nothing. Clones are the same mark.
 #[derive(Clone, Debug, Default)]
 pub struct Unproved(Arc<AtomicBool>);
 
 impl Unproved {
-    /// Whether that is so.
+    /// Whether the mark is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -55,14 +56,14 @@ impl Unproved {
 }
 
 impl App {
-    /// The session that a browser's cookie proves, and whose it is.
+    /// Returns the session that a browser's cookie proves, and its user.
     pub async fn session(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(WithUser(Some(&cookie.id))).await?;
         Ok(self.prove(browser, found, self.clock.now()))
     }
 
-    /// The same for ending it: what may not be used at present ends, too.
+    /// The same for ending the session: one that may not be used at present can end, too.
     pub async fn session_to_end(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let Some(cookie) = &browser.session else { return Ok(None) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
@@ -73,9 +74,9 @@ impl App {
         Ok(found.filter(|_| good))
     }
 
-    /// SE-02: a session that may not be used at present, and whose place in the browser `started` takes, ends. One that
-    /// may was raised, or has ended with the beginning of the new one. The new one stands by now, whatever comes of this: whoever
-    /// was told of a fault would sign up once more.
+    /// SE-02: ends a session that may not be used at present, and whose place in the browser `started` takes. One that
+    /// may be used was raised, or ended when the new one began. The new session stands by now, whatever comes of this:
+    /// a user who was told of a fault would sign up once more.
     pub(crate) async fn leave_replaced(&self, browser: &Browser, started: &Session) {
         if browser.session.as_ref().is_none_or(|cookie| cookie.id == started.id) {
             return;
@@ -91,7 +92,7 @@ impl App {
         }
     }
 
-    /// The session among `found` that a browser's cookie proves.
+    /// Returns `found` if a browser's cookie proves that session.
     pub(crate) fn prove(
         &self,
         browser: &Browser,
@@ -106,12 +107,12 @@ impl App {
         found.filter(|_| good)
     }
 
-    /// Whether the session that a browser's cookie names is over for good: ended, run out, or not there. One that may not be
-    /// used at present, since the database failed over or this node's clock is behind, is not; nor is one whose secret was
-    /// replaced: another answer to the same browser brings the new one.
+    /// Whether the session that a browser's cookie names is over for good: ended, expired, or not there. One that may
+    /// not be used at present, because the database failed over or this node's clock is behind, is not over; nor is one
+    /// whose secret was replaced: another answer to the same browser brings the new secret.
     ///
     /// # Errors
-    /// What keeps it from being read.
+    /// Says what keeps the session from being read.
     pub async fn is_over(&self, browser: &Browser) -> Result<bool, Fault> {
         let Some(cookie) = &browser.session else { return Ok(false) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
@@ -119,34 +120,34 @@ impl App {
         Ok(found.is_none_or(|(session, _)| !session.can_end(&self.realm.settings, now)))
     }
 
-    /// The token that a form of a session's owner has to carry.
+    /// Returns the CSRF token that a form of a session's owner has to carry.
     pub fn csrf(&self, session: &Session) -> String {
         let tag = mac(&*self.keyring.flow, &[b"csrf", session.id.as_str().as_bytes(), &session.handle.0]);
         base64url(&tag)
     }
 
-    /// Whether a form carries the token of its session.
+    /// Whether a form carries the CSRF token of its session.
     pub fn csrf_holds(&self, session: &Session, token: &str) -> bool {
         same(self.csrf(session).as_bytes(), token.as_bytes())
     }
 
-    /// The counters of a browser's address, its own first, for what it does there.
+    /// Returns the counters of a browser's address for the action `what`, the address's own counter first.
     pub(crate) fn shared_counters(&self, what: &str, browser: &Browser) -> Vec<Shared> {
         self.counters_by(&self.realm.settings.throttle, what, browser)
     }
 
-    /// The same for accounts that are made there.
+    /// The same for accounts that are made from there.
     pub(crate) fn sign_up_counters(&self, browser: &Browser) -> Vec<Shared> {
         self.counters_by(&sign_up::policy(&self.realm.settings.throttle), "sign-up", browser)
     }
 
-    /// The one way to them, so that an address which is not counted is counted nowhere (BF-04).
+    /// The only way to the counters, so that an address which is not counted is counted nowhere (BF-04).
     fn counters_by(&self, policy: &Policy, what: &str, browser: &Browser) -> Vec<Shared> {
         browser.counted.map_or_else(Vec::new, |address| policy.shared_by(&self.keyring.lookup, what, address))
     }
 
-    /// What a browser, or an application on its device, keeps from now on, when `user` has signed in there: strangers' failures
-    /// elsewhere do not slow it down. Those who share it keep their proofs, and each account has one.
+    /// Returns what a browser, or an application on its device, keeps once `user` has signed in there: strangers'
+    /// failures elsewhere do not slow it down. Others who use the browser keep their proofs, and each account has one.
     pub(crate) fn remember_browser(&self, browser: &Browser, user: &User) -> Result<Secret, Fault> {
         let own = match self.proof_of(browser, user) {
             Some(proof) => proof,
@@ -157,7 +158,7 @@ impl App {
         Ok(Secret::new(kept.join(BETWEEN)))
     }
 
-    /// The name of this browser, if it is known to `user`.
+    /// Returns the name of this browser, if it is known to `user`.
     pub(crate) fn known_device(&self, browser: &Browser, user: &User) -> Option<String> {
         self.proof_of(browser, user).map(|proof| base64url(&proof[..16]))
     }
@@ -167,7 +168,7 @@ impl App {
         proofs(browser).find(is_ours)
     }
 
-    /// It is void once the password is another one. The account's id is drawn: no other realm has one of that id.
+    /// Makes a proof, void once the password changes. The account's id is random: no other realm has one of that id.
     fn proof(&self, user: &User, name: &[u8; 16]) -> Proof {
         let password = user.password.as_deref().unwrap_or("");
         let tag = mac(&*self.keyring.device, &[user.id.as_str().as_bytes(), password.as_bytes(), name]);
@@ -177,9 +178,9 @@ impl App {
         proof
     }
 
-    /// The name of a browser for `user`, of whose bytes the first half stays as it was drawn. The second tells us, and nobody
-    /// else, whose it is: what a new password made void gives way to the next proof of the same account, and not one of
-    /// somebody else.
+    /// Returns the name of a browser for `user`. The first half of its bytes stays as it was drawn; the second half
+    /// tells us, and nobody else, whose it is: a proof that a new password made void is replaced by the next proof of
+    /// the same account, and not a proof of another account.
     fn browser_name(&self, user: &User, mut name: [u8; 16]) -> [u8; 16] {
         let (drawn, whose) = name.split_at_mut(8);
         whose.copy_from_slice(&mac(&*self.keyring.device, &[b"whose", user.id.as_str().as_bytes(), drawn])[..8]);
@@ -191,8 +192,8 @@ impl App {
     }
 }
 
-/// The proofs that a browser brings, the newest first. What does not have the form of one is left out, and so are more than
-/// it was given.
+/// Returns the proofs that a browser sends, newest first. Leaves out parts that do not have the form of a proof, and
+/// any beyond the number that a browser is given.
 fn proofs(browser: &Browser) -> impl Iterator<Item = Proof> {
     let kept = browser.device.as_ref().map_or("", Secret::reveal);
     let parts = kept.split(BETWEEN).filter(|part| part.len() == PROOF_LENGTH);

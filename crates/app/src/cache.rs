@@ -1,7 +1,7 @@
 //! What is kept in memory: clients, keys and checked tokens, each valid only at the epoch at which it was read.
 //!
-//! And only while the same server answers: one that takes the place of another may have less than that had, and come to a number of the
-//! epoch once more, with other facts.
+//! Each is also valid only while the same database server answers: a server that takes its place may have lost some
+//! commits, and reach the same epoch number again with other facts.
 
 use crate::keyring::Keys;
 use crate::tally::Cached;
@@ -18,21 +18,21 @@ use std::sync::{Arc, RwLock};
 use store::tables::realms::Epoch;
 use store::tables::{Questions, clients, keys};
 
-/// Clients kept at the most; their key sets bound what each can weigh.
+/// Clients kept at most; the limit on their key sets bounds the size of each.
 const CLIENTS: usize = 2_000;
-/// Checked tokens kept at the most.
+/// Checked tokens kept at most.
 const TOKENS: usize = 20_000;
 
-/// Where the pages of applications are. Of those that are disabled, too: what the endpoints say of that is for their pages.
+/// Where the pages of applications are, disabled ones included: what the endpoints say of that is for their pages.
 #[derive(Debug, Default)]
 struct Origins(HashMap<String, Tenants>);
 
-/// Who lives at an origin, besides applications that are disabled.
+/// Which applications live at an origin, besides disabled ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tenants {
     /// An application that may be used.
     enabled: bool,
-    /// A first-party one that may be used.
+    /// A first-party application that may be used.
     first_party: bool,
 }
 
@@ -50,23 +50,23 @@ impl Origins {
         }
     }
 
-    /// Whether an application is at `asked`.
+    /// Whether an application lives at `asked`.
     fn have(&self, asked: &str) -> bool {
         self.0.contains_key(asked)
     }
 
-    /// Whether one that may be used is.
+    /// Whether an application that may be used lives there.
     fn have_enabled(&self, asked: &str) -> bool {
         self.0.get(asked).is_some_and(|tenants| tenants.enabled)
     }
 
-    /// Whether a first-party one that may be used is.
+    /// Whether a first-party application that may be used lives there.
     fn have_first_party(&self, asked: &str) -> bool {
         self.0.get(asked).is_some_and(|tenants| tenants.first_party)
     }
 }
 
-/// Which server's, by [`store::engine::Engine::generation`], and at which epoch of its realm.
+/// Which database server, by [`store::engine::Engine::generation`], and at which epoch of its realm.
 pub(crate) type At = (u64, i64);
 
 pub(crate) struct Cache {
@@ -74,7 +74,7 @@ pub(crate) struct Cache {
     tokens: Bounded<Handle, (At, Arc<AccessClaims>)>,
     keys: RwLock<Option<(At, Arc<Keys>)>>,
     origins: RwLock<Option<(At, Arc<Origins>)>>,
-    /// Held by whoever gathers them: all applications are looked at, by one at a time.
+    /// Held while the origins are gathered: one task at a time reads all applications.
     gathering: tokio::sync::Mutex<()>,
 }
 
@@ -91,37 +91,37 @@ impl Cache {
 }
 
 impl App {
-    /// Where what is read now belongs, by an epoch that was read before: to the server that answered when this request came.
+    /// What is read now counts for this server and `epoch`: the server that answered when this request arrived.
     fn at(&self, epoch: i64) -> At {
         (asked::generation().unwrap_or_else(|| self.engine.generation()), epoch)
     }
 
-    /// Whether what is kept of then counts for this request, which has read that epoch: it came when the same server answered, and that
-    /// one answers still.
+    /// Whether what was kept at `at` counts for this request, which has read `epoch`: the same server answered when the
+    /// request arrived, and still answers.
     pub(crate) fn counts(&self, at: At, epoch: i64) -> bool {
         at == self.at(epoch) && at.0 == self.engine.generation()
     }
 
-    /// The realm's epoch now.
+    /// Reads the realm's epoch.
     pub async fn epoch(&self) -> Result<i64, Fault> {
         self.epoch_of(self.ask(Epoch).await?)
     }
 
-    /// The epoch as it was read, and what else the row of the realm gave.
+    /// Returns the epoch as it was read, and what else the row of the realm gave.
     pub(crate) fn epoch_of<T>(&self, read: Option<T>) -> Result<T, Fault> {
         read.ok_or_else(|| Fault::Broken(format!("realm {} is not in the database", self.realm.id)))
     }
 
-    /// The realm's epoch, and facts that were read after it: where they changed since, so did the epoch, and what is cached
-    /// or committed at this one is void. In one fetch the facts may be the older ones: its reads are answered in any order,
-    /// on several connections.
+    /// Reads the realm's epoch, then facts: if they changed since, so did the epoch, and what is cached or committed at
+    /// this one is void. In a single fetch the facts could be the older ones: its reads are answered in any order, on
+    /// several connections.
     pub(crate) async fn after_epoch<Q: Questions + Sync>(&self, questions: Q) -> Result<(i64, Q::Facts), Fault> {
         let epoch = self.epoch().await?;
         Ok((epoch, self.ask(questions).await?))
     }
 
-    /// A client as it stands at `epoch`, which was read before: a later one is kept under it at worst, and asked for again
-    /// at the next.
+    /// Returns a client as it stands at `epoch`, which was read before: at worst, a later version is kept under that
+    /// epoch, and read again at the next.
     pub(crate) async fn client(&self, id: &ClientId, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         asked::judged_at(epoch);
         if let Some((at, client)) = self.cache.clients.get(id)
@@ -133,7 +133,7 @@ impl App {
         self.tally.misses.one(Cached::Clients);
         let found = self.ask(clients::ById(id)).await?.map(Arc::new);
         if let Some(client) = &found {
-            // Once for each configuration: whoever asks in its name, however often, does not fill the log.
+            // Once for each configuration: requests in the client's name, however many, do not fill the log.
             if let Some(values) = client.unknown_values() {
                 let why = "it is registered with what only a later version of this program knows: upgrade this node";
                 tracing::warn!(client = id.as_str(), values, why, "an application is refused here");
@@ -143,12 +143,12 @@ impl App {
         Ok(found)
     }
 
-    /// What a client was called when it was last read; nothing is asked of the database.
+    /// Returns the name that a client had when it was last read, without asking the database.
     pub fn held_name(&self, id: &ClientId) -> Option<String> {
         self.cache.clients.get(id).map(|(_, client)| client.name.clone())
     }
 
-    /// The signing keys as they stand at `epoch`, which was read before.
+    /// Returns the signing keys as they stand at `epoch`, which was read before.
     pub(crate) async fn keys(&self, epoch: i64) -> Result<Arc<Keys>, Fault> {
         asked::judged_at(epoch);
         let held = self.cache.keys.read().ok().and_then(|held| held.clone());
@@ -166,30 +166,30 @@ impl App {
         Ok(keys)
     }
 
-    /// Has them read, where they are of another epoch, beside what a request has to wait for in any case. Where they cannot be
-    /// read, who signs is told.
+    /// Has the keys read, if they are of another epoch, beside something that a request has to wait for anyway. If they
+    /// cannot be read, the caller that signs is told.
     pub(crate) async fn have_keys(&self, epoch: i64) {
         if self.cache.keys.read().is_ok_and(|held| held.as_ref().is_none_or(|(at, _)| !self.counts(*at, epoch))) {
             drop(self.keys(epoch).await);
         }
     }
 
-    /// The signing keys as they were last read.
+    /// Returns the signing keys as they were last read.
     pub(crate) fn held_keys(&self) -> Option<Arc<Keys>> {
         self.cache.keys.read().ok()?.as_ref().map(|(_, keys)| Arc::clone(keys))
     }
 
-    /// The claims of a token whose signature was right, and at which epoch.
+    /// Returns the claims of a token whose signature was valid, and at which epoch it was.
     pub(crate) fn checked(&self, token: &Handle) -> Option<(At, Arc<AccessClaims>)> {
         self.cache.tokens.get(token)
     }
 
-    /// Remembers that a token's signature was right at `epoch`.
+    /// Remembers that a token's signature was valid at `epoch`.
     pub(crate) fn remember(&self, token: Handle, epoch: i64, claims: &Arc<AccessClaims>) {
         self.cache.tokens.insert(token, (self.at(epoch), Arc::clone(claims)));
     }
 
-    /// Whether some application of this realm, disabled or not, answers at `asked`: the origin of one of its redirect URIs.
+    /// Whether an application of this realm, disabled or not, has a redirect URI whose origin is `asked`.
     pub async fn is_registered_origin(&self, asked: &str) -> Result<bool, Fault> {
         Ok(self.origins().await?.have(asked))
     }
@@ -199,22 +199,22 @@ impl App {
         Ok(self.origins().await?.have_first_party(asked))
     }
 
-    /// The same, as far as it is known without asking the database.
+    /// Like [`App::is_registered_origin`], as far as it is known without asking the database.
     pub fn was_registered_origin(&self, asked: &str) -> bool {
         self.held_origins().is_some_and(|(_, origins)| origins.have(asked))
     }
 
-    /// Whether one that may be used does, as far as that is known.
+    /// Whether an application that may be used answers at `asked`, as far as that is known.
     pub fn was_enabled_origin(&self, asked: &str) -> bool {
         self.held_origins().is_some_and(|(_, origins)| origins.have_enabled(asked))
     }
 
-    /// The same, as far as it is known without asking the database.
+    /// Like [`App::is_first_party_origin`], as far as it is known without asking the database.
     pub fn was_first_party_origin(&self, asked: &str) -> bool {
         self.held_origins().is_some_and(|(_, origins)| origins.have_first_party(asked))
     }
 
-    /// Has them known from the start, so that nobody can keep their first requests out in the name of another page.
+    /// Gathers the origins at the start, so that nobody can keep their first requests out in the name of another page.
     pub(crate) async fn remember_origins(&self) -> Result<(), Fault> {
         match self.held_origins() {
             Some(_) => Ok(()),
@@ -238,7 +238,7 @@ impl App {
             return Ok(origins);
         }
         self.tally.misses.one(Cached::Origins);
-        // Who waited finds what was gathered meanwhile, which is at least as new as what they had found to be missing.
+        // A task that waited finds what was gathered meanwhile, which is at least as new as what it had found missing.
         let before = self.held_origins().map(|(at, _)| at);
         let _turn = self.cache.gathering.lock().await;
         if let Some((at, origins)) = self.held_origins()
@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn another_port_is_another_origin_of_native_applications_too() {
-        // Red if the port of a loopback address varied as that of its redirect URI does (RFC 8252 §7.3): whatever page is shown from
-        // this machine would read what is answered to the application.
+        // Red if the port of a loopback address varied as that of its redirect URI does (RFC 8252 §7.3): any page shown
+        // from this machine could read what is answered to the application.
         let native = Client { native: true, first_party: true, ..Client::new("app", Vec::new()) };
         let origins = origins_of(native, "http://localhost:21010/cb");
         assert!(origins.have("http://localhost:21010") && origins.have_first_party("http://localhost:21010"));
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn a_disabled_application_reads_why_it_is_refused_and_is_none_of_the_house() {
-        // Red where those that are disabled are left out, and with `first_party` in place of `is_admitted`.
+        // Red where disabled applications are left out, and with `first_party` in place of `is_admitted`.
         let client = Client { first_party: true, disabled_at: Some(Time(1)), ..Client::new("app", Vec::new()) };
         let mut origins = origins_of(client.clone(), "https://app.example/cb");
         assert!(origins.have("https://app.example") && !origins.have_first_party("https://app.example"));

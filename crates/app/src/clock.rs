@@ -16,51 +16,51 @@ enum Source {
     Fixed { began: Time, now: Arc<AtomicI64>, passed: Arc<AtomicI64> },
 }
 
-/// How the machine's clock has run beside one that nobody sets.
+/// How the machine's clock has run compared with a clock that nobody sets.
 struct Pace {
-    /// A moment, by both.
+    /// A moment, by both clocks.
     before: (Time, Instant),
-    /// Since when the clock has been ahead of what has passed.
+    /// Since when the machine's clock has been ahead of the time that has passed.
     leapt: Option<Instant>,
     began: Instant,
 }
 
-/// After so long a clock that was set forward is believed: it was behind before.
+/// A clock that was set forward is believed after this long: it was behind before.
 const BELIEVED_AFTER: Duration = Duration::from_secs(3600);
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns the machine's clock.
     pub fn system() -> Self {
         let began = Instant::now();
         Clock(Source::Machine(Arc::new(Mutex::new(Pace { before: (machine(), began), leapt: None, began }))))
     }
-    /// A clock that stands still until it is moved.
+    /// Returns a clock that stands still until it is moved.
     pub fn fixed(at: Time) -> Self {
         let start = || Arc::new(AtomicI64::new(at.0));
         Clock(Source::Fixed { began: at, now: start(), passed: start() })
     }
-    /// Lets time pass by a fixed clock; the machine's stays as it is.
+    /// Lets time pass on a fixed clock; the machine's clock stays as it is.
     pub fn advance(&self, by: Span) {
         if let Source::Fixed { passed, .. } = &self.0 {
             passed.fetch_add(by.0, Ordering::SeqCst);
         }
         self.set(by);
     }
-    /// Sets a fixed clock forward or back, without any time passing; the machine's stays as it is.
+    /// Sets a fixed clock forward or back, without any time passing; the machine's clock stays as it is.
     pub fn set(&self, by: Span) {
         if let Source::Fixed { now, .. } = &self.0 {
             now.fetch_add(by.0, Ordering::SeqCst);
         }
     }
-    /// Now.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         match &self.0 {
             Source::Machine(_) => machine(),
             Source::Fixed { now, .. } => Time(now.load(Ordering::SeqCst)),
         }
     }
-    /// Now, and for an hour after the clock was set forward the time that has passed instead: what is taken out by the clock does
-    /// not come back when it is set right. Tells leaps from what passed only where it is asked now and then.
+    /// Returns the current time or, for an hour after the clock was set forward, the time that has passed: what is
+    /// removed by the clock does not come back when it is set right. Sees leaps only if it is called now and then.
     pub fn steady(&self) -> Time {
         match &self.0 {
             Source::Machine(pace) => {
@@ -72,8 +72,8 @@ impl Clock {
             }
         }
     }
-    /// Whether it has run for so long that it would have been set by now, had it been behind at the start (a machine without a battery
-    /// for its clock begins years ago).
+    /// Whether the clock has run for so long that it would have been set by now, had it been behind at the start (on a
+    /// machine without a battery for its clock, it begins years ago).
     pub fn has_settled(&self) -> bool {
         match &self.0 {
             Source::Machine(pace) => {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_forward_is_believed_after_an_hour() {
-        // red without `leapt`, without BELIEVED_AFTER, or where what is behind is not taken at once.
+        // Red without `leapt`, without BELIEVED_AFTER, or where a clock that is behind is not believed at once.
         let (start, began) = (Time(1_000_000_000), Instant::now());
         let mut pace = Pace { before: (start, began), leapt: None, began };
         let mut at = |minutes: u64, ahead: Span| {

@@ -26,7 +26,7 @@ use store::tables::{consents, counters, devices};
 pub struct Waiting {
     /// The request.
     pub device: Device,
-    /// Who asks.
+    /// The client that asks.
     pub client: Arc<Client>,
 }
 
@@ -35,28 +35,28 @@ pub struct Waiting {
 pub enum Lookup {
     /// Nothing waits under that code.
     Unknown,
-    /// Too many codes were tried: wait so long.
+    /// Too many codes were tried: wait this long.
     Wait(Span),
 }
 
-/// How an answer ended, as the page that says so is told by its link.
+/// How an answer ended, as a link tells the page that shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending<'a> {
-    /// In one word.
+    /// The ending, in one word.
     pub done: &'a str,
     /// The application that asked; empty where there is none.
     pub client: &'a str,
 }
 
 impl App {
-    /// RFC 8628 §3.1.
+    /// Handles a device's request (RFC 8628 §3.1).
     pub async fn device_ask(
         &self,
         client: &Client,
         params: &Params,
         address: &str,
     ) -> Result<Result<Asked, Error>, Fault> {
-        // A user code is short. One that another device has is a conflict, and the next try draws another.
+        // A user code is short. If another device has the same, that is a conflict, and the next try draws another.
         let tries = &AtomicU32::new(0);
         let ahead = &Ahead::of(Some(Arc::new(client.clone())));
         self.settle(|now, fresh| async move {
@@ -75,8 +75,8 @@ impl App {
         .await
     }
 
-    /// Finds what waits under a code that a signed-in person typed. Guesses are counted per person and address, also those
-    /// whose answer nobody waits for.
+    /// Finds what waits under a code that a signed-in user typed. Guesses are counted per person and address, also
+    /// those whose answer nobody waits for.
     pub async fn device_find(
         &self,
         typed: &str,
@@ -97,7 +97,7 @@ impl App {
         let person = account_key(&self.keyring.lookup, &format!("user code:{}", session.user), None);
         let mut shared = vec![self.realm.settings.throttle.shared_as(person)];
         shared.extend(self.shared_counters("user code", browser));
-        // At stake until a miss is counted: guesses in parallel are as many as they would be in turn.
+        // At stake until a miss is counted: parallel guesses are no more than they would be in turn.
         let _stake = match self.may_guess(&shared).await? {
             Ok(stake) => stake,
             Err(wait) => {
@@ -125,7 +125,7 @@ impl App {
         Ok(Err(Lookup::Unknown))
     }
 
-    /// Whether one more guess may be made beside those that are under way; if not, how long to wait.
+    /// Checks that one more guess may be made beside those in flight; if not, returns how long to wait.
     async fn may_guess(&self, shared: &[Shared]) -> Result<Result<Stake, Span>, Fault> {
         let keys: Vec<_> = shared.iter().map(|one| one.key).collect();
         let mut hopeful = self.stakes.hopeful(keys.clone(), self.patience());
@@ -144,8 +144,8 @@ impl App {
         }
     }
 
-    /// The answer of somebody who was shown the request, and whose `session` was proved. Where that was raised since, whoever
-    /// answers may hold a copy of the cookie that it had before.
+    /// Handles the answer of a user who was shown the request, and whose `session` was proved. If the session was
+    /// raised since, the answer may come from a copy of the cookie that it had before.
     pub async fn device_answer(
         &self,
         device: &Device,
@@ -169,13 +169,13 @@ impl App {
         })
         .await
     }
-    /// What a link to that page carries, so that nobody else's link says it to them.
+    /// Seals a link to that page, so that nobody else's link shows it to the user.
     pub fn seal_ending(&self, ending: &Ending<'_>, session: &Session) -> String {
         let parts = [ending.done, ending.client, session.id.as_str()].map(str::as_bytes);
         base64url(&mac(&*self.keyring.flow, &[b"device ending", parts[0], parts[1], parts[2]]))
     }
 
-    /// The name of the application that such a link is about, where it has one; `None` where the link is not ours.
+    /// Returns the name of the application that such a link is about, if there is one; `None` if the link is not ours.
     pub async fn open_ending(
         &self,
         ending: &Ending<'_>,

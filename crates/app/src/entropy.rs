@@ -1,19 +1,19 @@
-//! The one place that draws chance.
+//! The one place that draws randomness.
 
 use crate::fault::Fault;
 use rules::Fresh;
 
-/// 32 bytes from the operating system.
+/// Draws 32 bytes from the operating system.
 pub fn bytes() -> Result<[u8; 32], Fault> {
     draw()
 }
 
-/// 16 of them: the salt of a hash, or a name that nobody guesses.
+/// Draws 16 bytes: the salt of a hash, or a name that nobody guesses.
 pub fn salt() -> Result<[u8; 16], Fault> {
     draw()
 }
 
-/// Chance for one request.
+/// Draws the randomness for one request.
 pub fn fresh() -> Result<Fresh, Fault> {
     bytes().map(Fresh::new)
 }

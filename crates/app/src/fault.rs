@@ -6,18 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Unavailable};
 
-/// A use case could not be carried through. Nothing was answered that is not true.
+/// A use case that could not be completed. Everything that was answered is true.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Too much waits for the hashing threads: come back after so long.
+    /// Too much waits for the hashing threads: try again after this time.
     Busy(Span),
     /// This client has asked more often than it may.
     Over(Over),
-    /// The database cannot be reached or written at present, or its outcome is unknown.
+    /// The database cannot be reached or written at present, or the outcome of a commit is unknown.
     Unavailable(String),
-    /// Others changed the same thing each time that it was tried. What was met is for the log.
+    /// Others changed the same thing at every try. What a try met is for the log.
     Contended(String),
-    /// Something that cannot be, was.
+    /// Something is as it can never be.
     Broken(String),
 }
 
@@ -57,9 +57,9 @@ impl From<hasher::Refusal> for Fault {
             hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
                 Fault::Busy(span(retry_after))
             }
-            // The server is about to end: whoever is told comes to the next one.
+            // The server is about to stop: a client that is told so reaches the next one.
             hasher::Refusal::Stopped => Fault::Busy(Span::seconds(1)),
-            // Of this moment: there was no memory.
+            // Only for the moment: there was no memory.
             hasher::Refusal::Failed => {
                 tell_of_failure();
                 Fault::Busy(Span::seconds(1))
@@ -71,7 +71,7 @@ impl From<hasher::Refusal> for Fault {
     }
 }
 
-/// Says that a password was not hashed, at most once a second: where memory is short it happens hundreds of times.
+/// Logs that a password was not hashed, at most once a second: where memory is short it happens hundreds of times.
 fn tell_of_failure() {
     static TOLD: Mutex<Option<Instant>> = Mutex::new(None);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ fn tell_of_failure() {
     }
 }
 
-/// The same time as rules count it, in whole milliseconds.
+/// Converts a duration to a span of the rules, in whole milliseconds.
 pub fn span(duration: Duration) -> Span {
     Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }

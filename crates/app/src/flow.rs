@@ -1,5 +1,5 @@
-//! A login flow: what somebody is on the way to, carried through the pages in a sealed form field. Nothing is stored,
-//! so that nothing can pile up; the seal binds it to the browser that began it (CO-07, SE-01).
+//! A login flow: what a user is on the way to, carried through the pages in a sealed form field. Nothing is stored, so
+//! nothing can pile up; the seal binds the flow to the browser that began it (CO-07, SE-01).
 
 use crate::authorize::SignIn;
 use crate::browser::Browser;
@@ -15,35 +15,35 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use store::tables::users;
 
-/// The longest sealed flow that is looked at, in bytes.
+/// The longest sealed flow that is read, in bytes.
 const LONGEST: usize = 32 * 1024;
 
-/// What somebody is on the way to.
+/// What a user is on the way to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Where to.
+    /// Where the flow leads.
     pub to: To,
     /// When it began.
     pub started: Time,
-    /// The session with which somebody chose to go on: the choice is of nobody else who is signed in here by then.
+    /// The session with which a user chose to go on: the choice does not hold for another user signed in here by then.
     #[serde(default)]
     pub chose: Option<SessionId>,
-    /// The session that somebody signed in to for it.
+    /// The session that a user signed in to for this flow.
     #[serde(default)]
     pub proved: Option<SessionId>,
-    /// What a page asks of the owner of a session: an answer to another question, or in another session, does not
-    /// count (MF-02).
+    /// What a page asks the owner of a session: an answer to another question, or in another session, does not count
+    /// (MF-02).
     #[serde(default)]
     pub asks: Option<Question>,
-    /// What the consent page has shown: a yes is to nothing else, whatever the application may have by then.
+    /// The scope that the consent page has shown: a yes covers nothing else, whatever the application may have by then.
     #[serde(default)]
     pub shown: Option<Scope>,
-    /// Whom the sign-in page expects: nobody else will do.
+    /// The user whom the sign-in page expects: no other user will do.
     #[serde(default)]
     pub expects: Option<UserId>,
 }
 
-/// What a page asks.
+/// A question that a page asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Question {
@@ -67,61 +67,61 @@ pub enum To {
     Out(Vec<(String, String)>),
 }
 
-/// Pages of ours that need somebody to be signed in. No address comes from a request (OR-01).
+/// Pages of ours that need a signed-in user. No address comes from a request (OR-01).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// The account home.
     Account,
-    /// The form there that changes a password.
+    /// The form on the account home that changes a password.
     Password,
     /// The page on which a device's code is entered, with the code as far as it is known.
     Device(String),
 }
 
 impl Flow {
-    /// A flow that begins now.
+    /// Creates a flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
         Flow { to, started: now, chose: None, proved: None, asks: None, shown: None, expects: None }
     }
-    /// How far it has come, as the rules count, for who is signed in.
+    /// Returns how far the flow has come for the session that is signed in, as the rules count.
     pub fn progress(&self, session: Option<&SessionId>, consented: bool) -> Progress {
         let is_of = |known: Option<&SessionId>| session.is_some() && session == known;
         Progress { proved: is_of(self.proved.as_ref()), chosen: is_of(self.chose.as_ref()), consented }
     }
-    /// The parameters of its authorization request.
+    /// Returns the parameters of the flow's authorization request.
     pub fn params(&self) -> Option<Params> {
         match &self.to {
             To::Client(pairs) => Params::parse(pairs.clone()).ok(),
             _ => None,
         }
     }
-    /// The languages that its request asks for (OpenID Connect Core §3.1.2.1, RP-Initiated Logout §2), as they were sent.
+    /// The languages that its request asks for, as sent (OpenID Connect Core §3.1.2.1, RP-Initiated Logout §2).
     pub fn ui_locales(&self) -> Option<&str> {
         let (To::Client(pairs) | To::Out(pairs)) = &self.to else { return None };
         pairs.iter().find(|(name, _)| name == "ui_locales").map(|(_, locales)| locales.as_str())
     }
 }
 
-/// What a sealed flow says that it is on the way to, whoever sealed it and however long ago: good for nothing but a link,
-/// which any site may make.
+/// Returns where a sealed flow says that it leads, whoever sealed it and however long ago: good only for a link, which
+/// any site may make.
 pub fn destination(text: &str) -> Option<To> {
     let (body, _) = text.split_once('.').filter(|_| text.len() <= LONGEST)?;
     let flow: Flow = serde_json::from_slice(&from_base64url(body)?).ok()?;
     Some(flow.to)
 }
 
-/// A flow with the cookie that it is bound to.
+/// A sealed flow with the cookie that it is bound to.
 #[derive(Clone, Debug)]
 pub struct Sealed {
-    /// For the form.
+    /// The text for the form.
     pub text: String,
-    /// To be set, also where the browser has it: the time that it is kept begins anew with each flow.
+    /// The cookie to set, even if the browser has it already: its lifetime begins anew with each flow.
     pub cookie: Option<Secret>,
 }
 
 impl App {
-    /// The sign-in page of a flow, on the way to an application or to a page of ours.
+    /// Returns the sign-in page of a flow, on the way to an application or to a page of ours.
     pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
         let scene = self.scene_of(&flow).await?;
         let (flow, expected) = self.who_is_expected(&flow).await?;
@@ -139,8 +139,8 @@ impl App {
         })
     }
 
-    /// Who has to be the one that signs in, and the flow with that: of somebody who was removed meanwhile nothing is expected any more.
-    /// Their session went with them, and what is asked for is judged anew.
+    /// Returns the user who has to sign in, and the flow that says so. A user who was removed meanwhile is no longer
+    /// expected: their session went with them, and the request is judged anew.
     pub(crate) async fn who_is_expected<'a>(&self, flow: &'a Flow) -> Result<(Cow<'a, Flow>, Option<User>), Fault> {
         let Some(who) = &flow.expects else { return Ok((Cow::Borrowed(flow), None)) };
         Ok(match self.ask(users::ById(who)).await? {
@@ -154,7 +154,7 @@ impl App {
         self.seal(flow, browser)
     }
 
-    /// Seals a flow for this browser, whose cookie is a new one if it has none.
+    /// Seals a flow for this browser, which gets a new cookie if it has none.
     pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;
         let holder = match &browser.flow {
@@ -165,7 +165,7 @@ impl App {
         Ok(Sealed { text: format!("{}.{}", base64url(&body), base64url(&tag)), cookie: Some(holder) })
     }
 
-    /// Opens a flow that this browser began within the time that flows have.
+    /// Opens a flow that this browser began and whose lifetime is not over.
     pub fn open_flow(&self, text: &str, browser: &Browser) -> Option<Flow> {
         if text.len() > LONGEST {
             return None;

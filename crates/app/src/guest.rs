@@ -1,4 +1,4 @@
-//! Who is not signed in, and whether there is time for them.
+//! Users who are not signed in, and whether there is time to hash their passwords.
 
 use crate::browser::Browser;
 use crate::fault::span;
@@ -6,11 +6,11 @@ use crate::tally::Entry;
 use crate::{App, Fault};
 use std::time::Duration;
 
-/// How much of the waiting budget may be used up before newcomers are asked to come back: whoever has typed a password
-/// goes first.
+/// How much of the waiting budget may be used up before newcomers are asked to come back: a user who has typed a
+/// password goes first.
 const NEWCOMERS: f64 = 0.75;
 
-/// How far somebody is who is not signed in.
+/// How far a user who is not signed in has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guest {
     /// Asks for the form.
@@ -20,9 +20,9 @@ pub enum Guest {
 }
 
 impl App {
-    /// Whether a password of this browser could be hashed in time; otherwise [`Fault::Busy`], before anything is spent on
-    /// it: every door that takes a password asks. Who has typed one and is told no is counted here, since nothing is begun
-    /// that would count it.
+    /// Checks that a password of this browser could be hashed in time, before anything is spent on it: every door that
+    /// takes a password asks. A user who has typed one and is refused is counted here, because nothing is begun that
+    /// would count the refusal.
     ///
     /// # Errors
     /// [`Fault::Busy`].
@@ -39,8 +39,8 @@ impl App {
         Err(Fault::Busy(span(wait)))
     }
 
-    /// The same for whoever asks for a form with a password: who is signed in has none to type. A cookie alone says nothing,
-    /// since anybody can make one up: its session has to be there.
+    /// The same for a user who asks for a form with a password: one who is signed in has none to type. A cookie alone
+    /// proves nothing, because anybody can make one up: its session has to be there.
     ///
     /// # Errors
     /// [`Fault::Busy`]; what keeps the session from being read.
@@ -51,7 +51,8 @@ impl App {
         }
     }
 
-    /// How much too long a newcomer would wait for others of the same address. One that an account may know is not asked.
+    /// Returns how much too long a newcomer would wait for others of the same address. A browser that an account may
+    /// know does not.
     fn crowded_address(&self, browser: &Browser, guest: Guest) -> Option<Duration> {
         if guest == Guest::Typed || browser.device.is_some() || self.stakes.nobody_waits() {
             return None;

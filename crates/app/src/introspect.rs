@@ -16,38 +16,38 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use store::tables::{families, groups, realms::AtEpoch, tokens};
 
-/// Longest token that is looked at, in bytes.
+/// The longest token that is looked at, in bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// A live access token, with what it leans on.
+/// A live access token, with what it depends on.
 pub struct Live {
-    /// What it says.
+    /// Its claims.
     pub claims: Arc<AccessClaims>,
-    /// To whom it was issued.
+    /// The client to which it was issued.
     pub client: Arc<Client>,
-    /// What it descends from.
+    /// The family that it descends from.
     pub family: Option<Found>,
 }
 
 /// Why a token is looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To use it: with the person's groups.
+    /// To use it: with the user's groups.
     Use,
     /// To tell whether it may be used.
     Telling,
-    /// To end what it leans on: also what a fence holds (0013).
+    /// To end what it depends on: also what a fence holds (0013).
     Ending,
 }
 
-/// A token as it was looked at, and the configuration epoch of that moment.
+/// A token as it was looked at, and the configuration epoch at that moment.
 struct Looked {
     epoch: i64,
     live: Option<Live>,
 }
 
 impl App {
-    /// The claims of an access token of ours, whether it is live or not.
+    /// Returns the claims of an access token of ours, whether it is live or not.
     pub(crate) async fn read_access(&self, token: &str) -> Result<Option<Arc<AccessClaims>>, Fault> {
         if token.len() > LONGEST {
             return Ok(None);
@@ -59,8 +59,8 @@ impl App {
         self.checked_at(token, epoch).await
     }
 
-    /// The claims of a signed access token. Its signature is checked once an epoch, since a key may have been thrown
-    /// out; the cache's key is the hash of the whole token.
+    /// Returns the claims of a signed access token. Its signature is checked once an epoch, since a key may have been
+    /// revoked; the cache's key is the hash of the whole token.
     async fn checked_at(&self, token: &str, epoch: i64) -> Result<Option<Arc<AccessClaims>>, Fault> {
         let handle = Handle::of(token);
         if let Some((at, claims)) = self.checked(&handle)
@@ -86,18 +86,19 @@ impl App {
         Ok(Some(claims))
     }
 
-    /// An access token that may be used now. Family, session, person and client are read at every use.
+    /// Returns an access token that may be used now. Family, session, user and client are read at every use.
     pub async fn live(&self, token: &str) -> Result<Option<Live>, Fault> {
         Ok(self.look(token, Purpose::Use).await?.live)
     }
 
-    /// The same for ending what it leans on: what may not be used at present, since the database failed over, ends, too.
+    /// The same for ending what it depends on: what may not be used at present, since the database failed over, can
+    /// end, too.
     pub async fn live_to_end(&self, token: &str) -> Result<Option<Live>, Fault> {
         Ok(self.look(token, Purpose::Ending).await?.live)
     }
 
-    /// Looks at an access token in one round trip, where its claims are known from an earlier look; whether they are
-    /// still believed at the epoch that comes back is decided after.
+    /// Looks at an access token in one round trip, if its claims are known from an earlier look; whether they are still
+    /// accepted at the epoch that comes back is decided afterwards.
     async fn look(&self, token: &str, purpose: Purpose) -> Result<Looked, Fault> {
         let known = match token.contains('.') {
             true if token.len() <= LONGEST => self.checked(&Handle::of(token)).map(|(_, claims)| claims),
@@ -133,14 +134,14 @@ impl App {
         Ok(Looked { epoch, live })
     }
 
-    /// RFC 7662: what a token is, told to a client that proves who it is, and only if it concerns them.
+    /// Tells what a token is (RFC 7662), to a client that is authenticated, and only if the token concerns it.
     pub async fn introspect(
         &self,
         token: Option<&str>,
         proof: Proof,
     ) -> Result<Result<Map<String, Value>, Error>, Fault> {
         let Some(token) = token else {
-            // Who asks is looked at first, whatever is asked.
+            // The caller is authenticated first, whatever is asked.
             let asker = self.asker(proof, self.epoch().await?).await?;
             return Ok(Err(asker.err().unwrap_or(Error::request("token is missing"))));
         };
@@ -165,7 +166,7 @@ impl App {
         }))
     }
 
-    /// Only who authenticates may ask (AU-01).
+    /// Only a client that authenticates may ask (AU-01).
     async fn asker(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
         Ok(match self.authenticate_at(proof, epoch).await? {
             Ok(asker) if asker.is_public() => {

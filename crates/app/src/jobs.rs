@@ -1,4 +1,4 @@
-//! What is done in idle moments: old rows go, keys grow old. One node does it for all.
+//! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes.
 
 use crate::stopwatch::{apart, heard};
 use crate::{App, Fault, asked};
@@ -11,51 +11,51 @@ use store::engine::CommitError;
 use store::tables::leases::{self, Lease};
 use store::tables::sweep::{Bounds, step};
 
-/// Rows of each kind that one batch takes out.
+/// Rows of each kind that one batch removes.
 const AT_ONCE: i64 = 200;
 /// The same while requests wait: enough to keep up with what expires, since a flood may last.
 const FEW: i64 = 20;
-/// For how long a device that goes on polling is told that its request has expired (RFC 8628 §3.5).
+/// How long a device that goes on polling is told that its request has expired (RFC 8628 §3.5).
 const POLLED_ON: Span = Span::hours(1);
 /// The shortest rest between two batches.
 const REST: Duration = Duration::from_millis(20);
-/// A rest is so many times as long as the batch before it: requests have the database for most of the time, however slow it
-/// is.
+/// A rest is this many times as long as the batch before it: requests have the database for most of the time, however
+/// slow it is.
 const RESTS: u32 = 4;
 /// The same while requests wait.
 const LONG_RESTS: u32 = 20;
-/// Between two looks.
+/// Between two rounds.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// For how long one look sweeps: what else is done in it waits for that, and so does the lease, which has to be renewed.
+/// How long one round sweeps: the rest of the round waits for that, and so does the lease, which has to be renewed.
 const STRETCH: Duration = Duration::from_secs(20);
 
-/// The job that one node does for all.
+/// The job that one node does for all nodes.
 const UPKEEP: &str = "upkeep";
-/// How long keys that have grown old wait, at most, for a moment in which their successors keep nobody waiting.
+/// How long old keys wait, at most, for a moment in which their successors keep nobody waiting.
 const PUT_OFF: Span = Span::hours(6);
-/// For how long a node has it. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
+/// How long a node has the job. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
 pub(crate) const LEASE: Span = Span::seconds(90);
 
-/// A lease that runs for longer than this is one that a clock which was wrong has given: nobody waits for its end, which may
-/// be years ahead.
+/// A lease that runs for longer than this was given by a clock that was wrong: nobody waits for its end, which may be
+/// years ahead.
 const BELIEVED: Span = Span(2 * LEASE.0);
 
 tokio::task_local! {
     static HELD: Arc<dyn Any + Send + Sync>;
 }
 
-/// Does `work`, and holds `held` until all of it is done, with what goes on after whoever waits for it went away: a place
+/// Does `work`, and holds `held` until all of it is done, including what goes on after the caller went away: a place
 /// that was free before would let in more than there is room for.
 pub fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> impl Future<Output = W::Output> {
     HELD.scope(Arc::new(held), work)
 }
 
-/// Held by work that goes on to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
+/// Held by work that runs to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
 pub(crate) struct Pledge(());
 
-/// Runs `work` to its end even if whoever waits for it goes away: an attempt that was counted has to be judged, and what
-/// was begun after it to be finished, whether its browser listens or not.
+/// Runs `work` to its end even if the caller goes away: an attempt that was counted has to be judged, and what was
+/// begun after it has to be finished, whether its browser listens or not.
 #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
 pub(crate) async fn to_the_end<T, W>(work: impl FnOnce(Pledge) -> W) -> Result<T, Fault>
 where
@@ -79,24 +79,24 @@ where
     }
 }
 
-/// Whether requests wait at this moment. What is done in idle moments gives way to them.
+/// Whether requests wait at this moment. Work in idle moments gives way to them.
 pub type Busy<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
-/// What an operator chose for the background.
+/// What an operator chose for the upkeep.
 #[derive(Clone, Copy, Debug)]
 pub struct Upkeep {
-    /// How old a signing key grows.
+    /// The age at which a signing key is replaced.
     pub keys: Span,
 }
 
 impl App {
-    /// Takes out what has expired, in small batches with rests between them, until there is little left: while requests wait,
-    /// in smaller ones with longer rests. Gives how many rows went.
+    /// Removes what has expired, in small batches with rests between them, until there is little left: while requests
+    /// wait, in smaller ones with longer rests. Returns how many rows were removed.
     pub async fn sweep(&self, busy: Busy<'_>) -> Result<u64, Fault> {
         Ok(self.sweep_for(Duration::MAX, busy).await?.gone)
     }
 
-    /// The same, and no further once it has taken so long.
+    /// The same, but stops once it has taken `stretch`.
     pub(crate) async fn sweep_for(&self, stretch: Duration, busy: Busy<'_>) -> Result<Swept, Fault> {
         let (settings, start) = (&self.realm.settings, Instant::now());
         let mut gone = 0;
@@ -122,7 +122,7 @@ impl App {
         }
     }
 
-    /// Takes or keeps the lease of a job; until when this node has it.
+    /// Takes or keeps the lease of a job; returns until when this node has it.
     pub(crate) async fn leads(&self, job: &str) -> Result<Option<Time>, Fault> {
         let (seen, now) = (self.ask(leases::Of(job)).await?, self.clock.now());
         let runs = |seen: &Lease| !seen.until.has_come(now) && seen.until <= now + BELIEVED;
@@ -137,13 +137,13 @@ impl App {
         }
     }
 
-    /// Takes over what other nodes did for all, where it is known that there is none: one that was killed gave nothing back.
+    /// Takes over the jobs of other nodes where it is known that none runs: a node that was killed gave nothing back.
     pub async fn take_over(&self) -> Result<(), Fault> {
         self.engine.commit(vec![leases::void(&self.realm.id)]).await?;
         Ok(())
     }
 
-    /// Lets another node have what this one does for all. For the end of a node.
+    /// Lets another node have the jobs that this one does for all. For the end of a node.
     pub async fn retire(&self) {
         if let Err(fault) = self.write_rejections().await {
             tracing::warn!(%fault, "how often somebody was refused lately was not written");
@@ -158,7 +158,7 @@ impl App {
         self.take_leave().await;
     }
 
-    /// Runs until it is dropped.
+    /// Does the upkeep until it is dropped.
     pub async fn keep_up(&self, upkeep: Upkeep, busy: Busy<'_>) {
         tokio::join!(self.look_after_all(upkeep, busy), self.keep_uses());
     }
@@ -191,11 +191,11 @@ impl App {
         }
     }
 
-    /// How long to rest until the next look.
+    /// Does one round; returns how long to rest until the next.
     pub(crate) async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
         let looked = self.look_at_hashes().await;
         if let Err(fault) = &looked {
-            // Where it fails each time, since the people are many, everything else has to go on.
+            // If it fails each time, because there are many people, everything else has to go on.
             complaint.tell(fault, "password hashes could not be looked at");
         }
         let mut pause = EVERY;
@@ -226,7 +226,7 @@ impl App {
     }
 }
 
-/// What a sweep took out.
+/// What a sweep removed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Swept {
     /// Rows that went.
@@ -235,7 +235,7 @@ pub(crate) struct Swept {
     pub all: bool,
 }
 
-/// What the background said last: a database that takes no writes for long, since it is being moved, is told of once.
+/// What the background said last: a database that takes no writes for long, while it is being moved, is reported once.
 #[derive(Default)]
 pub(crate) struct Complaint(Option<String>);
 
@@ -246,7 +246,7 @@ impl Complaint {
         }
     }
 
-    /// The same about what nothing but an operator can put right.
+    /// The same about what only an operator can put right.
     pub(crate) fn accuse(&mut self, why: &dyn std::fmt::Display, what: &str) {
         if let Some(why) = self.anew(why) {
             tracing::error!(fault = why, "{what}");

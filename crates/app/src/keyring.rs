@@ -1,4 +1,4 @@
-//! Secrets of the server: the master key, what is derived from it, and the signing keys that it seals.
+//! Secrets of the server: the master key, the keys derived from it, and the signing keys that it seals.
 
 use crate::{App, Fault};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -13,20 +13,20 @@ use zeroize::Zeroizing;
 /// The algorithms that a realm has keys for from the start.
 pub const ALGS: [Alg; 3] = [Alg::RS256, Alg::ES256, Alg::EdDSA];
 
-/// Everything that is derived from the master key.
+/// The keys that are derived from the master key.
 pub struct Keyring {
     seal: LessSafeKey,
-    /// Behind refresh tokens.
+    /// For refresh tokens.
     pub sealing: Sealing,
-    /// Behind login flows and CSRF tokens.
+    /// For login flows and CSRF tokens.
     pub flow: Zeroizing<[u8; 32]>,
-    /// Behind counters of failures and user codes.
+    /// For counters of failures and for user codes.
     pub lookup: Zeroizing<[u8; 32]>,
-    /// Behind the salts of accounts that do not exist.
+    /// For the salts of accounts that do not exist.
     pub decoy: Zeroizing<[u8; 32]>,
-    /// Behind the names of known devices.
+    /// For the names of known devices.
     pub device: Zeroizing<[u8; 32]>,
-    /// By which workers know the server, whichever node they reach.
+    /// By which hash workers know the server, whichever node they reach.
     pub workers: Zeroizing<[u8; 32]>,
 }
 
@@ -67,7 +67,7 @@ impl Keyring {
         Ok(text)
     }
 
-    /// A new key, sealed.
+    /// Makes a new key, sealed.
     pub fn make(&self, alg: Alg, now: Time, fresh: &Fresh) -> Result<Key, Fault> {
         let broken = |why: &'static str| Fault::Broken(format!("no {} key could be made: {why}", alg.name()));
         let private = jose::generate(alg).map_err(|error| broken(error.why()))?;
@@ -105,30 +105,30 @@ struct Ready {
 
 /// The signing keys of a realm, opened.
 pub struct Keys {
-    /// As the facts tell.
+    /// The keys as they are stored.
     pub rows: Vec<Key>,
     ready: Vec<Ready>,
 }
 
 impl Keys {
-    /// The key that signs with `alg` now.
+    /// Returns the key that signs with `alg` now.
     pub fn signer(&self, alg: Alg, now: Time) -> Result<&SigningKey, Fault> {
         keys::signer(&self.rows, alg, now)
             .and_then(|key| self.ready.iter().find(|ready| ready.kid == key.kid))
             .map(|ready| &ready.signer)
             .ok_or_else(|| Fault::Unavailable(format!("there is no {} key to sign with", alg.name())))
     }
-    /// The keys whose signatures are believed now.
+    /// Returns the keys whose signatures are accepted now.
     pub fn verifiers(&self, now: Time) -> impl Iterator<Item = &VerifyingKey> {
         let published = move |ready: &&Ready| self.rows.iter().any(|key| key.kid == ready.kid && key.is_published(now));
         self.ready.iter().filter(published).map(|ready| &ready.verifier)
     }
-    /// The keys that ever signed for us and were not thrown out, for what outlives a key's publication: who is believed to
-    /// have been signed in once, and nothing that lets anybody in.
+    /// Returns the keys that ever signed for us and were not revoked, for what outlives a key's publication: it tells
+    /// who was once signed in, and lets nobody in.
     pub fn ever(&self) -> impl Iterator<Item = &VerifyingKey> {
         self.ready.iter().map(|ready| &ready.verifier)
     }
-    /// The public key set (RFC 7517 §5).
+    /// Returns the public key set (RFC 7517 §5).
     pub fn public(&self, now: Time) -> JwkSet {
         let published =
             self.ready.iter().filter(|ready| self.rows.iter().any(|key| key.kid == ready.kid && key.is_published(now)));
@@ -137,7 +137,7 @@ impl Keys {
 }
 
 impl App {
-    /// The realm's public key set, as JSON, with the epoch for caching.
+    /// Returns the realm's public key set as JSON, with the epoch for caching.
     pub async fn jwks(&self) -> Result<(i64, String), Fault> {
         let epoch = self.epoch().await?;
         let set = self.keys(epoch).await?.public(self.clock.now());
@@ -145,7 +145,7 @@ impl App {
         Ok((epoch, json))
     }
 
-    /// How old the key is that signs with each algorithm, as far as it is known without asking the database.
+    /// Returns how old the signing key of each algorithm is, as far as it is known without asking the database.
     pub fn key_ages(&self) -> Vec<(&'static str, Span)> {
         let (Some(held), now) = (self.held_keys(), self.clock.now()) else { return Vec::new() };
         let age = |alg| keys::signer(&held.rows, alg, now).map(|key| (Alg::name(alg), now.since(key.active_from)));
@@ -162,7 +162,7 @@ impl App {
         self.confirm_secrets().await
     }
 
-    /// The longest life of a token that a key signs.
+    /// Returns the longest lifetime of a token that a key signs.
     pub(crate) fn longest_token(&self) -> Span {
         self.realm.settings.access_ttl.max(self.realm.settings.id_ttl)
     }

@@ -1,7 +1,7 @@
-//! Use cases: the order in which to fetch, hash, decide, commit, sign, send.
+//! Use cases: the order in which the server fetches, hashes, decides, commits, signs and sends.
 //!
-//! An [`App`] is what one realm can do. It holds no state that another node could not hold as well: caches are valid
-//! only at the realm's configuration epoch, which every use of them reads.
+//! An [`App`] holds the use cases of one realm. It has no state that another node could not have as well: caches are
+//! valid only at the realm's configuration epoch, which is read at every use of a cache.
 
 pub mod account;
 pub mod admin;
@@ -58,15 +58,15 @@ use ward::Ward;
 
 pub use fault::Fault;
 
-/// What one realm can do.
+/// The use cases of one realm.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// What an [`App`] works with.
+/// The parts that an [`App`] works with.
 pub struct Parts {
     /// The issuer and its settings.
     pub realm: Realm,
-    /// Keeps the facts.
+    /// Stores the facts.
     pub engine: Arc<dyn Engine>,
     /// Hashes passwords.
     pub hasher: Hasher,
@@ -74,15 +74,15 @@ pub struct Parts {
     pub keyring: Keyring,
     /// Tells the time.
     pub clock: Clock,
-    /// What this node is called among those that share the database: another name at each start.
+    /// The name of this node among those that share the database: another one at each start.
     pub node: String,
-    /// Counts what is done.
+    /// Counts what this node does.
     pub tally: Tally,
-    /// Over a database server that may lose what it acknowledged.
+    /// Present over a database server that may lose commits that it acknowledged.
     ward: Option<Arc<Ward>>,
-    /// What other nodes' clocks show.
+    /// What this node saw of other nodes' clocks.
     clocks: ward::Clocks,
-    /// Under which other public URL this database was served a short time ago.
+    /// The other public URL under which this database was served a short time ago.
     elsewhere: ward::Elsewhere,
     /// How the audit log is kept.
     pub(crate) books: audit::Books,
@@ -91,20 +91,20 @@ pub struct Parts {
     cache: Cache,
     turnstile: Turnstile,
     stakes: Stakes,
-    /// How often clients ask, where that is limited.
+    /// How often each client asks, where that is limited.
     clients: Option<Rates<ClientId>>,
     evening: Evening,
-    /// Hash workers that came a moment ago and are asked nothing.
+    /// Hash workers that connected a moment ago and are not asked anything yet.
     quarantined: admin::workers::Quarantined,
     /// What this node found when it last looked at stored hashes.
     hashes: passwords::Looked,
 }
 
 impl App {
-    /// A realm's use cases over an engine whose schema is up to date.
+    /// Creates a realm's use cases over an engine whose schema is up to date.
     ///
     /// # Errors
-    /// [`Fault::Unavailable`] when there is no chance to be had for the name of the node.
+    /// [`Fault::Unavailable`] when there is no randomness for the name of the node.
     pub fn new(
         realm: Realm,
         engine: Arc<dyn Engine>,
@@ -115,7 +115,7 @@ impl App {
         App::made(realm, (engine, None), hasher, keyring, clock)
     }
 
-    /// The same over a server that may lose what it acknowledged. Nothing can be asked before [`App::meet`].
+    /// Like [`App::new`], over a server that may lose acknowledged commits. Nothing can be asked before [`App::meet`].
     ///
     /// # Errors
     /// As [`App::new`].
@@ -124,7 +124,7 @@ impl App {
         App::made(realm, (gate, Some(Arc::new(ward))), hasher, keyring, clock)
     }
 
-    /// The same, with a name by which people know this node among others.
+    /// Sets the name by which people know this node among others.
     pub fn called(mut self, node: String) -> Self {
         if let Some(parts) = Arc::get_mut(&mut self.0) {
             parts.node = node;

@@ -17,32 +17,32 @@ use store::tables::sessions::ForEnding;
 pub enum Leaving {
     /// Ask first.
     Confirm {
-        /// For the form.
+        /// The flow for the form.
         flow: Sealed,
-        /// The application that asks, where it is known.
+        /// The application that asks, if it is known.
         client: Option<String>,
-        /// Whose session it is.
+        /// The user of the session.
         user: Box<User>,
         /// The session.
         session: Box<Session>,
-        /// What of the request was not used.
+        /// What part of the request was not used.
         unused: Option<&'static str>,
     },
-    /// Nobody is signed in any more. Where to, when it is a registered address.
+    /// Nobody is signed in any more. Says where to go, if that is a registered address.
     Left {
-        /// The application, where it is known.
+        /// The application, if it is known.
         client: Option<String>,
-        /// Where to, `state` included.
+        /// Where to go, `state` included.
         to: Option<String>,
-        /// Where the person may go: the same, where nobody has vouched for whoever asks.
+        /// Where the person may go: the same, also if nobody has vouched for the application that asks.
         back: Option<String>,
-        /// What of the request was not used.
+        /// What part of the request was not used.
         unused: Option<&'static str>,
     },
 }
 
 impl App {
-    /// A sign-out request of an application, or of somebody who typed the address.
+    /// Handles a sign-out request of an application, or of a user who typed the address.
     pub async fn logout(&self, params: &Params, browser: &Browser) -> Result<Leaving, Fault> {
         let now = self.clock.now();
         let epoch = self.epoch().await?;
@@ -65,7 +65,7 @@ impl App {
         let name = client.map(|client| client.name.clone());
         match (step, session) {
             (Step::Confirm(_), Some((session, user))) => {
-                // A long ID token has no room in it. One that has goes on as it is: what is read from it lapses.
+                // A long ID token does not fit. One that fits goes on as it is: what is read from it expires.
                 let carried = match params.portable() {
                     Ok(()) => params.clone(),
                     Err(_) => self.without_token(params, epoch).await?,
@@ -86,7 +86,7 @@ impl App {
         }
     }
 
-    /// The person said yes.
+    /// Signs out after the person said yes.
     pub async fn logout_confirmed(&self, flow: &Flow, browser: &Browser) -> Result<Leaving, Fault> {
         const NOWHERE: Leaving = Leaving::Left { client: None, to: None, back: None, unused: None };
         let To::Out(pairs) = &flow.to else { return Ok(NOWHERE) };
@@ -113,8 +113,8 @@ impl App {
         Ok(Leaving::Left { client, back: to.clone(), to, unused: None })
     }
 
-    /// The application that a sign-out request names: by `client_id`, which must not contradict the hint, or by the
-    /// hint alone.
+    /// Returns the application that a sign-out request names: by `client_id`, which must not contradict the hint, or by
+    /// the hint alone.
     async fn party(&self, params: &Params, hint: Option<&Hint>, epoch: i64) -> Result<Option<Arc<Client>>, Fault> {
         let named = params.get("client_id").map(rules::id::ClientId::from);
         let id = match (named, hint) {
@@ -135,8 +135,8 @@ impl App {
         }
     }
 
-    /// Ends a session of somebody by its id, also one that may not be used at present, or sees that it is over; `false` when they
-    /// have no such session.
+    /// Ends a session of `owner` by its id, even one that may not be used at present, or sees that it is over; `false`
+    /// if they have no such session.
     pub async fn leave_other(&self, owner: &User, id: &rules::id::SessionId, browser: &Browser) -> Result<bool, Fault> {
         match self.ask(ForEnding(Some(id))).await? {
             Some((session, user)) if user.id == owner.id => {

@@ -1,4 +1,4 @@
-//! What all password hashes of a realm have in common: the secrets that they need, and the time that they take.
+//! What all password hashes of a realm share: the secrets that they need, and the time that they take.
 
 use crate::admin::Refused;
 use crate::browser::Browser;
@@ -21,8 +21,8 @@ use store::tables::hash_kinds::{self, Announced, Kinds, Known};
 use store::tables::secrets::{Hashes, OtherHashes, Secrets, WindowEnd, forget, note};
 use store::tables::users::ById;
 
-/// What is known, at one configuration epoch, of the time that the stored hashes take. Sign-ins wait for the dearest of
-/// them, so that their time does not tell what is stored for a name.
+/// What is known, at one configuration epoch, of the time that the stored hashes take. Sign-ins wait for the most
+/// expensive of them, so that their time does not tell what is stored for a name.
 #[derive(Default)]
 pub(crate) struct Evening(Mutex<Option<(i64, Waits)>>);
 
@@ -30,7 +30,7 @@ pub(crate) struct Evening(Mutex<Option<(i64, Waits)>>);
 type Waits = Option<Arc<Vec<Work>>>;
 
 impl Evening {
-    /// What was known at this epoch.
+    /// Returns what was known at this epoch.
     pub(crate) fn at(&self, epoch: i64) -> Option<Waits> {
         self.known().as_ref().filter(|(at, _)| *at == epoch).map(|(_, waits)| waits.clone())
     }
@@ -44,13 +44,13 @@ impl Evening {
     }
 }
 
-/// How many hashes cannot be verified, and when that was found; `None` before the first look.
+/// How many hashes cannot be verified, and when that was found; `None` before the first check.
 #[derive(Default)]
 pub(crate) struct Looked {
     found: Mutex<Option<(rules::Time, usize)>>,
-    /// How many came with such a one.
+    /// How many sign-ins met such a hash.
     met: AtomicU64,
-    /// How many of these had come when the last look began: it went by the rows of the others, or may have.
+    /// How many of these had come when the last check began: it may have passed the rows of later ones.
     seen: AtomicU64,
 }
 
@@ -60,8 +60,8 @@ impl Looked {
         self.lock().is_some_and(|(at, _)| is_believable(at, now) && now.since(at) < LOOK_EVERY)
     }
 
-    /// Somebody came whose hash cannot be verified: one that came since the last look, such as another node's with a key that is
-    /// missing here.
+    /// Notes that a sign-in met a hash that cannot be verified: one that was stored since the last check, such as
+    /// another node's with a key that is missing here.
     pub(crate) fn met(&self) {
         self.met.fetch_add(1, Ordering::Relaxed);
     }
@@ -71,8 +71,8 @@ impl Looked {
     }
 }
 
-/// What answers wait for where this is known and new hashes ask for `today`. Kinds that this program does not know, of a
-/// newer one, are dearer than it can tell: answers leave at full steps.
+/// Returns what answers wait for when this is known and new hashes ask for `today`. Kinds of a newer version, unknown
+/// to this program, cost more than it can tell: answers leave at full steps.
 fn waits(known: &Known, today: &str) -> Waits {
     let work = |kind: &str| kind.strip_suffix(BOUND).unwrap_or(kind).parse().ok();
     let others: Vec<&Announced> = known.kinds.iter().filter(|announced| announced.kind != today).collect();
@@ -82,8 +82,8 @@ fn waits(known: &Known, today: &str) -> Waits {
     }
 }
 
-/// What is behind the kind of a hash that is bound to its account: others are computed here only, which may take another
-/// time than where workers compute.
+/// Ends the kind of a hash that is bound to its account: all other hashes are computed only here, which may take
+/// another time than where workers compute.
 const BOUND: &str = " bound";
 
 fn kind(work: Work, bound: bool) -> String {
@@ -91,14 +91,14 @@ fn kind(work: Work, bound: bool) -> String {
 }
 
 impl App {
-    /// Sees to it that the secrets are there with which password hashes were made, and notes those that are new.
+    /// Checks that the secrets are there with which password hashes were made, and notes new ones.
     ///
     /// # Errors
-    /// [`Fault::Broken`] when one is another than it was, or is missing and an account needs it.
+    /// [`Fault::Broken`] if a secret is not what it was, or is missing while an account needs it.
     pub(crate) async fn confirm_secrets(&self) -> Result<(), Fault> {
         let noted = self.ask(Secrets).await?;
         self.agree_with(&noted).await?;
-        // In the place of a proof that another version made, too.
+        // Also in the place of a proof that another version made.
         let fresh = self.hasher.keys().checks().map(|check| (check.name(), check.to_string()));
         let fresh = fresh.filter(|of_today| !noted.contains(of_today));
         let write = |(name, proof): (String, String)| {
@@ -114,7 +114,7 @@ impl App {
         self.agree_with(&self.ask(Secrets).await?).await
     }
 
-    /// Whether the secrets here are those that were noted.
+    /// Checks that the secrets here are those that were noted.
     async fn agree_with(&self, noted: &[(String, String)]) -> Result<(), Fault> {
         let keys = self.hasher.keys();
         for (name, proof) in noted {
@@ -132,7 +132,7 @@ impl App {
         Ok(())
     }
 
-    /// A secret is not configured any more: that is right once no hash needs it.
+    /// Handles a secret that is not configured any more: that is right once no hash needs it.
     async fn do_without(&self, name: &str, check: &KeyCheck) -> Result<(), Fault> {
         let needed = self.hashes_with(&check.parameter()).await?;
         if needed > 0 {
@@ -144,16 +144,16 @@ impl App {
         Ok(())
     }
 
-    /// How many accounts have a password hash with this parameter.
+    /// Counts the accounts that have a password hash with this parameter.
     async fn hashes_with(&self, parameter: &str) -> Result<usize, Fault> {
-        // To its end: one id may begin with another.
+        // Matched to its end: one id may begin with another.
         let ways = [format!("{parameter}$"), format!("{parameter},")];
         let mut count = 0;
         self.each_hash(0, |hash| count += usize::from(ways.iter().any(|way| hash.contains(way)))).await?;
         Ok(count)
     }
 
-    /// Looks at every stored hash, and after each step rests for so many times as long as that took.
+    /// Looks at every stored hash, and after each step rests for `rests` times as long as that took.
     pub(crate) async fn each_hash(&self, rests: u32, mut look: impl FnMut(&str)) -> Result<(), Fault> {
         let mut after = String::new();
         loop {
@@ -168,12 +168,12 @@ impl App {
         }
     }
 
-    /// Looks which kinds of hashes are stored, unless some node did so a short while ago: what nobody announced becomes
-    /// known (it was stored before there was a list), and what is gone is forgotten.
+    /// Checks which kinds of hashes are stored, unless a node did so a short while ago: kinds that nobody announced
+    /// become known (they were stored before there was a list), and kinds that are gone are forgotten.
     pub(crate) async fn look_at_hashes(&self) -> Result<(), Fault> {
         let (known, begun) = (self.ask(Kinds).await?, self.clock.now());
         let looked = known.looked.is_some_and(|at| is_believable(at, begun) && begun.since(at) < LOOK_EVERY);
-        // With the settings of this start nobody has.
+        // No other node has done so with the settings of this start.
         if looked && self.hashes.is_of(begun) {
             return Ok(());
         }
@@ -190,7 +190,7 @@ impl App {
         Ok(())
     }
 
-    /// The same on a node that does not look for all of them: whether its own settings can verify them.
+    /// The same on a node that does not check for all nodes: whether its own settings can verify them.
     pub(crate) async fn look_at_hashes_here(&self) -> Result<(), Fault> {
         match self.hashes.is_of(self.clock.now()) {
             true => Ok(()),
@@ -198,11 +198,12 @@ impl App {
         }
     }
 
-    /// The kinds of all stored hashes that do not take the time of today's policy. There may be millions: requests go before.
+    /// Returns the kinds of all stored hashes that take another time than today's. There may be millions: requests go
+    /// first.
     pub(crate) async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
         let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
         let met = self.hashes.met.load(Ordering::Relaxed);
-        // Of today's it is not asked: they are announced where they are made.
+        // Hashes of today's kind are not asked for: they are announced where they are made.
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {
@@ -229,29 +230,29 @@ impl App {
         Ok(found)
     }
 
-    /// How many accounts have a hash that cannot be verified with the settings of this node, as it found when it last looked.
+    /// Returns how many accounts have a hash that this node's settings cannot verify, as its last check found.
     pub fn unverifiable_hashes(&self) -> usize {
         self.hashes.lock().map_or(0, |(_, accounts)| accounts)
     }
 
-    /// Whether somebody with such a one has come since.
+    /// Whether a sign-in has met such a hash since.
     pub fn met_unverifiable(&self) -> bool {
         self.hashes.met.load(Ordering::Relaxed) > self.hashes.seen.load(Ordering::Relaxed)
     }
 
-    /// What a new hash asks for.
+    /// Returns the kind of a new hash.
     fn today(&self) -> String {
         kind(Work::of_policy(&self.hasher.policy()), self.hasher.keys().binding().is_some())
     }
 
-    /// What verifying a stored hash asks for.
+    /// Returns the kind of a stored hash.
     fn kind_of(&self, stored: &Stored) -> Result<String, hasher::Refusal> {
         let bound = stored.keys().any(|(role, _)| role == Role::Binding);
         self.hasher.work(stored).map(|work| kind(work, bound))
     }
 
-    /// Says that a hash of this kind is about to be stored, so that from before it is there, sign-ins at every node take
-    /// its time into account.
+    /// Announces that a hash of this kind is about to be stored, so that even before it is there, sign-ins at every
+    /// node take its time into account.
     async fn announce(&self, kind: &str) -> Result<(), Fault> {
         for _ in 0..TRIES {
             let (known, now) = (self.ask(Kinds).await?, self.clock.now());
@@ -265,7 +266,7 @@ impl App {
         Err(Fault::Contended("a kind of password hashes could not be announced".into()))
     }
 
-    /// Says so for a hash that was made here.
+    /// Does so for a hash that was made here.
     pub(crate) async fn announce_hash(&self, hash: &str) -> Result<(), Fault> {
         match read(hash).and_then(|stored| self.kind_of(&stored).ok()) {
             Some(kind) => self.announce(&kind).await,
@@ -273,7 +274,7 @@ impl App {
         }
     }
 
-    /// Commits, unless somebody else changed the same meanwhile; whether it stands.
+    /// Commits, unless somebody else changed the same meanwhile; returns whether it stands.
     async fn unless_overtaken(&self, writes: Vec<Write>) -> Result<bool, Fault> {
         match self.engine.commit(writes).await {
             Ok(_) => Ok(true),
@@ -285,7 +286,7 @@ impl App {
     /// Stores a hash that comes from elsewhere, by way of `store`.
     ///
     /// # Errors
-    /// [`Refused`] when it could not be verified here.
+    /// [`Refused`] if it could not be verified here.
     pub(crate) async fn expecting<T>(
         &self,
         hash: &str,
@@ -303,15 +304,15 @@ impl App {
         Ok(hashed(self.hasher.wrap(&self.fair_key(&Browser::default()), digest, entropy::salt()?)).await?)
     }
 
-    /// What verifying a hash asks for that comes from elsewhere.
+    /// Returns the kind of a hash that comes from elsewhere.
     fn kind_of_text(&self, hash: &str) -> Result<String, Refused> {
         let stored: Stored = hash.parse().map_err(|error| Refused(format!("the password hash: {error}")))?;
         self.kind_of(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
     }
 
-    /// Keeps an answer back that was asked for, and whose turn came, at these times, so that its own say nothing about what is
-    /// stored: the hash takes the same, and the whole ends on a full step. What is stored is known at `epoch`, which was read
-    /// before, or asked for.
+    /// Holds back an answer that was asked for at `asked`, and whose turn came at `turn`, so that its times say nothing
+    /// about what is stored: the hash takes the same, and the whole ends on a full step. What is stored is known at
+    /// `epoch`, which was read before, or is asked for.
     pub(crate) async fn even_out(&self, (asked, turn): (Instant, Instant), epoch: i64) -> Result<(), Fault> {
         let waits = match self.evening.at(epoch) {
             Some(waits) => waits,
@@ -323,7 +324,7 @@ impl App {
         };
         if let Some(works) = waits {
             let now = Instant::now();
-            // Who did not wait is not held up for a step because of that.
+            // An attempt that did not wait is not held up for a step because of that.
             let asked = if turn.duration_since(asked) < NO_WAIT { turn } else { asked };
             let hash = self.hasher.even_out(now.duration_since(turn), &works);
             let rest = self.hasher.even_out(now.duration_since(asked) + hash, &works);
@@ -332,8 +333,8 @@ impl App {
         Ok(())
     }
 
-    /// Stores a password that was just proved as today's policy wants it, and gives its owner with what is stored of what was
-    /// proved. That it fails never fails a sign-in.
+    /// Stores a password that was just proved as today's policy wants it, and returns its owner with the new hash,
+    /// or else with the one that was proved. A failure here never fails a sign-in.
     pub(crate) async fn rehashed(&self, user: User, password: &[u8], browser: &Browser) -> User {
         match self.rehash(&user, password, browser).await {
             Ok(stored) => User { password: stored.or(user.password), ..user },
@@ -344,12 +345,12 @@ impl App {
         }
     }
 
-    /// Whose password it is: where there is a binding key, hashes are worth nothing for anybody else.
+    /// Returns whose password it is: where there is a binding key, a hash is worth nothing for anybody else.
     pub(crate) fn subject<'a>(&'a self, user: &'a UserId) -> Subject<'a> {
         Subject { realm: self.realm.id.as_str(), user: user.as_str() }
     }
 
-    /// What is stored from now on; `None` where this did not replace what was proved.
+    /// Returns what is stored from now on; `None` if it did not replace what was proved.
     async fn rehash(&self, user: &User, password: &[u8], browser: &Browser) -> Result<Option<String>, Fault> {
         let (Ok(password), Some(seen)) = (Password::read(password), &user.password) else { return Ok(None) };
         let Some(stored) = read(seen) else { return Ok(None) };
@@ -363,7 +364,7 @@ impl App {
                 let at = account.as_ref().map_or(now, |account| account.next_change(now));
                 let found = account.and_then(|account| account.password);
                 if found.as_ref() != Some(seen) {
-                    // A parallel sign-in was faster, or it is another password by now, which was not proved.
+                    // A parallel sign-in was faster, or the password is another one by now, which was not proved.
                     return Ok(Decision::refuse(()));
                 }
                 let (user, seen, password) = (user.id.clone(), found, hashed.clone());
@@ -374,12 +375,12 @@ impl App {
     }
 }
 
-/// Has a password hashed, and notes what of that was waiting. One that is refused only waited.
+/// Has a password hashed, and notes how much of that was waiting. A job that is refused only waited.
 pub(crate) async fn hashed<W: Future>(work: W) -> W::Output {
     hashed_at(work).await.0
 }
 
-/// The same, and when its turn came, if it did.
+/// The same; also returns when the job's turn came, if it did.
 pub(crate) async fn hashed_at<W: Future>(work: W) -> (W::Output, Option<Instant>) {
     let asked = Instant::now();
     let (done, turn) = hasher::turn::told(work).await;
@@ -390,7 +391,7 @@ pub(crate) async fn hashed_at<W: Future>(work: W) -> (W::Output, Option<Instant>
     (done, turn)
 }
 
-/// Where a secret is configured.
+/// Returns the option in which a secret is configured.
 fn option(check: &KeyCheck) -> &'static str {
     match check.role() {
         Role::Import => "hash.import_keys",
@@ -399,26 +400,26 @@ fn option(check: &KeyCheck) -> &'static str {
     }
 }
 
-/// A stored hash. One that cannot be read is nobody's password, and somebody has to look at the database.
+/// Reads a stored hash. One that cannot be read is nobody's password, and somebody has to look at the database.
 pub(crate) fn read(stored: &str) -> Option<Stored> {
     stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
 }
 
-/// Who waited for less had no line before them.
+/// An attempt that waited less than this had none before it.
 const NO_WAIT: Duration = Duration::from_millis(1);
-/// How often it is looked which kinds of hashes there are.
+/// How often a node checks which kinds of hashes there are.
 const LOOK_EVERY: Span = Span::hours(1);
-/// An announcement that is younger is not made again.
+/// An announcement that is younger than this is not made again.
 const RENEW_AFTER: Span = Span::minutes(10);
-/// A kind of which no hash was found is forgotten so long after it was announced last: by then whoever announced it has
-/// stored one, or never will. Clocks of nodes may differ by a good part of this.
+/// A kind of which no hash was found is forgotten this long after its last announcement: by then the node that
+/// announced it has stored one, or never will. Clocks of nodes may differ by a good part of this.
 const FORGET_AFTER: Span = Span::hours(2);
 /// How often an announcement is tried while others make the same.
 const TRIES: usize = 5;
 
 /// How many hashes are looked at in one step.
 const AT_ONCE: i64 = 500;
-/// Accounts that one step looks at, where few or none are found.
+/// Accounts that one step looks at, if few or none are found.
 const WINDOW: i64 = 2000;
 
 #[cfg(test)]
@@ -446,7 +447,7 @@ mod tests {
 
     #[test]
     fn what_is_known_holds_at_its_epoch_alone() {
-        // red without the comparison of epochs in `at`.
+        // Red without the comparison of epochs in `at`.
         let evening = Evening::default();
         assert_eq!(evening.at(1), None);
         evening.learn(1, &None);

@@ -1,6 +1,6 @@
-//! What an application posts to us by way of somebody's browser. Any site may send it, so cookies stay behind
-//! (SameSite=Lax), and the browser is asked to come again with the same request as GET. What is wrong for everybody is told at
-//! once, and an ID token is not put into an address (CO-11): what was read from it is, signed by us.
+//! What an application posts to us through a user's browser. Any site may send it, so the browser holds its cookies
+//! back (SameSite=Lax), and is asked to send the same request again as GET. An error that is the same for every user is
+//! reported at once, and an ID token is not put into a URL (CO-11): what was read from it is, signed by us.
 
 use crate::authorize::Outcome;
 use crate::browser::Browser;
@@ -14,7 +14,7 @@ use rules::secret::{base64url, from_base64url, mac, same};
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// What an ID token never begins with.
+/// The beginning of what was read; no ID token begins like this.
 const MARK: &str = "read.";
 /// How long a browser may take to come again.
 const FOLLOWED_WITHIN: Span = Span::minutes(5);
@@ -28,12 +28,12 @@ struct Carried {
     until: Time,
 }
 
-/// What becomes of an authorization request that was posted.
+/// What becomes of a posted authorization request.
 #[derive(Debug)]
 pub enum Posted {
-    /// It comes again as GET, with these parameters.
+    /// The browser sends it again as GET, with these parameters.
     Again(Params),
-    /// This is told.
+    /// The browser is told this.
     Told(Box<Outcome>),
 }
 
@@ -44,10 +44,10 @@ impl Posted {
 }
 
 impl App {
-    /// The parameters with which an authorization request that was posted comes again; or what to tell at once. Where its client
-    /// or redirect URI is wrong it leads nowhere (RFC 9700 §4.11.2). One that is too long to come again is told so as any other
-    /// error is: by a redirect with `prompt=none`, or where the browser's session came along, since it was sent from our site;
-    /// otherwise on our page.
+    /// Returns the parameters with which a posted authorization request comes again, or what to answer at once. If its
+    /// client or redirect URI is wrong, it leads nowhere (RFC 9700 §4.11.2). A request that is too long to come again
+    /// is refused like any other error: by a redirect with `prompt=none`, or if the browser's session came along, since
+    /// the request was then sent from our site; otherwise on our page.
     pub async fn posted_authorize(&self, params: &Params, browser: &Browser) -> Result<Posted, Fault> {
         let epoch = self.epoch().await?;
         let client = match authorize::client_id(params) {
@@ -67,22 +67,22 @@ impl App {
         }
     }
 
-    /// The parameters with which a sign-out request that was posted comes again: a long ID token is what people post for, and
-    /// does not count.
+    /// Returns the parameters with which a posted sign-out request comes again: a long ID token, which is why
+    /// applications post, does not count.
     ///
     /// # Errors
-    /// One that is too long.
+    /// A request that is too long.
     pub async fn posted_logout(&self, params: &Params) -> Result<Result<Params, Error>, Fault> {
         let epoch = self.epoch().await?;
         let again = self.without_token(params, epoch).await?;
         Ok(again.portable().map(|()| again))
     }
 
-    /// With what was read from the ID token in its place. One that says nothing here may say much elsewhere: nothing of it is
-    /// kept.
+    /// Puts what was read from the ID token in its place. A token that says nothing here may say much elsewhere:
+    /// nothing of it is kept.
     pub(crate) async fn without_token(&self, params: &Params, epoch: i64) -> Result<Params, Fault> {
         let hint = match params.get("id_token_hint") {
-            // What was read before stays what it is, and lapses when it lapses.
+            // What was read before stays as it is, and expires when it does.
             Some(read) if self.carried(read).is_some() => return Ok(params.clone()),
             Some(token) => self.hint(token, epoch).await?,
             None => None,
@@ -92,14 +92,14 @@ impl App {
     }
 
     fn carry(&self, Hint { client, user, session }: Hint) -> Result<String, Fault> {
-        // It is looked at once more when the pages of the flow have been gone through.
+        // It is checked once more after the pages of the flow.
         let until = self.clock.now() + self.realm.settings.flow_ttl + FOLLOWED_WITHIN;
         let body = serde_json::to_vec(&Carried { client, user, session, until })
             .map_err(|error| Fault::Broken(error.to_string()))?;
         Ok(format!("{MARK}{}.{}", base64url(&body), base64url(&self.hint_tag(&body))))
     }
 
-    /// What was read from an ID token that was posted before; `None` where the text is none of ours.
+    /// Returns what was read from an ID token that was posted before; `None` if the text is not ours, or has expired.
     pub(crate) fn carried(&self, text: &str) -> Option<Hint> {
         let (body, tag) = text.strip_prefix(MARK)?.split_once('.')?;
         let (body, tag) = (from_base64url(body)?, from_base64url(tag)?);

@@ -6,46 +6,46 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Keys are spread over so many locks.
+/// Keys are spread over this many locks.
 const SHARDS: usize = 16;
-/// Keys of one lock at a time: about four megabytes in all. When there are more, who is nearest to being forgotten is.
+/// Keys under one lock at a time: about four megabytes in all. Beyond that, the keys nearest to being forgotten are.
 const KEYS: usize = 4096;
 
-/// Nobody is told to come back later than that.
+/// No caller is told to come back later than this, in nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
 
-/// So many a second, and so many at once.
+/// How many a second, and how many at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// A second, in the long run.
+    /// How many a second, in the long run.
     pub per_second: u32,
-    /// At once, by somebody who was quiet.
+    /// How many at once, from a caller that was quiet.
     pub burst: u32,
 }
 
-/// How somebody stands under a rate.
+/// How a caller stands under a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// How many at once, at most.
     pub limit: u32,
     /// How many at once, now.
     pub remaining: u32,
-    /// Until that is `limit` again.
+    /// How long until `remaining` is `limit` again.
     pub reset: Duration,
     /// When the last that was counted will have drained, in nanoseconds since the rate began.
     drains: u64,
 }
 
-/// Somebody is over a rate.
+/// A caller is over a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Over {
-    /// When to come back: after those who were told before.
+    /// When to come back: after the callers that were told before.
     pub wait: Duration,
-    /// How they stand.
+    /// How the caller stands.
     pub standing: Standing,
 }
 
-/// One rate, for each key by itself.
+/// One rate, applied to each key separately.
 pub struct Rates<K> {
     rate: Rate,
     began: Instant,
@@ -58,13 +58,13 @@ pub struct Rates<K> {
 struct Held {
     /// When all that was counted will have drained.
     until: u64,
-    /// When whoever was told last to come back is to do so. It is no place that is kept for them; but of many who are behind one
-    /// address not all come at the same moment.
+    /// When the caller that was told last is to come back. No place is kept for it; but many callers behind one address
+    /// do not all come at the same moment.
     told: u64,
 }
 
 impl<K: Clone + Eq + Hash> Rates<K> {
-    /// At `rate`; `None` where nothing is limited.
+    /// Creates a limit at `rate`; `None` where nothing is limited.
     pub fn new(rate: Rate) -> Option<Self> {
         (rate.per_second > 0).then(|| Rates {
             rate: Rate { burst: rate.burst.max(1), ..rate },
@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         })
     }
 
-    /// Counts one of `key`.
+    /// Counts one for `key`.
     ///
     /// # Errors
     /// [`Over`]: it is one too many, and is not counted.
@@ -82,8 +82,8 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         self.count_at(key, self.now())
     }
 
-    /// Takes one back that was counted, which left its sender standing like that: as much of it as has not drained yet, or
-    /// something slow that succeeds would take back what others of that key failed at.
+    /// Takes back one that was counted and left its sender with the standing `counted`: as much of it as has not
+    /// drained yet. Otherwise something slow that succeeds would take back what others of that key failed at.
     pub fn give_back(&self, key: &K, counted: &Standing) {
         self.give_back_at(key, counted, self.now());
     }
@@ -126,7 +126,7 @@ impl<K: Clone + Eq + Hash> Rates<K> {
         }
     }
 
-    /// With that much to drain.
+    /// Returns the standing of a caller whose count will have drained at `drains`.
     fn standing(&self, drains: u64, now: u64) -> Standing {
         let left = drains - now;
         let used = u32::try_from(left.div_ceil(self.each())).unwrap_or(u32::MAX);
@@ -141,7 +141,7 @@ impl<K: Clone + Eq + Hash> Rates<K> {
 }
 
 impl Held {
-    /// How long the next to be told has to wait, where the first may come at `free` and one more each `each`.
+    /// Returns how long the next caller must wait, where the first may come at `free` and one more every `each`.
     fn tell(&mut self, free: u64, each: u64, now: u64) -> u64 {
         let latest = self.until.min(now + LONGEST).max(free);
         self.told = free.max(self.told + each).min(latest);
@@ -149,7 +149,7 @@ impl Held {
     }
 }
 
-/// Forgets who has drained; if nobody has, the half that is nearest to it.
+/// Forgets the keys that have drained; if that is not enough, the half that is nearest to it.
 fn make_room<K: Clone + Eq + Hash>(keys: &mut HashMap<K, Held>, now: u64) {
     if keys.len() < KEYS {
         return;
@@ -183,14 +183,14 @@ mod tests {
         assert!(rates.count_at(&2, 0).is_ok());
         assert!(rates.count_at(&1, SECOND / 2 - 1).is_err());
         assert!(rates.count_at(&1, SECOND / 2).is_ok());
-        // In the long run two a second, whoever knocks how often.
+        // In the long run two a second, however often a caller knocks.
         let admitted = (0..1000).filter(|tick| rates.count_at(&1, SECOND + tick * SECOND / 100).is_ok()).count();
         assert!((20..=23).contains(&admitted), "{admitted}");
     }
 
     #[test]
     fn many_who_are_over_are_told_to_come_one_after_the_other() {
-        // red where everybody is told of the first place that is free: all of them come at that moment.
+        // Red where everybody is told of the first free place: all of them would come at that moment.
         let rates = rates(10, 1000);
         for _ in 0..1000 {
             rates.count_at(&1, 0).unwrap();

@@ -1,7 +1,7 @@
-//! Whoever is sent something: where they are, how they are believed, a connection to them, and what is posted there.
+//! Remote services that the server sends something to: where they are, how they are authenticated, a connection to
+//! them, and what is posted there.
 //!
-//! Where they are is the operator's word alone, read from the configuration at the start. Nothing that they answer is
-//! followed or kept.
+//! Only the configuration, read at the start, says where they are. Nothing that they answer is followed or kept.
 
 mod inbox;
 
@@ -27,21 +27,21 @@ use tokio_rustls::client::TlsStream;
 /// The longest that connecting and its handshake may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where somebody is: `SCHEME://HOST[:PORT][/PATH]`.
+/// Where a remote service is: `SCHEME://HOST[:PORT][/PATH]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Before `://`.
+    /// The part before `://`.
     pub scheme: String,
     /// A name or an address, without brackets.
     pub host: String,
-    /// The port, where it is said.
+    /// The port, if the URL names one.
     pub port: Option<u16>,
-    /// From the slash on; `/` where there is none.
+    /// The path, from the slash on; `/` where there is none.
     pub path: String,
 }
 
 impl Target {
-    /// Reads a URL. The error is the end of a sentence that begins with what it is for.
+    /// Reads a URL. The error is the end of a sentence that begins with what the URL is for.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("is not a URL that can be used: {why}"));
         if text.contains(|c: char| !c.is_ascii_graphic()) {
@@ -67,17 +67,17 @@ impl Target {
         Ok(Target { scheme: scheme.to_ascii_lowercase(), host: host.to_owned(), port, path: path.to_owned() })
     }
 
-    /// Whether it is this machine, where nobody listens on the way.
+    /// Whether the target is this machine, so that nobody can listen on the way.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// Whether what is secret may be sent there: nobody reads it on the way.
+    /// Whether secrets may be sent there, because nobody can read them on the way.
     pub fn keeps_secrets(&self) -> bool {
         self.scheme == "https" || self.is_local()
     }
 
-    /// Host and port as a header names them.
+    /// Returns host and port as a header names them.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         self.port.map_or(host.clone(), |port| format!("{host}:{port}"))
@@ -90,29 +90,29 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// What seals a connection to somebody, who is believed by their certificate and their name; `whose` is what the log calls them.
+/// Prepares TLS to a service, which is authenticated by its certificate and its name; `whose` is its name in the log.
 /// Files that are replaced meanwhile are used from the next connection on.
 ///
 /// # Errors
-/// Which file cannot be used.
+/// Says which file cannot be used.
 pub(crate) fn sealing(whose: &'static str, tls: &Tls) -> Result<Sealing, OpenError> {
     let files = tls.clone();
     Renewed::new(whose, tls.files(), move || files.config().map(Arc::new))
 }
 
-/// What [`sealing`] makes.
+/// The result of [`sealing`].
 pub(crate) type Sealing = Renewed<Arc<ClientConfig>>;
 
-/// Bytes there and back.
+/// A connection, with or without TLS.
 pub(crate) enum Link {
     Plain(TcpStream),
     Sealed(Box<TlsStream<TcpStream>>),
 }
 
-/// Connects, sealed where `tls` says how; to `port` where the target names none.
+/// Connects, with TLS if `tls` is given; to `port` if the target names none.
 ///
 /// # Errors
-/// Why there is no connection, with who it would have been to.
+/// Says why there is no connection, and to which service it would have been.
 pub(crate) async fn connect(target: &Target, port: u16, tls: Option<&Sealing>) -> Result<Link, String> {
     let late = |_| format!("{} did not answer in time", target.authority());
     let address = (target.host.as_str(), target.port.unwrap_or(port));
@@ -159,7 +159,8 @@ impl AsyncWrite for Link {
     }
 }
 
-/// When whoever answered wants to be asked again: in so many seconds, or at a time, by their own clock (RFC 9110 §10.2.3).
+/// Returns when the service that answered wants to be asked again: after a number of seconds, or at a time by its own
+/// clock (RFC 9110 §10.2.3).
 pub fn retry_after(head: &Head) -> Option<Duration> {
     let asked = head.headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = asked.parse() {

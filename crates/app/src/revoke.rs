@@ -13,7 +13,7 @@ use store::tables::families::{ForEnding, OfToken};
 use store::tables::realms::AtEpoch;
 
 impl App {
-    /// RFC 7009: after the answer, the token is dead at every endpoint of ours.
+    /// Revokes a token (RFC 7009): after the answer, it is refused at every endpoint of ours.
     pub async fn revoke(&self, token: &str, client: &Client) -> Result<Result<Outcome, Error>, Fault> {
         if let Some(refresh) = RefreshToken::read(token, &self.keyring.sealing) {
             let refresh = &refresh;
@@ -28,7 +28,7 @@ impl App {
         }
     }
 
-    /// What an access token leans on is read behind the fence, too: what may not be used at present has not ended.
+    /// What an access token depends on is read behind the fence, too: what may not be used at present has not ended.
     async fn revoke_access(&self, token: &str, client: &Client, now: Time) -> Result<Decision<Outcome, Error>, Fault> {
         let at = (&self.realm.settings, now);
         let Some(claims) = self.read_access(token).await? else {

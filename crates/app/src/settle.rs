@@ -1,4 +1,4 @@
-//! The one retry loop: decide, commit, and where the facts had changed meanwhile, decide again.
+//! The one retry loop: decide, commit and, if the facts had changed meanwhile, decide again.
 
 use crate::stopwatch::{Stage, lap, timed};
 use crate::tally::Batch;
@@ -13,11 +13,11 @@ use store::engine::{CommitError, Engine, Write};
 use store::tables::{Questions, ask, changes};
 use store::turn;
 
-/// How often a decision is taken again. Ten parallel rivals settle within ten tries, because one of them wins each.
+/// How often a decision is tried. Ten parallel rivals settle within ten tries, because one of them wins each.
 const TRIES: usize = 12;
 
-/// Facts that were read with others, before it was known what for. The first try decides with them; whoever decides again
-/// asks again. What must still hold when it is committed is guarded there, however old the facts are.
+/// Facts that were read with others, before it was known what for. The first try decides with them; a retry asks again.
+/// What must still hold at the commit is guarded there, however old the facts are.
 pub(crate) struct Ahead<F>(Mutex<Option<F>>);
 
 impl<F> Ahead<F> {
@@ -25,7 +25,7 @@ impl<F> Ahead<F> {
         Ahead(Mutex::new(Some(facts)))
     }
 
-    /// What was read ahead, once; afterwards what `ask` finds.
+    /// Returns what was read ahead, once; afterwards what `ask` finds.
     pub(crate) async fn or<A: Future<Output = Result<F, Fault>>>(&self, ask: impl FnOnce() -> A) -> Result<F, Fault> {
         let ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         match ahead {
@@ -38,7 +38,7 @@ impl<F> Ahead<F> {
 /// How much of a list one step reads.
 pub(crate) const AT_ONCE: i64 = 500;
 
-/// All of a list, in steps of [`AT_ONCE`]: `page` reads on behind the last `key` that was read.
+/// Returns all of a list, in steps of [`AT_ONCE`]: `page` reads on after the last `key` that was read.
 pub(crate) async fn whole<T, A: Future<Output = Result<Vec<T>, Fault>>>(
     page: impl Fn(String) -> A,
     key: impl Fn(&T) -> &str,
@@ -61,8 +61,8 @@ impl App {
         Ok(timed(Stage::Fetch, ask(&*self.engine, &self.realm.id, questions)).await?)
     }
 
-    /// Decides with fresh facts until the changes of a decision could be committed, then gives its reply. Every try has
-    /// the same chance, so that what it makes is the same. An unknown outcome is never tried again.
+    /// Decides with fresh facts until the changes of a decision could be committed, then returns its reply. Every try
+    /// has the same randomness, so that what it makes is the same. An unknown outcome is never retried.
     pub(crate) async fn settle<T, E, D, F>(&self, decide: D) -> Result<Result<T, E>, Fault>
     where
         D: Fn(Time, Fresh) -> F,
@@ -81,8 +81,8 @@ impl App {
         Err(Fault::Broken("the last try was not the last".into()))
     }
 
-    /// The one door through which changes become true. Where the database could lose them, what they end is in the
-    /// journal of this node before anybody is told.
+    /// Commits changes: there is no other way. Where the database could lose them, what they end is in the journal of
+    /// this node before the caller is told.
     pub(crate) async fn commit(&self, mut changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
         if changes.is_empty() {
             return Ok(());
@@ -104,7 +104,7 @@ impl App {
         outcome
     }
 
-    /// Commits what the server does by itself, outside of the journal, with the lines of the audit log that tell of it.
+    /// Commits what the server does by itself, outside of the journal, with the audit entries that tell of it.
     pub(crate) async fn commit_telling(
         &self,
         engine: &dyn Engine,
@@ -137,7 +137,7 @@ impl App {
     }
 }
 
-/// What a change writes into the audit log.
+/// Returns the kind of event that a change writes into the audit log.
 fn recorded(change: &Change) -> Option<Kind> {
     match change {
         Change::Record(event) => Some(event.kind),

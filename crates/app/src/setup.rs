@@ -14,7 +14,7 @@ use store::tables::realms::SetupLinks;
 use store::tables::sessions::WithUser;
 use store::tables::users::Owner;
 
-/// How long a set-up link is good.
+/// How long a set-up link is valid.
 pub const LINK_LIVES: Span = Span::minutes(30);
 
 /// A link that ends within this time is of little use to somebody who reads it now.
@@ -23,11 +23,11 @@ const ENDS_SOON: Span = Span::minutes(5);
 /// Why no owner was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is one.
+    /// There is one already.
     Done,
     /// The link is unknown or too old.
     Link,
-    /// Something that was typed will not do.
+    /// Something that was typed is not acceptable.
     Problems(Vec<Problem>),
 }
 
@@ -41,13 +41,13 @@ pub struct SetUp {
 }
 
 impl App {
-    /// Whether somebody owns this realm.
+    /// Whether this realm has an owner.
     pub async fn has_owner(&self) -> Result<bool, Fault> {
         Ok(self.ask(Owner).await?.is_some())
     }
 
-    /// A new one-time link, beside those that other nodes offered; with `alone` they are void. `None` when there is an
-    /// owner.
+    /// Offers a new one-time link, beside those that other nodes offered; with `alone` those become void. `None` if
+    /// there is an owner.
     pub async fn offer_setup(&self, alone: bool) -> Result<Option<Secret>, Fault> {
         if self.has_owner().await? {
             return Ok(None);
@@ -56,7 +56,7 @@ impl App {
         let link = secret.handle();
         self.settle(|now, _| async move {
             let expires = now + LINK_LIVES;
-            // Whoever wants it to be the only one takes what a clock that was ahead has dated as well.
+            // To be the only link, it also replaces those that were dated by a clock that was ahead.
             let keep = if alone { Time(i64::MAX) } else { now };
             let offered = Change::Record(Event::new(Kind::SetupOffered, now));
             Ok(Decision::<(), ()>::accept(()).and(Change::OfferSetup { link, keep, expires }).and(offered))
@@ -73,7 +73,7 @@ impl App {
         Ok(owner.is_none() && links.iter().any(|(_, expires)| lasts(*expires, LINK_LIVES, now)))
     }
 
-    /// Whether a link will be accepted for some minutes yet.
+    /// Whether a link will still be accepted for some minutes.
     pub async fn setup_link_lasts(&self, link: &str) -> Result<bool, Fault> {
         let (owner, links) = self.ask((Owner, SetupLinks)).await?;
         Ok(owner.is_none() && is_open(&links, Handle::of(link), self.clock.now() + ENDS_SOON))
@@ -94,7 +94,7 @@ impl App {
         if !is_open(&self.ask(SetupLinks).await?, link, now) {
             return Ok(Err(Refused::Link));
         }
-        // Whoever holds the link is the operator, whose word counts.
+        // The holder of the link is the operator, whose word counts.
         let person = match self.new_person(typed, Role::Owner, browser).await? {
             Ok(person) => person.verified(true),
             Err(problems) => return Ok(Err(Refused::Problems(problems))),

@@ -38,20 +38,20 @@ pub struct Typed {
 }
 
 impl Typed {
-    /// A username or an address, and a password.
+    /// Takes a username or an address, and a password.
     pub fn new(login: &str, password: &[u8]) -> Self {
         Typed { login: login.to_owned(), password: Zeroizing::new(password.to_vec()) }
     }
 }
 
-/// Somebody signed in.
+/// A user who signed in.
 #[derive(Debug)]
 pub struct SignedIn {
     /// The session and its cookie.
     pub started: Started,
-    /// What this browser, or an application on its device, is known by from now on.
+    /// By which this browser, or an application on its device, is known from now on.
     pub device: Secret,
-    /// Who it is.
+    /// The user.
     pub user: User,
     /// What comes next.
     pub next: Next,
@@ -69,30 +69,30 @@ pub enum Next {
 /// An attempt to sign in, as far as it is known before anything is hashed.
 struct Attempt<'a> {
     key: Option<LoginKey>,
-    /// Where it counts: for the account (its id, or the name of nobody), and for the address.
+    /// Where it counts: for the account (its id, or a name that nobody has), and for the address.
     counters: Counters,
     user: Option<User>,
     /// Whether this browser has signed in to the account before.
     known: bool,
     password: &'a [u8],
     browser: &'a Browser,
-    /// On the way to what, where it is a sign-in.
+    /// The flow that it belongs to, if it is a sign-in.
     flow: Option<&'a Flow>,
 }
 
 /// An attempt that was counted, and may be made.
 struct Admitted {
     counted: Counted,
-    /// Whether it goes behind others, since so many failed before.
+    /// Whether it goes behind others, because so many failed before.
     slowed: bool,
-    /// The epoch of that moment.
+    /// The epoch at that moment.
     epoch: i64,
     /// How many more may be admitted beside it.
     more: i64,
 }
 
-/// What an attempt holds until it was judged and its count forgotten again, so that who comes next finds it so: what it
-/// may cost its address, and the place behind its account's turnstile.
+/// What an attempt holds until it is judged and its count taken back, so that the next attempt finds it so: what it may
+/// cost its address, and the place behind its account's turnstile.
 struct Hold {
     stake: Option<Stake>,
     _pass: Pass,
@@ -105,12 +105,11 @@ struct Tried {
     _hold: Hold,
 }
 
-/// Nobody waits longer than this for an answer because their attempt is given back first.
+/// The longest that an answer waits because its attempt is given back first.
 const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(1);
 
 impl App {
-    /// Signs somebody in who is on the way to `flow`. Unknown, disabled and wrong take the same way, and all go it to
-    /// the end.
+    /// Signs in a user who is on the way to `flow`. Unknown, disabled and wrong all take the same path, to its end.
     pub async fn sign_in(
         &self,
         flow: Flow,
@@ -138,8 +137,8 @@ impl App {
         tried
     }
 
-    /// Once more where another hash is stored by the end: who signed in beside it may have had it made anew. What is proved
-    /// has to be proved of what is stored.
+    /// Tries once more if another hash is stored by the end: another sign-in of the same user may have replaced it.
+    /// What was proved must be proved of what is stored.
     async fn tried(
         &self,
         pledge: &Pledge,
@@ -155,7 +154,7 @@ impl App {
         Ok(Err(Refusal::Wrong))
     }
 
-    /// `None` where the hash was replaced meanwhile, and this is not the last try: nothing was decided.
+    /// Returns `None` if the hash was replaced meanwhile and this is not the last try: nothing was decided.
     async fn tried_once(
         &self,
         (pledge, last): (&Pledge, bool),
@@ -190,7 +189,7 @@ impl App {
         })
     }
 
-    /// Whether somebody is in, and what comes next, where that is known at once. `None` as above.
+    /// Decides whether the user is let in, and what comes next if that is known at once. `None` as above.
     async fn judged(
         &self,
         attempt: &Attempt<'_>,
@@ -205,7 +204,7 @@ impl App {
         let sid = attempt.browser.session.as_ref().map(|cookie| &cookie.id);
         self.settle(|now, fresh| async move {
             let (user, before) = self.ask((users::ByLogin(attempt.key.as_ref()), WithUser(sid))).await?;
-            // What was proved was the password of the account as it stood before the hash.
+            // What was proved is the password of the account as it stood before the hash.
             let same = user.as_ref().map(|user| &user.password) == attempt.user.as_ref().map(|user| &user.password);
             if proof.ok && !same && !last {
                 // It is tried once more, and counted then.
@@ -228,16 +227,17 @@ impl App {
         .await
     }
 
-    /// Gives an attempt back that ends in a fault although its password was right: it is no failure of whoever made it, and success
-    /// would have forgotten those before it, too; also where nobody knows whether that was committed. A wrong one stays counted
-    /// whatever became of its answer. The two write different rows: whoever can see to it that only what a wrong one writes cannot
-    /// be written (a counter of their address that many wait for, say) would guess for nothing, since a fault would tell as much.
+    /// Gives back an attempt that ends in a fault although its password was right: its maker did not fail, and success
+    /// would have forgotten earlier failures, too; also if nobody knows whether that was committed. A wrong attempt
+    /// stays counted whatever became of its answer. The two write different rows: an attacker who can make only the
+    /// rows of a wrong one unwritable (a counter of their address that many wait for, say) would guess for free,
+    /// because a fault would tell as much.
     async fn unless_right<T>(&self, tried: &Tried, done: Result<T, Fault>) -> Result<T, Fault> {
         if done.is_err() && tried.proof.ok {
             let giving = self.settle(|_, _| async {
                 Ok(Decision::<(), ()>::accept(()).and(Change::GiveBack(tried.counted.clone())))
             });
-            // Where this cannot be written either, it stays counted.
+            // If this cannot be written either, the attempt stays counted.
             if !matches!(tokio::time::timeout(GIVEN_BACK_WITHIN, giving).await, Ok(Ok(_))) {
                 tracing::debug!("an attempt with the right password could not be given back");
             }
@@ -245,9 +245,10 @@ impl App {
         done
     }
 
-    /// Whose password is asked for. A page that expects somebody asks for theirs, whatever name comes with it, such as one that a
-    /// password manager filled in: a failure counts for them, and not for an account that nobody was asked about. Who wants to
-    /// become somebody else says so first, and then nobody is expected (`/login/choose`), as where they were removed meanwhile.
+    /// Returns whose password is asked for. A page that expects a user asks for theirs, whatever name comes with it,
+    /// such as one that a password manager filled in: a failure counts for that user, and not for an account that
+    /// nobody was asked about. A user who wants to be another says so first (`/login/choose`): then nobody is expected,
+    /// as after a removal.
     async fn asked_of<'a>(&self, flow: &'a Flow, typed: &'a Typed) -> Result<(Cow<'a, Flow>, Cow<'a, str>), Fault> {
         let (flow, expected) = self.who_is_expected(flow).await?;
         let login = expected.map_or(Cow::Borrowed(&*typed.login), |user| Cow::Owned(user.username));
@@ -261,7 +262,7 @@ impl App {
         let account = match (&user, &key) {
             (Some(user), _) => user.id.0.clone(),
             (None, Some(key)) => format!("nobody:{}", key.as_str()),
-            // What cannot be a name is nobody's either, but not one and the same nobody's.
+            // What cannot be a name belongs to nobody either, but two such texts are not the same nobody.
             (None, None) => format!("no name:{login}"),
         };
         let device = user.as_ref().and_then(|user| self.known_device(browser, user));
@@ -272,10 +273,10 @@ impl App {
         Ok(Attempt { key, counters, user, known: device.is_some(), password, browser, flow: None })
     }
 
-    /// Counts the attempt as failed, once it may be made beside those that are under way. Whoever waits for others of the
-    /// address has no place behind the turnstile meanwhile: it would be taken from the account's owner.
+    /// Counts the attempt as failed, once it may be made beside those in flight. While it waits for others of its
+    /// address it has no place behind the turnstile: that would be taken from the account's owner.
     async fn admit(&self, attempt: &Attempt<'_>) -> Result<Result<(Admitted, Coming, Hold), Refusal>, Fault> {
-        // A browser that is known to the account is not asked for its address.
+        // For a browser that is known to the account, its address does not count.
         let shared: &[Shared] = if attempt.known { &[] } else { &attempt.counters.shared };
         let keys = shared.iter().map(|one| one.key).collect();
         let mut hopeful = self.stakes.hopeful(keys, self.patience());
@@ -283,7 +284,7 @@ impl App {
             let stake = timed(stopwatch::Stage::Turnstile, hopeful.stake()).await?;
             let pass = self.turnstile.pass(attempt.counters.account, self.patience());
             let pass = timed(stopwatch::Stage::Turnstile, pass).await?;
-            // A commit away from its hash: where the disk stands still, who asks at a door meanwhile is told at once.
+            // A commit away from its hash: if the disk stands still, requests that come to a door are told at once.
             let coming = self.hasher.coming();
             match self.count(attempt, shared, &stake).await? {
                 Ok(admitted) => {
@@ -318,12 +319,12 @@ impl App {
         .await
     }
 
-    /// How long somebody waits for a hash, and for those before them.
+    /// Returns how long an attempt waits for a hash, and for the attempts before it.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs())
     }
 
-    /// Counts the attempt, then hashes. Nothing of the database is held meanwhile.
+    /// Counts the attempt, then hashes. Holds nothing of the database meanwhile.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Tried, Refusal>, Fault> {
         let (Admitted { counted, slowed, epoch, .. }, coming, mut hold) = match self.admit(attempt).await? {
             Ok(admitted) => admitted,
@@ -335,7 +336,7 @@ impl App {
         };
         let key = self.fair_key(attempt.browser);
         let key = if slowed { key.throttled() } else { key };
-        // Too long or not text: it is nobody's password, and costs what every wrong one costs.
+        // Too long or not text: it is nobody's password, and costs what every wrong one does.
         let password = Password::read(attempt.password).ok();
         let user = attempt.user.as_ref().filter(|user| user.is_enabled());
         let stored = user.and_then(|user| Some((self.subject(&user.id), read(user.password.as_deref()?)?)));
@@ -343,7 +344,7 @@ impl App {
             self.hashes.met();
         }
         drop(coming);
-        // With workers there are two lines to wait in, and two turns.
+        // With workers there are two queues, and two turns.
         let (asked, two_turns) = (Instant::now(), self.hasher.has_workers());
         let (verified, begun) = match (&stored, &password) {
             (Some((subject, stored)), Some(password)) => {
@@ -364,7 +365,8 @@ impl App {
             Ok(proof) => {
                 let turn = begun.filter(|_| !two_turns).unwrap_or(asked);
                 if proof.ok {
-                    // It costs its address nothing: whoever waits behind it there need not wait until its answer is even with others.
+                    // It costs its address nothing: attempts behind it there need not wait until its answer is even
+                    // with others.
                     hold.stake = None;
                 }
                 let tried = Tried { proof, counted, _hold: hold };
@@ -379,7 +381,7 @@ impl App {
         }
     }
 
-    /// What a wrong password costs, where there is no hash to compare it with; and when its turn came.
+    /// Costs what a wrong password does, where there is no hash to compare it with; also returns when its turn came.
     async fn decoy(
         &self,
         key: &FairKey,
@@ -391,7 +393,7 @@ impl App {
         hashed_at(self.hasher.decoy(key, salt, password)).await
     }
 
-    /// An attempt without an outcome: it counts if it was made, and is given back if nothing was tried.
+    /// Settles an attempt without an outcome: it counts if it was made, and is given back if nothing was tried.
     async fn not_hashed(&self, attempt: &Attempt<'_>, counted: &Counted, made: bool) -> Result<(), Fault> {
         let origin = &self.origin_of(attempt.flow.filter(|_| made), attempt.browser).await;
         let settled = self.settle(|now, _| async move {
@@ -405,7 +407,7 @@ impl App {
         settled.await.map(|_| ())
     }
 
-    /// Continues a successful attempt to a code, in the same batch, where nothing more is to be asked.
+    /// Continues a successful attempt to a code, in the same batch, if nothing more has to be asked.
     async fn follow(
         &self,
         (judged, user): (Decision<Started, Refusal>, Option<User>),
@@ -419,7 +421,7 @@ impl App {
             (Ok(_), None) => return Err(Fault::Broken("somebody signed in who does not exist".into())),
             (Err(refusal), _) => return Ok(Decision { changes, reply: Err(refusal) }),
         };
-        // A page that posts by itself comes one redirect later: to load it again must not send the password again.
+        // A page that posts by itself comes one redirect later: loading it again must not send the password again.
         let at_once = scene.filter(|scene| scene.request.back.mode != Mode::FormPost);
         let Some(scene) = at_once else { return Ok(Decision { changes, reply: Ok((started, user, None)) }) };
         let flow = Flow { proved: Some(started.session.id.clone()), ..flow.clone() };
@@ -434,7 +436,7 @@ impl App {
         Ok(Decision { changes, reply: Ok((started, user, respond)) })
     }
 
-    /// Who a hash is charged to: the realm first, then the address.
+    /// Returns the key that a hash is charged to: the realm first, then the address.
     pub(crate) fn fair_key(&self, browser: &Browser) -> FairKey {
         let address: IpAddr = browser.origin.address.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]));
         charged_to(self.realm.id.as_str(), address)
@@ -448,7 +450,7 @@ impl App {
         salt
     }
 
-    /// Whether somebody who is signed in knows their password; counted like an attempt to sign in. Gives them as they
+    /// Checks that a signed-in user knows their password; counted like an attempt to sign in. Returns the user as they
     /// were when it was verified.
     pub(crate) async fn knows_password(
         &self,
@@ -486,7 +488,7 @@ mod tests {
 
     #[test]
     fn people_behind_a_translator_are_as_many_as_they_are() {
-        // Red without `subscriber`: all of IPv4 would have one turn among those who wait for a hash.
+        // Red without `subscriber`: all of IPv4 would have one turn among those that wait for a hash.
         let of = |address: &str| charged_to("main", address.parse().unwrap());
         assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
         assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));

@@ -1,4 +1,4 @@
-//! New people: what they typed, judged; and self sign-up.
+//! New people: judging what they typed, and self sign-up.
 
 use crate::browser::Browser;
 use crate::flow::Flow;
@@ -30,14 +30,14 @@ pub struct NewPerson {
 }
 
 impl NewPerson {
-    /// The name to sign in with, an address or nothing, and a password.
+    /// Takes the name to sign in with, an address or nothing, and a password.
     pub fn new(username: &str, email: &str, password: &[u8]) -> Self {
         let password = Zeroizing::new(password.to_vec());
         NewPerson { username: username.to_owned(), email: email.to_owned(), password }
     }
 }
 
-/// What will not do.
+/// What is wrong with what was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The username cannot be one.
@@ -55,9 +55,9 @@ pub enum Problem {
 /// Why no account was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotMade {
-    /// Too many were made from that address: wait so long. Nothing that was typed was looked at.
+    /// Too many were made from that address: wait this long. Nothing that was typed was looked at.
     Wait(Span),
-    /// Something that was typed will not do.
+    /// Something that was typed is not acceptable.
     Problems(Vec<Problem>),
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// Somebody whose password was hashed elsewhere: the names are judged, the hash is taken as it is.
+    /// A person whose password was hashed elsewhere: the names are judged, the hash is taken as it is.
     pub(crate) fn imported(
         id: UserId,
         (username, email): (&str, &str),
@@ -132,7 +132,7 @@ impl App {
         Ok(Ok(Judged { id, username, email, verified: false, role, password }))
     }
 
-    /// Whether a new password will do for somebody of these names: it is made neither of them nor of ours.
+    /// Judges a new password for a user with these names: it must be made neither of them nor of ours.
     pub(crate) fn acceptable(&self, password: &[u8], names: &[impl AsRef<str>]) -> Result<Acceptable, Weak> {
         let settings = &self.realm.settings;
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).chain([PRODUCT, settings.brand.as_str()]).collect();
@@ -140,7 +140,7 @@ impl App {
         judge(Password::read(password)?, &policy)
     }
 
-    /// Hashes a new password of somebody with fresh salt.
+    /// Hashes a user's new password with a fresh salt.
     pub(crate) async fn hash_new(
         &self,
         user: &UserId,
@@ -153,7 +153,7 @@ impl App {
         Ok(hash)
     }
 
-    /// Self sign-up: an account and a session in one batch. Whether a username is taken may be told; an address that
+    /// Signs a user up: an account and a session in one batch. It may tell that a username is taken; an address that
     /// its owner did not prove reserves nothing and is no login name.
     pub async fn sign_up(
         &self,
@@ -199,7 +199,7 @@ impl App {
                 return Ok(Err(NotMade::Wait(wait)));
             }
         };
-        // Operators may give such a name; a stranger would be taken for somebody else.
+        // Operators may give such a name; a stranger who has one would be taken for somebody else.
         if Username::parse(&typed.username).is_ok_and(|name| name.mixes_scripts()) {
             return Ok(Err(NotMade::Problems(vec![Problem::Username(BadName::Character)])));
         }
@@ -229,7 +229,7 @@ impl App {
         }
     }
 
-    /// Whether one more account may be made beside those that are being made; if not, how long to wait.
+    /// Checks that one more account may be made beside those that are being made; if not, returns how long to wait.
     async fn may_sign_up(&self, shared: &[Shared]) -> Result<Result<Stake, Span>, Fault> {
         let keys: Vec<_> = shared.iter().map(|one| one.key).collect();
         let stake = self.stakes.hopeful(keys.clone(), self.patience()).stake().await?;
@@ -239,13 +239,13 @@ impl App {
     }
 }
 
-/// What of a new person somebody else signs in with, as [`Judged::by_name`] and [`Judged::by_email`] find it.
+/// Returns what of a new person another user signs in with, as [`Judged::by_name`] and [`Judged::by_email`] find it.
 pub(crate) fn taken(by_name: Option<&User>, by_email: Option<&User>) -> Vec<Problem> {
     let name = by_name.map(|_| Problem::NameTaken);
     name.into_iter().chain(by_email.map(|_| Problem::EmailTaken)).collect()
 }
 
-/// A username, and an address or nothing; adds what will not do to `problems`.
+/// Reads a username, and an address or nothing; adds what is wrong to `problems`.
 pub(crate) fn names((username, email): (&str, &str), problems: &mut Vec<Problem>) -> Option<(Username, Option<Email>)> {
     // In the order in which forms have them.
     let username = Username::parse(username).map_err(|why| problems.push(Problem::Username(why))).ok();

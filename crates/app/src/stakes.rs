@@ -1,12 +1,12 @@
 //! What is at stake: attempts that were let in and may turn out to be failures, under each counter that many share.
 //!
-//! A failure of an address is counted when it is known, after a hash or a look into the database. Whoever guesses in
-//! parallel would be let in as often as they can ask before the first is known. So each attempt puts its failure at stake
-//! before the counters are read; the rules count it with those that are there. Where these fill what is left, the next one
+//! A failure of an address is counted when it is known, after a hash or a database lookup. A parallel guesser would be
+//! let in as often as they can ask before the first failure is known. So each attempt puts its failure at stake before
+//! the counters are read; the rules count it with those that are there. Where these fill what is left, the next one
 //! waits until one of them ends: two hundred people behind one address are no guessers until they fail.
 //!
-//! It is kept in memory, since nobody who signs in well shall cost a write: a node knows its own attempts. What several
-//! nodes let in at the same moment beyond the limit is counted all the same, and has to drain before the next.
+//! It is kept in memory, since a good sign-in shall not cost a write: a node knows its own attempts. What several nodes
+//! let in beyond the limit at once is counted all the same, and must drain before the next.
 
 use crate::Fault;
 use crate::turnstile::{Taken, busy};
@@ -37,7 +37,7 @@ struct Held {
 /// What is at stake under one counter.
 #[derive(Default)]
 struct Lane {
-    /// Attempts that are under way, in the order in which they came.
+    /// Attempts in flight, in the order in which they came.
     under_way: BTreeSet<u64>,
     /// How many wait for one of these to end.
     waiting: usize,
@@ -49,13 +49,13 @@ impl Lane {
         self.under_way.is_empty() && self.waiting == 0
     }
 
-    /// How many are under way that came before this one.
+    /// Returns how many attempts in flight came before this one.
     fn before(&self, number: u64) -> usize {
         self.under_way.range(..number).count()
     }
 }
 
-/// Somebody who wants to try, and waits where others are before them.
+/// An attempt that wants to be let in, and waits where others are before it.
 pub(crate) struct Hopeful<'a> {
     lanes: &'a Arc<Lanes>,
     keys: Vec<Handle>,
@@ -63,7 +63,7 @@ pub(crate) struct Hopeful<'a> {
     turn: Option<Turn>,
 }
 
-/// A failure that may come, until it is dropped: when the attempt was judged and counted.
+/// A failure that may come. It is dropped when the attempt was judged and counted.
 pub(crate) struct Stake {
     lanes: Arc<Lanes>,
     keys: Vec<Handle>,
@@ -71,7 +71,7 @@ pub(crate) struct Stake {
     since: Instant,
 }
 
-/// A place among those who wait.
+/// A place among the attempts that wait.
 struct Turn {
     lanes: Arc<Lanes>,
     key: Handle,
@@ -79,17 +79,17 @@ struct Turn {
 }
 
 impl Stakes {
-    /// Somebody whose failure would count under these keys, and who waits at most `patience` altogether.
+    /// Begins an attempt whose failure would count under these keys, and which waits at most `patience` altogether.
     pub(crate) fn hopeful(&self, keys: Vec<Handle>, patience: Duration) -> Hopeful<'_> {
         Hopeful { lanes: &self.0, keys, until: Instant::now() + patience, turn: None }
     }
 
-    /// Whether there is nobody to wait for, whoever comes: what can be said without the names of counters, which cost a hash.
+    /// Whether no attempt would have to wait: it does not ask for the names of counters, which cost a hash.
     pub(crate) fn nobody_waits(&self) -> bool {
         self.0.held().lanes.values().all(|lane| lane.waiting == 0)
     }
 
-    /// How much longer than `patience` somebody would wait who came now.
+    /// Returns how much longer than `patience` an attempt would wait that came now.
     pub(crate) fn crowded(&self, keys: &[Handle], patience: Duration) -> Option<Duration> {
         let longest = keys.iter().map(|key| self.0.expected(key)).max()?;
         longest.checked_sub(patience).filter(|excess| !excess.is_zero())
@@ -97,7 +97,7 @@ impl Stakes {
 }
 
 impl Hopeful<'_> {
-    /// Puts the failure at stake, behind those who wait already.
+    /// Puts the failure at stake, behind the attempts that wait already.
     pub(crate) async fn stake(&mut self) -> Result<Stake, Fault> {
         if let Some(turn) = self.turn.take().or_else(|| self.lanes.behind(&self.keys)) {
             turn.come(self.until).await?;
@@ -105,31 +105,31 @@ impl Hopeful<'_> {
         Ok(self.lanes.put(&self.keys))
     }
 
-    /// Takes it back: under this key too many are under way, until `left` of them are.
+    /// Takes the stake back: under this key too many are in flight, until only `left` of them are.
     pub(crate) fn step_back(&mut self, stake: Stake, key: Handle, left: usize) {
         self.turn = Some(stake.into_turn(key, left));
     }
 }
 
 impl Stake {
-    /// How many are under way that came before, under each of the keys. It has to be asked before the counters are read:
-    /// whoever has ended by then is counted in them, and nobody is in neither.
+    /// Returns how many attempts in flight came before, under each of the keys. To be called before the counters are
+    /// read: an attempt that has ended by then is counted there, so that none is missed.
     pub(crate) fn beside(&self) -> Vec<usize> {
         let held = self.lanes.held();
         let before = |key: &Handle| held.lanes.get(key).map_or(0, |lane| lane.before(self.number));
         self.keys.iter().map(before).collect()
     }
 
-    /// It was let in, and so may `more` be: whoever waits next looks again.
+    /// Notes that it was let in, and that `more` may be: the attempt that waits next checks again.
     pub(crate) fn let_in(&self, more: i64) {
         let held = self.lanes.held();
         let lanes = self.keys.iter().filter_map(|key| held.lanes.get(key)).filter(|lane| more > 0 && lane.waiting > 0);
         lanes.for_each(|lane| lane.ended.notify_one());
     }
 
-    /// Waits in its turn instead. Under its other keys there is one less, and whoever woke it there woke nobody else. Under this one
-    /// those for whom it waits may have gone while it looked: whom they woke saw it beside them, and stepped back as it does. So
-    /// where no more than `left` are there now, somebody looks again.
+    /// Waits in turn instead. Its other keys now have one fewer, and what woke it there woke no other attempt. Under
+    /// this key, those that it waits for may have gone while it checked: the attempts that they woke saw it beside
+    /// them, and stepped back as it does. So if no more than `left` are there now, a waiting one checks again.
     fn into_turn(mut self, key: Handle, left: usize) -> Turn {
         let keys = std::mem::take(&mut self.keys);
         let mut held = self.lanes.held();
@@ -159,7 +159,7 @@ impl Drop for Stake {
         for key in &self.keys {
             held.take_out(key, |lane| {
                 lane.under_way.remove(&self.number);
-                // Where nobody waits yet it is kept for one who is about to.
+                // If none waits yet, this is kept for one that is about to.
                 lane.ended.notify_one();
             });
         }
@@ -167,7 +167,7 @@ impl Drop for Stake {
 }
 
 impl Turn {
-    /// Waits until somebody ends, at most `until`; not at all where that would not do.
+    /// Waits until an attempt ends, at most `until`; refuses at once where that would not be enough.
     async fn come(self, until: Instant) -> Result<(), Fault> {
         let patience = until.saturating_duration_since(Instant::now());
         let expected = self.lanes.expected(&self.key);
@@ -188,7 +188,7 @@ impl Drop for Turn {
 }
 
 impl Held {
-    /// Takes something out of a lane, and the lane away with the last of it.
+    /// Takes something out of a lane, and removes the lane with the last of it.
     fn take_out(&mut self, key: &Handle, out: impl FnOnce(&mut Lane)) {
         let Some(lane) = self.lanes.get_mut(key) else { return };
         out(lane);
@@ -214,7 +214,7 @@ impl Lanes {
         Stake { lanes: Arc::clone(self), keys: keys.to_vec(), number, since: Instant::now() }
     }
 
-    /// A place behind those who wait under one of the keys, if there are any.
+    /// Returns a place behind the attempts that wait under one of the keys, if there are any.
     fn behind(self: &Arc<Self>, keys: &[Handle]) -> Option<Turn> {
         let mut held = self.held();
         let key = *keys.iter().find(|key| held.lanes.get(key).is_some_and(|lane| lane.waiting > 0))?;
@@ -225,7 +225,7 @@ impl Lanes {
         Some(Turn { lanes: Arc::clone(self), key, ended })
     }
 
-    /// How long the last of those who wait there will.
+    /// Returns how long the last of those that wait there will wait.
     fn expected(&self, key: &Handle) -> Duration {
         let held = self.held();
         let (waiting, at_once) = held.lanes.get(key).map_or((0, 1), |lane| (lane.waiting, lane.under_way.len().max(1)));
@@ -258,7 +258,8 @@ mod tests {
         }
     }
 
-    /// One attempt, as the callers make it: whether it was let in. Reading and counting take a moment, as in a database.
+    /// Makes an attempt, as the callers do: whether it was let in. Reading and counting take a moment, as in a
+    /// database.
     async fn attempt(stakes: &Stakes, counter: &Counter, fails: bool) -> Result<bool, Fault> {
         let mut hopeful = stakes.hopeful(vec![ADDRESS, NETWORK], PATIENCE);
         loop {
@@ -300,7 +301,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn of_any_number_of_guesses_at_once_as_many_are_heard_as_in_turn() {
-        // red without `beside`, or if it were asked after the counter was read.
+        // Red without `beside`, or if it were called after the counter was read.
         for allowed in [1, 9, 50] {
             assert_eq!(rush(&Counter::new(allowed), 300, true).await, allowed);
         }
@@ -308,13 +309,13 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_crowd_that_does_not_fail_is_let_in_whole() {
-        // red without `notify_one` at the end of a stake: who steps back would wait until patience is over.
+        // Red without `notify_one` at the end of a stake: an attempt that steps back would wait until patience is over.
         for allowed in [1, 9] {
             assert_eq!(rush(&Counter::new(allowed), 300, false).await, 300);
         }
     }
 
-    /// Two of one address.
+    /// Two attempts from one address.
     fn two(stakes: &Stakes) -> [Hopeful<'_>; 2] {
         [(); 2].map(|()| stakes.hopeful(vec![ADDRESS], PATIENCE))
     }
@@ -332,7 +333,7 @@ mod tests {
         let (mut waits, mut behind) = (Box::pin(second.stake()), Box::pin(third.stake()));
         assert!(waits.as_mut().poll(context).is_pending() && behind.as_mut().poll(context).is_pending());
         drop(under_way);
-        // It was told to come, and is not there any more.
+        // It was woken, and is not there any more.
         drop(waits);
         assert!(behind.await.is_ok());
         drop((first, second, third));
@@ -341,7 +342,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_goes_on_to_wait_elsewhere_passes_the_turn_on() {
-        // red without `notify_one` in `into_turn`: the second would wait until patience is over, and who comes behind it.
+        // Red without `notify_one` in `into_turn`: the second, and any behind it, would wait until patience is over.
         let stakes = Stakes::default();
         let [mut first, mut second] = two(&stakes);
         let mut wide = stakes.hopeful(vec![ADDRESS, NETWORK], PATIENCE);
@@ -363,7 +364,8 @@ mod tests {
 
     #[tokio::test]
     async fn of_those_who_step_back_from_each_other_one_looks_again() {
-        // red without `left` in `into_turn`: all would wait for one who has gone, until another ends or patience is over.
+        // Red without `left` in `into_turn`: all would wait for one that has gone, until another ends or patience is
+        // over.
         for stay in [0, 1, 5] {
             let stakes = Stakes::default();
             let [mut first, mut second] = two(&stakes);
@@ -390,7 +392,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_steps_back_from_those_who_stay_wakes_nobody() {
-        // red if whoever steps back always woke the next: they would look in turn for as long as somebody is under way.
+        // Red if an attempt that steps back always woke the next: they would check in turn while any is in flight.
         let stakes = Stakes::default();
         let [mut first, mut second] = two(&stakes);
         let _under_way = first.stake().await.unwrap();
@@ -402,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_would_wait_too_long_is_told_so_at_once() {
-        // red without `expected`.
+        // Red without `expected`.
         let stakes = Stakes::default();
         let [mut first, mut second] = two(&stakes);
         let _under_way = first.stake().await.unwrap();

@@ -1,11 +1,11 @@
 //! Where the time of a request goes: one measurement for the histograms, the log of slow requests and the traces.
 //!
-//! A sheet goes with the task that answers a request, and nobody has to hand it on. What is done outside of a request is
+//! A sheet goes with the task that answers a request, so no function has to pass it on. Work outside of a request is
 //! not timed.
 //!
-//! Work that is timed lies in a type of its own, once. An `async` block would keep it twice, as what it was given and as what
-//! it waits for, and with each layer around a request the request would double. The sheet is laid out of the way for the same
-//! reason: it comes into its thread, and goes, each time that a request is looked at.
+//! Timed work is stored once, in a type of its own. An `async` block would store it twice, as its argument and as the
+//! future that it awaits, and the request would double in size with each layer around it. The sheet is boxed for the
+//! same reason: it is moved into its thread, and out of it, each time that a request is polled.
 
 use pin_project_lite::pin_project;
 use std::cell::RefCell;
@@ -19,15 +19,15 @@ tokio::task_local! {
     static SHEET: RefCell<Box<Sheet>>;
 }
 
-/// Laps that a sheet has room for. Of more, only the sums are known.
+/// Laps that a sheet has room for. Beyond that, only the sums are known.
 const ROOM: usize = 24;
 
 /// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The body has to come.
+    /// The body has to arrive.
     Body,
-    /// Other requests of the kind go first.
+    /// Other requests of the same kind go first.
     Door,
     /// The database has to answer.
     Fetch,
@@ -37,15 +37,15 @@ pub enum Stage {
     HashQueue,
     /// A password is hashed.
     Hash,
-    /// The answer is kept back, so that its time does not tell what is stored.
+    /// The answer is held back, so that its time does not tell what is stored.
     Evening,
     /// Other batches go first, or hold the connections.
     CommitQueue,
-    /// A batch is run and committed, and where there is a journal it is in it.
+    /// A batch is run, committed and, where there is a journal, written to it.
     Commit,
     /// A token is signed.
     Sign,
-    /// Others who were refused are told first.
+    /// Others who were refused are answered first.
     Pace,
 }
 
@@ -65,7 +65,7 @@ impl Stage {
         Stage::Pace,
     ];
 
-    /// Whether what it takes is taken by the server: not by who sends the body, nor on purpose.
+    /// Whether the server takes this time: not the sender of the body, and not a delay on purpose.
     pub fn is_ours(self) -> bool {
         !matches!(self, Stage::Body | Stage::Pace)
     }
@@ -88,12 +88,12 @@ impl Stage {
     }
 }
 
-/// One stage, once.
+/// One run of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lap {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// How long after the request came.
+    /// How long after the arrival of the request it began.
     pub after: Duration,
     /// How long it took.
     pub took: Duration,
@@ -109,17 +109,17 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Of a request that came at that moment.
+    /// Creates the sheet of a request that arrived at that moment.
     pub fn since(began: Instant) -> Self {
         Sheet { began, laps: Vec::new(), sums: [Duration::ZERO; Stage::ALL.len()] }
     }
 
-    /// In the order in which they ended; those that found no room are missing.
+    /// Returns the laps in the order in which they ended; those that found no room are missing.
     pub fn laps(&self) -> &[Lap] {
         &self.laps
     }
 
-    /// How long all laps of each stage took together.
+    /// Returns how long all laps of each stage took together.
     pub fn sums(&self) -> impl Iterator<Item = (Stage, Duration)> {
         Stage::ALL.into_iter().zip(self.sums)
     }
@@ -132,13 +132,13 @@ impl Sheet {
     }
 }
 
-/// Does the work of a request that came at that moment, and gives the laps with what comes of it.
+/// Does the work of a request that arrived at `began`, and returns its laps with its output.
 pub fn timing<W: Future>(began: Instant, work: W) -> Timing<W> {
     Timing { began, work: SHEET.scope(RefCell::new(Box::new(Sheet::since(began))), work) }
 }
 
 pin_project! {
-    /// What [`timing`] does.
+    /// The future of [`timing`].
     pub struct Timing<W: Future> {
         began: Instant,
         #[pin]
@@ -157,13 +157,13 @@ impl<W: Future> Future for Timing<W> {
     }
 }
 
-/// Work that goes on in a task of its own: what it took comes with what it gives, for [`heard`].
+/// Times work in a task of its own: its laps come with its output, for [`heard`].
 pub(crate) fn apart<W: Future>(work: W) -> Timing<W> {
     let began = SHEET.try_with(|sheet| sheet.borrow().began).unwrap_or_else(|_| Instant::now());
     timing(began, work)
 }
 
-/// A task of its own has ended that did a part of this request.
+/// Adds the laps of a task of its own that did a part of this request and has ended.
 pub(crate) fn heard(part: &Sheet) {
     let _ = SHEET.try_with(|sheet| {
         let mut sheet = sheet.borrow_mut();
@@ -173,13 +173,13 @@ pub(crate) fn heard(part: &Sheet) {
     });
 }
 
-/// Times work that is waited for, from when it is begun.
+/// Times work that is awaited, from when it is begun.
 pub fn timed<W: Future>(stage: Stage, work: W) -> Timed<W> {
     Timed { stage, began: None, work }
 }
 
 pin_project! {
-    /// What [`timed`] does.
+    /// The future of [`timed`].
     pub struct Timed<W> {
         stage: Stage,
         began: Option<Instant>,
@@ -247,7 +247,7 @@ mod tests {
         };
         let ((), sheet) = timing(began, work).await;
         assert_eq!((sheet.laps().len(), sum(&sheet, Stage::Commit)), (ROOM, second * 2 * ROOM as u32));
-        // Nobody asked: nothing happens.
+        // Outside of a request nothing happens.
         many();
     }
 }

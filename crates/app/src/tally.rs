@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use store::engine::CommitError;
 use store::tally::Count;
 
-/// One of a few.
+/// A label: one of a few.
 pub trait Label: Copy + 'static {
     /// All that there are.
     const ALL: &'static [Self];
@@ -39,11 +39,11 @@ macro_rules! labels {
 }
 
 labels! {
-    /// How somebody's attempt to come in ended.
+    /// How a user's attempt to sign in or sign up ended.
     Entry {
-        /// They are in.
+        /// The user is in.
         Success = "success",
-        /// A wrong name or password; at sign-up, names or a password that will not do.
+        /// A wrong name or password; at sign-up, names or a password that are not acceptable.
         Refused = "refused",
         /// Too many failures before.
         Throttled = "throttled",
@@ -55,7 +55,7 @@ labels! {
 }
 
 impl Entry {
-    /// Of an attempt that was not carried through.
+    /// Returns the label of an attempt that was not completed.
     pub(crate) fn of(fault: &Fault) -> Self {
         match fault {
             Fault::Busy(_) => Entry::Busy,
@@ -74,7 +74,7 @@ labels! {
         Conflict = "conflict",
         /// The database could not be written.
         Unavailable = "unavailable",
-        /// Nobody knows whether it stands.
+        /// It is not known whether it stands.
         Unknown = "unknown",
     }
 }
@@ -91,7 +91,7 @@ impl Batch {
 }
 
 labels! {
-    /// By which way tokens were issued.
+    /// How tokens were issued.
     Issued {
         /// For a code.
         Code = "authorization_code",
@@ -161,11 +161,11 @@ impl<L: Label> Default for By<L> {
 }
 
 impl<L: Label> By<L> {
-    /// One more.
+    /// Counts one more.
     pub fn one(&self, label: L) {
         self.0[label.place()].one();
     }
-    /// Every label with its count.
+    /// Returns every label with its count.
     pub fn sums(&self) -> impl Iterator<Item = (&'static str, u64)> {
         L::ALL.iter().zip(&self.0).map(|(label, count)| (label.name(), count.sum()))
     }
@@ -182,7 +182,7 @@ pub struct Tally {
     pub tokens: By<Issued>,
     /// Batches of requests.
     pub batches: By<Batch>,
-    /// Lines of the audit log.
+    /// Audit entries.
     pub events: By<Kind>,
     /// What was asked for and was in memory.
     pub hits: By<Cached>,

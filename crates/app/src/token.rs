@@ -1,4 +1,4 @@
-//! The token endpoint: the phases that every grant shares, then what is its own.
+//! The token endpoint: the phases that every grant shares, then those of each grant.
 
 use crate::keyring::Keys;
 use crate::settle::Ahead;
@@ -32,9 +32,9 @@ use store::tables::{codes, devices, families, groups};
 pub struct Handed {
     /// The access token.
     pub access_token: Secret,
-    /// Seconds.
+    /// How long the access token is good, in seconds.
     pub expires_in: i64,
-    /// What it is good for.
+    /// What the access token is good for.
     pub scope: String,
     /// The ID token.
     pub id_token: Option<Secret>,
@@ -42,10 +42,10 @@ pub struct Handed {
     pub refresh_token: Option<Secret>,
 }
 
-/// Which part of a proof was wrong is not told.
+/// A client is not told which part of its proof was wrong.
 const FAILED: &str = "client authentication failed";
 
-/// What a request for tokens rests on: who asks, as registered at that epoch, and what was presented.
+/// What a request for tokens rests on: the client, as registered at that epoch, and what it presented.
 struct Case {
     epoch: i64,
     client: Arc<Client>,
@@ -60,17 +60,17 @@ enum Presented {
     Nothing,
 }
 
-/// A client whose proof was right, as far as it can be told before it is written down that the proof was used.
+/// A client whose proof was right, as far as can be told before the use of the proof is recorded.
 struct Proved {
     client: Arc<Client>,
     used: Vec<Change>,
 }
 
 impl App {
-    /// Proves a client, as it stands at `epoch`, and counts that it asks for something.
+    /// Proves a client, as it stands at `epoch`, and counts its request.
     async fn prove_client(&self, proof: &Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
         let proved = self.judge_proof(proof, epoch).await?;
-        // Anybody can say that he is a public one.
+        // Anybody can claim to be a public client.
         let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
         if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
             let counted = clients.count(&proved.client.id);
@@ -91,20 +91,20 @@ impl App {
             (proved, claimed) => {
                 let why = proved.err().map(|Unproved(why)| why);
                 tracing::debug!(client = proof.client.as_str(), why, "a client was refused");
-                // What was sent is no secret: it is told of everybody alike.
+                // What was sent is no secret: the answer does not depend on the client.
                 let told = if matches!(proof.means, Means::Name) { NAME_ALONE } else { FAILED };
                 Err(self.not_proved(claimed.as_deref(), told).await)
             }
         })
     }
 
-    /// Proves a client; an assertion is used up by that.
+    /// Proves a client; that uses up an assertion.
     pub async fn authenticate(&self, proof: Proof) -> Result<Result<Arc<Client>, Error>, Fault> {
         let epoch = self.epoch().await?;
         self.authenticate_at(proof, epoch).await
     }
 
-    /// Proves a client as it stands at `epoch`; an assertion is used up by that.
+    /// Proves a client as it stands at `epoch`; that uses up an assertion.
     pub(crate) async fn authenticate_at(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
         match self.prove_client(&proof, epoch).await? {
             Err(error) => Ok(Err(error)),
@@ -112,7 +112,7 @@ impl App {
         }
     }
 
-    /// Writes down that an assertion was used; refused when it was before (RFC 7523 §3, `jti`).
+    /// Records that an assertion was used; refuses one that was used before (RFC 7523 §3, `jti`).
     async fn use_up(&self, proved: &Proved) -> Result<Result<(), Error>, Fault> {
         if proved.used.is_empty() {
             return Ok(Ok(()));
@@ -120,7 +120,7 @@ impl App {
         let (used, now) = (proved.used.clone(), self.clock.now());
         match self.commit(used, now, &crate::entropy::fresh()?).await {
             Ok(()) => Ok(Ok(())),
-            // Whoever comes back with a new one is let in.
+            // A client that comes back with a new assertion is let in.
             Err(CommitError::Conflict { at: 0, .. }) => {
                 let why = "an assertion from before a failover may have been used: not every node has said what it acknowledged";
                 Err(Fault::Unavailable(why.to_owned()))
@@ -134,7 +134,7 @@ impl App {
         }
     }
 
-    /// A request to the token endpoint. Its client is a fact like what it presents: whoever decides again asks for both
+    /// Handles a request to the token endpoint. Its client is a fact like what it presents: a retry asks for both
     /// again, and a client that was changed meanwhile is judged by what it may have by then.
     pub async fn token(&self, params: &Params, proof: Proof) -> Result<Result<Handed, Error>, Fault> {
         let (epoch, mut presented) = self.look_ahead(params).await?;
@@ -144,7 +144,7 @@ impl App {
             Err(error) => return Ok(Err(error)),
         };
         let (used, known) = tokio::join!(self.use_up(&proved), self.know_groups(&proved.client, &mut presented));
-        // Whatever comes of the request.
+        // An assertion is used up whatever comes of the request.
         if let Err(error) = used? {
             return Ok(Err(error));
         }
@@ -198,8 +198,8 @@ impl App {
         Context { realm: &self.realm, sealing: &self.keyring.sealing }
     }
 
-    /// The epoch, and in the same round trip what a code, a refresh token or a device code belongs to. Who presents it is not
-    /// known yet: nothing of it is told before that.
+    /// Returns the epoch and, in the same round trip, what a code, a refresh token or a device code belongs to. It is
+    /// not known yet who presents it: nothing about it is told before that.
     async fn look_ahead(&self, params: &Params) -> Result<(i64, Presented), Fault> {
         let (epoch, presented) = match params.get("grant_type").and_then(Grant::parse) {
             Some(Grant::AuthorizationCode) => {
@@ -215,7 +215,7 @@ impl App {
                 (epoch, Presented::Refresh(found))
             }
             Some(Grant::DeviceCode) => {
-                // An empty one is nobody's.
+                // An empty code is nobody's.
                 let handle = Handle::of(params.get("device_code").unwrap_or(""));
                 let (epoch, found) = self.ask((Epoch, devices::InContext(handle))).await?;
                 (self.epoch_of(epoch)?, Presented::Device(found))
@@ -225,7 +225,7 @@ impl App {
         Ok((epoch, presented))
     }
 
-    /// The same once more, for a client that was proved: that it was is counted, and an assertion used up, already.
+    /// The same once more, for a client that was proved: its request is counted, and its assertion used up, already.
     async fn look_again(&self, params: &Params, proof: &Proof) -> Result<Result<Case, Error>, Fault> {
         let (epoch, mut presented) = self.look_ahead(params).await?;
         let client = match self.judge_proof(proof, epoch).await? {
@@ -280,8 +280,8 @@ impl App {
         Ok(refresh::renew(&ask, found, &self.context(), at))
     }
 
-    /// Names of somebody's groups, where an ID token is to tell them. That is known once it is known what was granted: a
-    /// round trip of its own, which most tokens do without.
+    /// Reads the names of the user's groups, if an ID token is to tell them. That is known once it is known what was
+    /// granted: a round trip of its own, which most tokens do without.
     async fn know_groups(&self, client: &Client, presented: &mut Presented) -> Result<(), Fault> {
         let (granted, user, known) = match presented {
             Presented::Code(Some(found)) => (&found.code.granted, &found.user, &mut found.groups),
@@ -298,8 +298,8 @@ impl App {
         Ok(())
     }
 
-    /// Whether what came of a code that was used is over. Its family is asked for after the code: what one batch used up and
-    /// began is there by then. Fenced ones count, since they have not ended.
+    /// Finds out whether what came of a used code is over. Its family is read after the code: what one batch used up
+    /// and began is there by then. Fenced families count, since they have not ended.
     async fn know_end(&self, presented: &mut Presented) -> Result<(), Fault> {
         if let Presented::Code(Some(found)) = presented
             && found.code.redeemed_at.is_some()
@@ -310,8 +310,9 @@ impl App {
         Ok(())
     }
 
-    /// A client that is refused throws its token away. One that only has to wait is told to come back: for nodes that have to say again
-    /// what a failover may have lost (only where nothing was found does that ask once more), or for a clock that is set right.
+    /// Refuses for the moment a token that only has to wait, because a client that is refused throws its token away. It
+    /// waits for nodes that have to replay what a failover may have lost (only if nothing was found does that ask once
+    /// more), or for a clock that is set right.
     pub(crate) async fn unless_held(
         &self,
         found: Option<&family::Found>,
@@ -355,7 +356,7 @@ impl App {
         self.sign_with(&keys, tokens, epoch)
     }
 
-    /// The same with keys that are at hand.
+    /// The same with keys that the caller has.
     pub(crate) fn sign_with(&self, keys: &Keys, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
         let now = self.clock.now();
         let access_token = match tokens.access {
@@ -385,7 +386,7 @@ impl App {
     }
 }
 
-/// RFC 8707 §2.2: the resources that a request names.
+/// Returns the resources that a request names (RFC 8707 §2.2).
 fn named(params: &Params) -> Vec<String> {
     params.all("resource").into_iter().map(str::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! A few at a time through one gate each: parallel attempts on one account.
+//! Lets a few at a time through one gate per key: parallel attempts on one account.
 //!
 //! Attempts are counted as failed before they are hashed and given back on success. Without a turnstile two hundred
 //! honest sign-ins to one account at once would look like two hundred guesses.
@@ -16,14 +16,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Attempts on one account that are worked on at the same time; fewer than the failures that cost nothing.
 const AT_ONCE: usize = 4;
 
-/// Attempts on one account that wait for these. What waits takes up one of the places for passwords, of which whoever
-/// knocks at one account alone shall not have many.
+/// Attempts on one account that wait for these. Each takes up one of the places for passwords, of which a client that
+/// knocks at a single account shall not have many.
 const WAITING: usize = 32;
 
-/// An attempt that is done moves the mean by this share of the difference.
+/// An attempt that is done moves the mean by the difference divided by this.
 const WEIGHT: u64 = 16;
 
-/// The least that anybody is asked to stay away.
+/// The shortest time that anybody is asked to stay away.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// Lets a few at a time through for each key.
@@ -52,7 +52,7 @@ impl Turnstile {
         Turnstile(Arc::default())
     }
 
-    /// Waits for a place, at most `patience`; not at all where that would not do.
+    /// Waits for a place, at most `patience`; refuses at once where that would not be enough.
     pub(crate) async fn pass(&self, key: Handle, patience: Duration) -> Result<Pass, Fault> {
         let gate = {
             let mut gates = self.0.open();
@@ -72,26 +72,26 @@ impl Turnstile {
                 pass.place = Some((permit, Instant::now()));
                 Ok(pass)
             }
-            // Slower than it was: what the mean says now is the best guess.
+            // Slower than expected: what the mean says now is the best guess.
             _ => Err(busy(self.0.open().get(&key).map_or(Duration::ZERO, |gate| self.0.expected(gate).1))),
         }
     }
 }
 
-/// Come back after so long, or a little later.
+/// Asks the client to come back after so long, or a little later.
 pub(crate) fn busy(wait: Duration) -> Fault {
     Fault::Busy(span(wait.max(LEAST)))
 }
 
 impl Taken {
-    /// One was taken for so long.
+    /// Notes that a place was taken for so long.
     pub(crate) fn note(&self, took: Duration) {
         let (took, mean) = (nanos(took), self.0.load(Relaxed));
-        // Two at once may lose one of their steps, which a mean bears.
+        // Of two updates at once one may be lost, which a mean bears.
         self.0.store(if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT }, Relaxed);
     }
 
-    /// How long so many turns take, of which so many go at once.
+    /// Returns how long `turns` turns take, of which `at_once` go at the same time.
     pub(crate) fn turns(&self, turns: u64, at_once: u64) -> Duration {
         Duration::from_nanos(self.0.load(Relaxed).saturating_mul(turns) / at_once)
     }
@@ -102,9 +102,9 @@ impl Gates {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many are behind a gate or wait before it, and how long another one would wait.
+    /// Returns how many are behind a gate or wait before it, and how long another one would wait.
     fn expected(&self, gate: &Arc<Semaphore>) -> (usize, Duration) {
-        // The map has one; each of them has another.
+        // The map holds one reference; each attempt holds another.
         let before = Arc::strong_count(gate) - 1;
         let turns = (before + 1).saturating_sub(AT_ONCE) as u64;
         (before, self.taken.turns(turns, AT_ONCE as u64))
@@ -118,7 +118,7 @@ impl Drop for Pass {
             self.gates.taken.note(since.elapsed());
         }
         let mut gates = self.gates.open();
-        // The map alone holds it: nobody is behind it or waits before it.
+        // Only the map holds the gate: no attempt is behind it or waits before it.
         if gates.get(&self.key).is_some_and(|gate| Arc::strong_count(gate) == 1) {
             gates.remove(&self.key);
         }
@@ -158,7 +158,7 @@ mod tests {
     }
     #[tokio::test]
     async fn who_would_wait_too_long_is_told_so_at_once_and_when_to_come() {
-        // red without `expected`: nobody would be told before his patience is over, and then a second.
+        // Red without `expected`: nobody would be told before their patience is over, and then to wait a second.
         let (turnstile, key) = (Turnstile::new(), Handle([1; 32]));
         let mut passes = Vec::new();
         for _ in 0..AT_ONCE {

@@ -6,7 +6,7 @@ use rules::oauth::userinfo;
 use serde_json::{Map, Value};
 
 impl App {
-    /// The claims that an access token may read.
+    /// Returns the claims that an access token may read.
     pub async fn userinfo(&self, token: &str) -> Result<Result<Map<String, Value>, Error>, Fault> {
         let refused = Error::token("the token is not valid");
         let Some(live) = self.live(token).await? else { return Ok(Err(refused)) };

@@ -1,5 +1,5 @@
-//! When sessions were used last. No request waits for that: it is kept in memory, and what was used within a second is written as
-//! one batch. A node that is killed forgets that second.
+//! When sessions were last used. No request waits for that: uses are kept in memory, and those of one second are
+//! written as one batch. A node that is killed forgets that second.
 
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 /// Between two batches.
 const EVERY: Duration = Duration::from_secs(1);
-/// Sessions of one batch.
+/// Sessions in one batch.
 const AT_ONCE: usize = 64;
-/// A session that would be over this soon does not wait for the next batch.
+/// A session that would expire this soon does not wait for the next batch.
 const SOON: Span = Span::seconds(10);
 
-/// Uses that are not written yet. In order, so that two nodes never wait for each other's rows.
+/// Uses that are not written yet, in order, so that two nodes never wait for each other's rows.
 #[derive(Default)]
 pub(crate) struct Uses(Mutex<BTreeMap<SessionId, Time>>);
 
@@ -36,7 +36,7 @@ impl Uses {
 }
 
 impl App {
-    /// The session that a browser's cookie proves, and whose it is, for using it: that is noted when it is due.
+    /// Returns the session that a browser's cookie proves, and its user, to be used: the use is noted when it is due.
     pub async fn session_in_use(&self, browser: &Browser) -> Result<Option<(Session, User)>, Fault> {
         let found = self.session(browser).await?;
         if let Some((session, _)) = &found {
@@ -45,7 +45,7 @@ impl App {
         Ok(found)
     }
 
-    /// Notes that a session is used, where nothing else is committed that could say so: at most as often as the realm wants.
+    /// Notes that a session is used, if no other commit could say so: at most as often as the realm wants.
     pub async fn note_use(&self, session: &Session) {
         let (settings, now) = (&self.realm.settings, self.clock.now());
         if session.touch(settings, now).is_none() {
@@ -62,7 +62,7 @@ impl App {
         }
     }
 
-    /// Writes what was noted so far. What cannot be written is forgotten: the next use notes it again.
+    /// Writes what was noted so far. A use that cannot be written is forgotten: the session's next use is noted again.
     pub(crate) async fn write_uses(&self) -> Result<(), Fault> {
         loop {
             let uses = self.uses.take();
@@ -73,7 +73,7 @@ impl App {
         }
     }
 
-    /// Runs until it is dropped.
+    /// Writes uses until it is dropped.
     pub(crate) async fn keep_uses(&self) {
         loop {
             tokio::time::sleep(EVERY).await;

@@ -1,4 +1,4 @@
-//! The audit log as the configuration has it: its keys, how long it is kept, who it is delivered to.
+//! Sets up the audit log from the configuration: its keys, its retention, and its receivers.
 
 use crate::boot::BootError;
 use crate::config::{Config, SecretFile};
@@ -15,10 +15,10 @@ use std::{fmt::Display, fs, io};
 use store::tables::ALIEN_ROW;
 use tokio::task::JoinSet;
 
-/// Tells `app` what was chosen, and makes the audit key at the first start.
+/// Passes the configured terms to `app`, and makes the audit key at the first start.
 pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
-    // A key that is made beside a log that is sealed already would only hide that the right one is missing.
-    // Where its end cannot be read there is one: whoever seals raises the alarm, and people sign in.
+    // A key that is made beside an already sealed log would only hide that the right key is missing. A log whose end
+    // cannot be read counts as begun: the sealer raises the alarm, and users can sign in.
     let begun = match app.audit_head().await {
         Ok(head) => head.block > 0,
         Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) => {
@@ -40,7 +40,7 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
     Ok(())
 }
 
-/// The mark of this node, a file in its data folder.
+/// The mark of this node, kept as a file in its data folder.
 #[derive(Debug)]
 struct MarkFile(PathBuf);
 
@@ -64,7 +64,7 @@ impl Shelf for MarkFile {
     }
 }
 
-/// The key that seals; `None` where it is missing and another node has it.
+/// Returns the key that seals the log; `None` if it is missing and another node has it.
 fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
     if let Some(secret) = config.audit_key() {
         return Ok(Some(Key::new(secret)));
@@ -78,7 +78,7 @@ fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
             let secret = Secret::new(app::entropy::bytes()?);
             match private::leave(&file, &*secret) {
                 Ok(()) => Ok(Some(Key::new(secret))),
-                // Another one that starts at the same time was faster.
+                // Another process that starts at the same time was faster.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                     let read = private::read_key(&file).map_err(|why| wrong(&why))?;
                     Ok(Some(Key::new(read)))
@@ -95,7 +95,7 @@ fn old(files: &[SecretFile]) -> Result<Vec<Key>, BootError> {
     files.iter().map(|file| private::read_key(file).map(Key::new).map_err(|why| wrong(file, why))).collect()
 }
 
-/// Who the log is delivered to.
+/// Returns the receivers that the log is delivered to.
 pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
     let mut streams = Vec::new();
     if let Some(url) = &config.audit_syslog.url {
@@ -121,7 +121,7 @@ pub fn streams(config: &Config) -> Result<Vec<Stream>, BootError> {
     Ok(streams)
 }
 
-/// Delivers to all of them until it is dropped.
+/// Delivers to all streams until the future is dropped.
 pub async fn deliver(app: &App, streams: Vec<Stream>) {
     let mut running = JoinSet::new();
     for stream in streams {
@@ -141,14 +141,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "timers are disabled")]
     fn a_stream_that_breaks_down_is_heard() {
-        // red where the error of `join_next` is passed over in `deliver`.
+        // red where `deliver` ignores the error of `join_next`.
         let folder = tempfile::tempdir().unwrap();
         let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let instance = runtime.block_on(Box::pin(Instance::open(&config, None))).unwrap();
         let app = instance.app.clone();
-        // What is delivered cannot be read then, and the stream rests.
+        // The stream then cannot read what it delivers, and rests.
         runtime.block_on(instance.close());
         let sink = Sink::Syslog(Syslog::new("tcp://127.0.0.1:1", &app::reach::Tls::default(), false).unwrap());
         without_time(deliver(&app, vec![Stream { name: "syslog".to_owned(), sink }]));

@@ -1,4 +1,4 @@
-//! From a configuration to a running server, and back down.
+//! Takes a server from its configuration to serving, and back down.
 
 mod folder;
 mod starts;
@@ -44,7 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use folder::{make as make_folder, was_used};
 pub use stop::Orders;
 
-/// How often the database is tried at the start, and how long between.
+/// How often the start tries to open the data folder and its database, and the pause between two tries.
 const OPENED_WITHIN: u32 = 50;
 const OPENED_EVERY: Duration = Duration::from_millis(100);
 
@@ -54,11 +54,11 @@ pub const FIRST_REALM: &str = "main";
 /// Why the server does not run.
 #[derive(Debug)]
 pub enum BootError {
-    /// The data folder or its database is in use: a server runs there.
+    /// The data folder or its database is in use: a server runs on it.
     InUse,
-    /// The configuration, or a file that it names, cannot be used: a sentence each. Only somebody who corrects it helps.
+    /// The configuration, or a file that it names, cannot be used: one sentence per problem. Only a correction helps.
     Wrong(Vec<String>),
-    /// Anything else, in a sentence for the operator.
+    /// Anything else, as a sentence for the operator.
     Other(String),
 }
 
@@ -91,19 +91,19 @@ impl From<TlsError> for BootError {
     }
 }
 
-/// A realm over its database, ready for use cases: what the server and the command line both work on.
+/// A realm on its database, ready for use cases. Both the server and the command line work on one.
 pub struct Instance {
     /// The use cases.
     pub app: App,
     /// The database.
     pub database: Database,
-    /// Let go of last: the data folder, which has one server, whatever databases there are.
+    /// The lock on the data folder, released last. A folder has one server, whichever databases there are.
     _node: File,
 }
 
 impl Instance {
-    /// Opens the data folder: makes it, its master key and its database where they are missing. A command, which has no
-    /// `address` of its own, takes the one that the server had, unless the configuration names one.
+    /// Opens the data folder; makes the folder, its master key and its database if they are missing. A command, which
+    /// has no `address` of its own, takes the address that the server had, unless the configuration names one.
     pub async fn open(config: &Config, address: Option<&PublicUrl>) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
         let id = RealmId::from(FIRST_REALM);
@@ -131,30 +131,30 @@ impl Instance {
         Ok(Instance { app, database, _node: node })
     }
 
-    /// Commits what waits and lets go of the data folder.
+    /// Commits what waits and releases the data folder.
     pub async fn close(self) {
         self.app.hasher.stop().await;
         self.app.take_leave().await;
         self.let_go();
     }
 
-    /// The same, once nobody hashes any more. Keeps its thread waiting for as long as the disk does.
+    /// Closes the database and the folder once the hasher has stopped. Blocks its thread as long as the disk takes.
     fn let_go(self) {
         self.database.close();
     }
 }
 
-/// The data folder and the database, for this process alone, and the keys that open what is sealed there. Whoever has another
-/// master key meant another database, and has changed nothing in this one.
+/// Takes the data folder and the database for this process alone, with the keys that open what is sealed there. A
+/// process with another master key was meant for another database, and has changed nothing in this one.
 async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyring), BootError> {
     let (data, file) = (&config.server.data, config.database());
-    // A restore holds the file, and opens the folder meanwhile: who waits for a file that is there must not have the folder.
-    // Otherwise the folder comes first: whoever is refused has made nothing, and asked no server.
+    // A restore holds the file and opens the folder meanwhile: a process that waits for the file must not hold the
+    // folder. Otherwise the folder comes first: a process that is refused has made nothing and called no server.
     let first = match file.as_ref().is_some_and(|file| file.exists()) {
         true => None,
         false => Some(folder::take(data)?),
     };
-    // Of a file it is known before it is made whether something was sealed already; a server has to be asked.
+    // For a file, it is known before the file is made whether anything was sealed; a server has to be asked.
     let of_file = match &file {
         Some(file) => {
             folder::nothing_left_of(file, data)?;
@@ -167,7 +167,7 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
         Some(node) => node,
         None => folder::take_soon(data).await?,
     };
-    // An empty server in the place of another is filled by nobody: it may be the target of a move, or of a restore.
+    // An empty server in the place of another database is not filled: it may be the target of a move, or of a restore.
     if of_file.is_none() {
         folder::no_other_before(config, database.found(realm).await?)?;
     }
@@ -187,7 +187,7 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
     Ok((node, database, Keyring::new(&master)?))
 }
 
-/// Watches over what this node acknowledges, where the database is a server.
+/// Returns the ward over what this node acknowledges, if the database is a server and the journal is on.
 fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError> {
     if config.database().is_some() || config.store.journal == Journal::Off {
         return Ok(None);
@@ -198,7 +198,7 @@ fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError>
     Ok(Some(Ward::new(database.engine(), Arc::new(journal))))
 }
 
-/// A name for a new node that people know it by: the machine's, and some letters, since a machine may have several.
+/// Returns a name for a new node: the machine's, and some letters, since a machine may have several nodes.
 fn node_name() -> Result<String, BootError> {
     let machine = rustix::system::uname();
     let letter = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.');
@@ -207,7 +207,7 @@ fn node_name() -> Result<String, BootError> {
     Ok(format!("{machine}-{}", &chance[chance.len() - 6..]))
 }
 
-/// Where the server was reached when it ran last; where none ever ran, where it would be.
+/// Returns the URL under which the server was last reached; if none ever ran, the URL that it would have.
 async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> Result<String, BootError> {
     let asked = store::tables::ask(&*database.engine(), realm, Issuer).await;
     let known = asked.map_err(|error| BootError::Other(error.0))?;
@@ -215,7 +215,7 @@ async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> R
     Ok(known.unwrap_or_else(|| config.public_url(port).as_str().to_owned()))
 }
 
-/// Where a wrong master key came from is said, too: nobody should look for it anywhere else.
+/// Adds where a wrong master key came from, so that nobody looks for it anywhere else.
 fn explain(fault: Fault, config: &Config) -> BootError {
     use crate::config::{Source, variable};
     let why = match fault {
@@ -267,10 +267,10 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Runs the server until it is told to stop. What it says at the start is an object if `json`.
+/// Runs the server until it is told to stop. With `json`, what it says at the start is one JSON object.
 pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
-    // Heard from now on, also while a database is waited for: a process that is the first of its container ends by no signal that
-    // it does not hear.
+    // Signals are heard from now on, also while the server waits for a database: the first process of a container is
+    // not ended by a signal that it does not handle.
     let mut orders = Orders::listen();
     let ready = tokio::select! {
         () = orders.next() => {
@@ -282,7 +282,7 @@ pub async fn run(config: Config, json: bool) -> Result<(), BootError> {
     Box::pin(ready.serve(&config, orders)).await
 }
 
-/// All that answers requests, before the first of them.
+/// Everything that answers requests, before the first request.
 struct Ready {
     instance: Instance,
     site: Site,
@@ -293,13 +293,13 @@ struct Ready {
     control: Control,
     exporter: Option<Exporter>,
     streams: Vec<Stream>,
-    /// The file with the set-up link, where it was left in one.
+    /// The file with the set-up link, if the link was left in one.
     announced: Option<LinkFile>,
 }
 
 impl Ready {
     async fn of(config: &Config, json: bool) -> Result<Ready, BootError> {
-        // All at once, as `config check` tells them, and before anything is made.
+        // Reports all problems at once, as `config check` does, and before anything is made.
         let problems = trial::problems(config);
         if !problems.is_empty() {
             return Err(BootError::Wrong(problems));
@@ -323,7 +323,7 @@ impl Ready {
         let site = Site::new(config, (url, try_it), &instance, &terms, tracer);
         let control = control::listen(&config.server.data, &instance)?.of(site.clone());
         let workers = Workers::bind(config, &instance.app, Arc::clone(&site.strangers))?;
-        // Once nothing that it needs can be in use any more.
+        // Only now, when nothing that the server needs can turn out to be in use.
         let announced = announce(config, &site.url, &instance, json).await?;
         tracing::info!(?addresses, "ready");
         Ok(Ready { instance, site, listeners, terms, desk, workers, control, exporter, streams, announced })
@@ -359,7 +359,7 @@ impl Ready {
         }
         let app = instance.app.clone();
         let last = async move {
-            // What was carried out is told; their files are on the same disk as the database.
+            // Commands that were carried out are answered; their files are on the same disk as the database.
             drop(end);
             commands.await;
             if let Some(file) = announced {
@@ -381,7 +381,7 @@ impl Ready {
     }
 }
 
-/// Opens what a command may hold for a moment. A server that runs is not waited for.
+/// Opens the instance, retrying while a command holds it for a moment. Does not wait for a running server.
 async fn open_soon(config: &Config, url: &PublicUrl) -> Result<Instance, BootError> {
     for _ in 0..OPENED_WITHIN {
         match Instance::open(config, Some(url)).await {
@@ -392,7 +392,7 @@ async fn open_soon(config: &Config, url: &PublicUrl) -> Result<Instance, BootErr
     Instance::open(config, Some(url)).await
 }
 
-/// A file has one server: what another one did for all is this one's, and nobody waits for the lease of one that was killed.
+/// Takes over the jobs of other servers: a file has one server, and should not wait for the lease of a killed one.
 async fn take_over(config: &Config, app: &App) {
     if config.database().is_none() {
         return;
@@ -402,7 +402,7 @@ async fn take_over(config: &Config, app: &App) {
     }
 }
 
-/// Whether "Try it" is offered; its client is there if so, and only then.
+/// Decides whether "Try it" is offered. Makes its client if so, and removes the client otherwise.
 async fn offers_try_it(config: &Config, url: &PublicUrl, app: &App) -> Result<bool, BootError> {
     let offered = http::try_it::is_offered(config, url);
     if offered {
@@ -413,7 +413,7 @@ async fn offers_try_it(config: &Config, url: &PublicUrl, app: &App) -> Result<bo
     Ok(offered)
 }
 
-/// Keeps the set-up link usable, where it was left in a file.
+/// Keeps the set-up link usable, if it was left in a file.
 async fn look_after(file: Option<&LinkFile>, app: &App) {
     if let Some(file) = file {
         file.look_after(app).await;
@@ -421,12 +421,12 @@ async fn look_after(file: Option<&LinkFile>, app: &App) {
     std::future::pending().await
 }
 
-/// Does the upkeep, which gives way to requests.
+/// Does the upkeep, which yields to requests.
 async fn keep_up(site: &Site, upkeep: Upkeep) {
     site.app.keep_up(upkeep, &|| site.is_busy()).await;
 }
 
-/// Sends traces, where there is a collector.
+/// Sends traces, if there is a collector.
 async fn export(exporter: &mut Option<Exporter>) {
     match exporter {
         Some(exporter) => exporter.run().await,
@@ -434,8 +434,8 @@ async fn export(exporter: &mut Option<Exporter>) {
     }
 }
 
-/// Tells where the server is and, while nobody owns it, how to make the first account; as one object for programs, and in lines
-/// of the log where that is JSON. Gives the file that holds the link, where it was left in one.
+/// Tells where the server is and, while it has no owner, how to make the first account: as one object with `json`, as
+/// lines of the log if the log is JSON. Returns the file that holds the link, if the link was left in one.
 async fn announce(
     config: &Config,
     url: &PublicUrl,
@@ -447,7 +447,7 @@ async fn announce(
     let mut lines = vec![format!("Portiere runs at {}", url.as_str()), format!("  data in {}", folder.display())];
     lines.extend(worth.iter().map(|line| format!("  {line}")));
     let (file, mut left) = (LinkFile::of(&folder), None);
-    // A file has no other node that somebody may have a link of.
+    // A database in a file has no other node whose link somebody may hold.
     let alone = config.database().is_some();
     match app.offer_setup(alone).await?.map(|link| setup_link::address(app, link.reveal())) {
         None => file.remove(),
@@ -476,7 +476,7 @@ async fn announce(
     Ok(left)
 }
 
-/// What somebody at a terminal does first.
+/// Returns what a user at a terminal has to do first.
 fn by_hand(url: &PublicUrl, link: &str) -> Vec<String> {
     let mut lines = vec!["  no owner yet: make the account within 30 minutes at".to_owned(), format!("  {link}")];
     let over_ssh = crate::config::environment().iter().any(|(name, _)| name == "SSH_CONNECTION");
@@ -487,7 +487,7 @@ fn by_hand(url: &PublicUrl, link: &str) -> Vec<String> {
     lines
 }
 
-/// What an acknowledged write is worth, in the words of `/readyz`: whoever set the database up is told at once.
+/// Says at once, to whoever set the database up, what an acknowledged write is worth, in the words of `/readyz`.
 async fn worth(instance: &Instance) -> Vec<&'static str> {
     let database = &instance.database;
     let (worth, contradiction) = match instance.app.engine.health().await {

@@ -1,8 +1,8 @@
 //! The control socket, through which commands reach the server that holds the data folder.
 //!
-//! `portiere.sock` in the data folder, mode 0600. One request and its answer a connection, as [`wire`] says. Whoever
-//! connects must be the server's own user, or root; whoever listens must own the data folder, or be the caller, or root:
-//! the kernel tells both sides who the other one is.
+//! The socket is `portiere.sock` in the data folder, mode 0600. A connection carries one request and its answer, as
+//! [`wire`] says. The caller must be the server's own user, or root; the listener must own the data folder, or be the
+//! caller's user, or root: the kernel tells each side the user of the other one.
 
 mod wire;
 
@@ -30,24 +30,24 @@ use tokio::time::timeout;
 
 /// The socket's name in the data folder.
 const NAME: &str = "portiere.sock";
-/// The longest path that is used as it is: addresses of sockets hold 103 to 107 bytes, depending on the platform.
+/// The longest path that is used as it is: a socket's address holds 103 to 107 bytes, depending on the platform.
 const LONGEST_PATH: usize = 100;
 /// The longest request, in bytes.
 const LONGEST_REQUEST: u32 = 1 << 20;
 /// The longest answer, in bytes: a page of clients, each with a key set.
 const LONGEST_ANSWER: u32 = 64 << 20;
-/// In which time a request must have come, and an answer must have gone.
+/// The time within which a request must have arrived, and an answer must have been sent.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Callers at a time, more than commands are carried out ([`Admission::command`]); further ones wait before the door.
+/// The most callers at a time, more than the commands that run ([`Admission::command`]); others wait to be accepted.
 ///
 /// [`Admission::command`]: crate::admission::Admission::command
 const CALLERS: usize = 64;
-/// Whoever stands at the door at a stop comes in within that.
+/// At a stop, callers that wait to be accepted are let in until none comes for so long.
 const AT_THE_DOOR: Duration = Duration::from_millis(50);
-/// How long commands that run are waited for at a stop.
+/// How long a stop waits for commands that run.
 const LAST: Duration = Duration::from_secs(5);
 
-/// A request, with the version of the program that sends it.
+/// A request, with the version of the program that sent it.
 #[derive(Serialize, Deserialize)]
 struct Asked<R> {
     version: String,
@@ -58,16 +58,16 @@ struct Asked<R> {
 pub struct Control {
     listener: UnixListener,
     path: PathBuf,
-    /// The folder that it is in.
+    /// The folder that the socket is in.
     data: PathBuf,
     app: App,
-    /// What the server knows of itself, for those commands that ask about it.
+    /// The server itself, for the commands that ask about it.
     site: Option<Site>,
     owner: u32,
 }
 
-/// Listens in the data folder. A socket that a killed server left there is replaced: whoever holds the folder, as `instance`
-/// proves, is the only server.
+/// Listens in the data folder. Replaces a socket that a killed server left: `instance` proves that this process holds
+/// the folder, and so is the only server.
 pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     let failed = |error: io::Error| BootError::Other(format!("the control socket {}/{NAME}: {error}", data.display()));
     let path = data.join(NAME);
@@ -81,7 +81,7 @@ pub fn listen(data: &Path, instance: &Instance) -> Result<Control, BootError> {
     Ok(Control { listener, path, data: data.to_owned(), app: instance.app.clone(), site: None, owner })
 }
 
-/// Whether a server listens in the data folder.
+/// Returns whether a server listens in the data folder.
 pub fn is_heard(data: &Path) -> bool {
     short(data).and_then(|short| std::os::unix::net::UnixStream::connect(&short.path)).is_ok()
 }
@@ -89,11 +89,11 @@ pub fn is_heard(data: &Path) -> bool {
 /// A path that fits into a socket's address.
 struct Short {
     path: PathBuf,
-    /// Behind the path, where it goes through a file descriptor.
+    /// The folder behind the path, if the path goes through its file descriptor.
     _folder: Option<File>,
 }
 
-/// The socket in `data`: by its path, or through the opened folder when that path is too long.
+/// Returns the path of the socket in `data`, or one through the opened folder if that path is too long.
 fn short(data: &Path) -> io::Result<Short> {
     let path = data.join(NAME);
     if path.as_os_str().len() <= LONGEST_PATH {
@@ -105,13 +105,13 @@ fn short(data: &Path) -> io::Result<Short> {
 }
 
 impl Control {
-    /// Answers for this server, too, and not only for its realm.
+    /// Makes the socket answer for this server, too, and not only for its realm.
     pub fn of(mut self, site: Site) -> Self {
         self.site = Some(site);
         self
     }
 
-    /// Answers requests until it is told to end: then it takes no more, and finishes those that run, for [`LAST`] at most.
+    /// Answers requests until it is told to end. Then takes no more, and finishes those that run, within [`LAST`].
     pub async fn run(self, told: impl Future<Output = ()>) {
         let mut told = pin!(told);
         let (mut callers, mut pause) = (JoinSet::new(), Pause::default());
@@ -133,7 +133,7 @@ impl Control {
             }
             while callers.try_join_next().is_some() {}
         }
-        // Nobody comes any more; who stands at the door already is heard, or nobody could say whether they were.
+        // No new caller comes. Those that wait already are heard: otherwise they could not tell whether they were.
         drop(fs::remove_file(&self.path));
         while let Ok(Ok((stream, _))) = timeout(AT_THE_DOOR, self.listener.accept()).await {
             callers.spawn(self.answer(stream));
@@ -171,7 +171,7 @@ async fn answer(mut stream: UnixStream, server: (App, Option<Site>), data: PathB
     }
 }
 
-/// Who commands what; nothing where nothing comes.
+/// Returns the caller and its request; `None` if no request comes.
 async fn hear(stream: &mut UnixStream, owner: u32) -> Result<Option<(u32, Request)>, Failure> {
     let caller = listened_to(stream, owner).map_err(|why| {
         tracing::warn!(%why, "a caller of the control socket was turned away");
@@ -184,7 +184,7 @@ async fn hear(stream: &mut UnixStream, owner: u32) -> Result<Option<(u32, Reques
     }
 }
 
-/// Carries a command out, once there is a place for it; nothing where its caller left what is for nobody else.
+/// Carries out a command once there is a place for it; `None` if its caller left a profile, which is for nobody else.
 async fn obey(
     stream: &mut UnixStream,
     (app, site): (App, Option<Site>),
@@ -214,13 +214,13 @@ fn too_many(wait: Duration) -> Failure {
     Failure::Failed(format!("the server carries out as many other commands as it can: try again in {seconds} s"))
 }
 
-/// Waits until the caller is gone.
+/// Waits until the caller has gone.
 async fn left(stream: &mut UnixStream) {
     let mut nothing = [0; 64];
     while matches!(stream.read(&mut nothing).await, Ok(1..)) {}
 }
 
-/// Which user of the machine commands.
+/// Returns the user of the machine who commands.
 fn listened_to(stream: &UnixStream, owner: u32) -> Result<u32, String> {
     let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?.uid();
     may_command(caller, owner).map(|()| caller)
@@ -233,8 +233,8 @@ fn may_command(caller: u32, owner: u32) -> Result<(), String> {
     }
 }
 
-/// A request of this program's own version is always understood; one of another version usually is. What is not known here
-/// is not left out: whoever asked for more would be told that it was done.
+/// Reads a request. A request of this program's own version is always understood, one of another version usually is. An
+/// unknown field is not ignored: a caller who asked for more would be told that it was done.
 fn read(asked: Asked<Value>) -> Result<Request, Failure> {
     let (theirs, ours) = (asked.version, env!("CARGO_PKG_VERSION"));
     let unknown = |why: String| {
@@ -252,7 +252,7 @@ fn read(asked: Asked<Value>) -> Result<Request, Failure> {
     }
 }
 
-/// The name of something that was said and not understood. What says nothing may be left out.
+/// Returns the name of a field that was sent and not understood. A field without content may be left out.
 fn unheard<'a>(said: &'a Value, understood: &Value) -> Option<&'a str> {
     let nothing = |value: &Value| match value {
         Value::Null => true,
@@ -266,7 +266,7 @@ fn unheard<'a>(said: &'a Value, understood: &Value) -> Option<&'a str> {
     })
 }
 
-/// Has `request` carried out by the server that runs on `data`; `None` when none does.
+/// Has the server that runs on `data` carry out `request`; `None` if no server runs there.
 pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("the control socket {}/{NAME}: {error}", data.display()));
     let connected = match short(data) {
@@ -290,7 +290,7 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
     };
     trusted(&stream, data).map_err(failed)?;
     let asked = Asked { version: env!("CARGO_PKG_VERSION").to_owned(), request };
-    // A server that turns the caller away answers without reading.
+    // A server that refuses the caller answers without reading the request.
     let sent = timeout(PATIENCE, wire::send(&mut stream, &asked)).await;
     match timeout(request.patience(), wire::receive(&mut stream, LONGEST_ANSWER)).await {
         Ok(Ok(reply)) => Ok(Some(reply)),
@@ -311,12 +311,12 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
     }
 }
 
-/// Whether the other side went away.
+/// Returns whether the other side has gone away.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// Secrets are told only to those who could read the database anyway.
+/// Refuses a listener that could not read the database anyway: the answers hold secrets.
 fn trusted(stream: &UnixStream, data: &Path) -> io::Result<()> {
     let listener = stream.peer_cred()?.uid();
     let own = rustix::process::geteuid().as_raw();

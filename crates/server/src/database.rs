@@ -1,4 +1,4 @@
-//! The database that the configuration names, behind whichever engine it takes.
+//! The database that the configuration names, behind any of the supported engines.
 
 use crate::boot::BootError;
 use crate::config::{Config, Loss, Replication, Statements, StoreUrl, Synchronous, Value as _};
@@ -21,7 +21,7 @@ use store::tables::realms::Issuer;
 /// An open database.
 #[derive(Clone)]
 pub enum Database {
-    /// A file of ours.
+    /// A SQLite file of this server.
     Sqlite(Arc<Sqlite>),
     /// A PostgreSQL server.
     Postgres(Arc<Postgres>),
@@ -29,28 +29,28 @@ pub enum Database {
     Mysql(Arc<Mysql>),
 }
 
-/// What of ours a database has.
+/// How much of Portiere's data a database holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Not even a table.
+    /// Nothing, not even a table.
     Nothing,
-    /// Tables, and no realm in them: what a set-up, or a move, that was cut short has left.
+    /// Tables without a realm, left by a set-up, or a move, that was cut short.
     Tables,
     /// The realm.
     Realm,
 }
 
-/// What a server is called: its URL without a password.
+/// Returns the name of a database server for messages: its URL without a password.
 pub fn address(config: &Config) -> String {
     config.store.url.show().unwrap_or_default().trim_matches('"').to_owned()
 }
 
 impl Database {
-    /// Opens it as it is, to be served from: unless it is somebody else's, was moved away or is not whole.
+    /// Opens the database as it is, to serve from it. Fails if it is not ours, was moved away or is incomplete.
     pub async fn open(config: &Config) -> Result<Self, BootError> {
         let database = Database::connect(config).await?;
         let fit = async {
-            // What the URL leads to may be somebody else's: nothing is made in it.
+            // The URL may lead to another program's database: nothing is made in it.
             let vacant = store::moving::vacant(&*database.engine()).await;
             vacant.map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
             database.arrived().await
@@ -64,11 +64,12 @@ impl Database {
         }
     }
 
-    /// Brings its schema to this program's. What was moved here is served from now on, and the move cannot be given up any more.
+    /// Migrates the schema to this program's version. A database that was moved here is served from now on, and the
+    /// move can no longer be given up.
     pub async fn begin(&self) -> Result<(), BootError> {
         let engine = self.engine();
         self.arrived().await?;
-        // First of all: whoever cannot bring it there has not served from it.
+        // Migrates first of all: a node that cannot migrate the schema has not served from the database.
         engine.migrate().await.map_err(|error| BootError::Other(error.0))?;
         while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
@@ -80,7 +81,7 @@ impl Database {
         Ok(())
     }
 
-    /// The move that brought everything here, where nobody serves from it yet.
+    /// Returns the move that brought everything here, if no node has served from the database yet.
     async fn arrived(&self) -> Result<Option<Mark<Arrival>>, BootError> {
         let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Other(error.0))?;
         match marks.obstacle() {
@@ -89,7 +90,7 @@ impl Database {
         }
     }
 
-    /// What of ours is there. Can be asked before [`Database::begin`]: nothing is made.
+    /// Returns how much of Portiere's data is there. May be called before [`Database::begin`]: makes nothing.
     pub async fn found(&self, realm: &RealmId) -> Result<Found, BootError> {
         let engine = self.engine();
         let begun = catalogue::has(&*engine, "realms").await;
@@ -100,8 +101,8 @@ impl Database {
         Ok(if issuer.is_some() { Found::Realm } else { Found::Tables })
     }
 
-    /// What a master key sealed. Can be asked before [`Database::begin`]: the table is as the first schema made it, and where there is
-    /// none yet, nothing was sealed.
+    /// Returns what a master key has sealed. May be called before [`Database::begin`]: the table is as the first schema
+    /// made it, and if there is no table yet, nothing was sealed.
     pub async fn sealed(&self, realm: &RealmId) -> Result<Vec<Key>, BootError> {
         let begun = catalogue::has(&*self.engine(), "signing_keys").await;
         if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
@@ -111,13 +112,13 @@ impl Database {
         asked.map_err(|error| BootError::Other(error.0))
     }
 
-    /// Opens it as it is.
+    /// Connects to the database as it is, without the checks of [`Database::open`].
     pub async fn connect(config: &Config) -> Result<Self, BootError> {
         Database::with(config, config.store.connections).await
     }
 
-    /// What of ours is in the server that is named, before it is opened to be worked on: its account may have no room for more
-    /// connections than that takes.
+    /// Returns what the named server holds of Portiere's data, before the server is opened for work: its account may
+    /// have no room for more connections than that work takes.
     pub async fn look(config: &Config, realm: &RealmId) -> Result<Found, BootError> {
         let database = Database::with(config, 2).await?;
         let found = database.found(realm).await;
@@ -134,7 +135,7 @@ impl Database {
         Ok(match &config.store.url {
             StoreUrl::Sqlite(_) => {
                 let options = file_options(config);
-                // Opening it changes how its log is kept, and who may read it.
+                // Opening the file would change how its log is kept, and who may read it.
                 sqlite::vacant(&options.path).map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
                 match Sqlite::open(options, MIGRATIONS) {
                     Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
@@ -151,7 +152,7 @@ impl Database {
         })
     }
 
-    /// Whether `store.url` and the files beside it make sense, as far as that can be told without calling anybody.
+    /// Checks `store.url` and the files beside it, as far as that is possible without contacting a server.
     pub fn judge(config: &Config) -> Result<(), BootError> {
         let judged = match &config.store.url {
             StoreUrl::Sqlite(_) => Ok(()),
@@ -161,7 +162,7 @@ impl Database {
         judged.map_err(|error| named(config, &error))
     }
 
-    /// What the use cases work on.
+    /// Returns the engine that the use cases work on.
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {
             Database::Sqlite(sqlite) => sqlite.clone(),
@@ -170,7 +171,7 @@ impl Database {
         }
     }
 
-    /// What an acknowledged write is worth, in words for operators.
+    /// Describes for operators what an acknowledged write is worth.
     pub fn promise(&self, durability: Durability) -> &'static str {
         match (durability, self) {
             (Durability::ZeroLoss, _) => "nothing acknowledged is lost over failover",
@@ -182,7 +183,7 @@ impl Database {
         }
     }
 
-    /// What the operator says of the server, where the server does not bear it out.
+    /// Returns a claim of the operator about the server that the server does not confirm.
     pub fn contradiction(&self, durability: Durability) -> Option<&'static str> {
         match self {
             Database::Postgres(postgres) if postgres.replication() == remote::Replication::Strict => {
@@ -194,19 +195,19 @@ impl Database {
         }
     }
 
-    /// What is known to be damaged.
+    /// Returns the known damage to the database.
     pub fn damage(&self) -> Option<String> {
         match self {
             Database::Sqlite(sqlite) => match sqlite.check() {
                 Check::Damaged(what) => Some(what),
                 _ => None,
             },
-            // Their own servers watch over their files.
+            // The database servers watch over their own files.
             Database::Postgres(_) | Database::Mysql(_) => None,
         }
     }
 
-    /// Commits what waits and lets go.
+    /// Commits what waits and closes the database.
     pub fn close(&self) {
         if let Database::Sqlite(sqlite) = self {
             sqlite.close();
@@ -214,9 +215,9 @@ impl Database {
     }
 }
 
-/// Why a server cannot be used, under the option to look at.
+/// Reports why a server cannot be used, under the option to look at.
 fn named(config: &Config, error: &remote::OpenError) -> BootError {
-    // What stands in the place of the file may be the password itself.
+    // The option may hold the password itself instead of the file's path.
     if let (Some(file), remote::OpenError::File(wrong, why)) = (&config.store.password_file, error)
         && **file == **wrong
     {

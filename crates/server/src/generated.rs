@@ -1,10 +1,10 @@
-//! Pages of `docs` that are written from tables.
+//! Pages of `docs` that are generated from tables.
 
 use crate::config::environment;
 use std::fs;
 use std::path::Path;
 
-/// A page, or what is between two marks in it, says what its table says: `wanted`. With `UPDATE_DOCS` it is written again.
+/// Asserts that a page, or the part between two marks in it, is `wanted`. With `UPDATE_DOCS` it is rewritten instead.
 #[track_caller]
 pub fn is_current(page: &str, marks: Option<[&str; 2]>, wanted: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);

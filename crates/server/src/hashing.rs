@@ -1,4 +1,4 @@
-//! How the hasher is set up from the configuration, and what it learns of the machine, which is kept in the data folder.
+//! Sets up the hasher from the configuration, and keeps in the data folder what it learns about the machine.
 
 use crate::boot::BootError;
 use crate::cli::outcome::mutter;
@@ -11,10 +11,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// What was learnt of the machine, in the data folder.
+/// The file in the data folder that holds what was learnt about the machine.
 const LEARNT: &str = "hashing";
 
-/// The settings, with the secrets and with what was learnt before.
+/// Returns the hasher's settings, with the secrets and with what was learnt before.
 pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     let argon2 = &config.argon2;
     let policy = Policy::new(argon2.memory_kib, argon2.passes, argon2.lanes);
@@ -29,7 +29,7 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     })
 }
 
-/// Says in what a server of this configuration is another one than `portiere capacity` measures, which has none.
+/// Tells how a server with this configuration differs from the one that `portiere capacity` measures, which has none.
 pub fn tell_of_differences(config: &Config) {
     let (here, measured) = (&config.argon2, Policy::default().cost());
     let parameters =
@@ -46,7 +46,7 @@ pub fn tell_of_differences(config: &Config) {
     hash.into_iter().chain(store).for_each(|line| mutter(&format!("portiere: {line}\n")));
 }
 
-/// Says where fewer threads hash than were asked for, or than there are cores: what one hash needs does not fit so often.
+/// Warns if fewer threads hash than were asked for, or than there are cores: the memory has no room for so many hashes.
 pub fn tell_of_room(config: &Config) {
     let wanted = config.hash.threads.and_then(NonZeroUsize::new).or_else(|| thread::available_parallelism().ok());
     let Some((wanted, (threads, memory))) = wanted.map(NonZeroUsize::get).zip(limits(config)) else { return };
@@ -62,7 +62,7 @@ pub fn tell_of_room(config: &Config) {
     }
 }
 
-/// How many threads hash, and in how many bytes of memory at most, on this machine.
+/// Returns how many threads hash on this machine, and the most bytes of memory that they use.
 pub fn limits(config: &Config) -> Option<(usize, u64)> {
     let argon2 = &config.argon2;
     let settings = hasher::Settings {
@@ -78,7 +78,7 @@ fn file(config: &Config) -> PathBuf {
     config.server.data.join(LEARNT)
 }
 
-/// The secrets that stored hashes name. Ids of peppers and of import keys are different names.
+/// Reads the secrets that stored hashes name. A pepper and an import key with the same ID are different secrets.
 fn keys(config: &Config) -> Result<Keys, BootError> {
     let hash = &config.hash;
     let peppers = hash.peppers.iter().map(|of| {
@@ -97,7 +97,7 @@ fn keys(config: &Config) -> Result<Keys, BootError> {
     Keys::new(keys).map_err(|error| BootError::Other(format!("{}: {error}", option_of(&error))))
 }
 
-/// A key that a command of ours makes.
+/// Reads a key that a command of Portiere makes.
 fn made_here(option: &str, command: &str, of: &KeyFile) -> Result<(KeyId, private::Key), String> {
     let (id, failed) = named(option, of)?;
     let key = private::read_key(&of.file).map_err(|why| match why {
@@ -107,7 +107,7 @@ fn made_here(option: &str, command: &str, of: &KeyFile) -> Result<(KeyId, privat
     Ok((id, key))
 }
 
-/// The option that an error is about.
+/// Returns the option that an error is about.
 fn option_of(error: &KeysError) -> &'static str {
     match error {
         KeysError::BindingWithoutPepper => "hash.binding_keys",
@@ -122,7 +122,7 @@ fn option_of(error: &KeysError) -> &'static str {
     }
 }
 
-/// The id of a secret, and how to say that something is wrong with its file.
+/// Returns the ID of a secret, and a function that says what is wrong with its file.
 fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(&dyn Display) -> String + 'a), String> {
     let failed = move |why: &dyn Display| key.file.wrong(option, why);
     let id = KeyId::new(key.name.as_bytes()).ok_or_else(|| failed(&"has no name"))?;
@@ -130,8 +130,8 @@ fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(&dyn D
 }
 
 /// Measures how many passwords at a time suit this machine, unless that is known, and keeps the answer. Takes all cores
-/// for a moment, between sign-ins. Then it keeps what sign-ins teach, now and then, and when the server stops: what was measured
-/// while others used the machine would be believed at every start.
+/// for a moment, between sign-ins. Then keeps what sign-ins teach, now and then, and when the server stops: otherwise a
+/// measurement made while others used the machine would be believed at every start.
 pub async fn learn(hasher: &Hasher, config: &Config) {
     let mut learnt = Learnt { hasher, file: file(config), kept: hasher.calibrate().await.to_text() };
     learnt.write_aside().await;
@@ -143,10 +143,10 @@ pub async fn learn(hasher: &Hasher, config: &Config) {
     }
 }
 
-/// How often it is kept.
+/// The pause between two times of keeping what was learnt.
 const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// What is known of hashing on this machine, and what of it is in the file.
+/// What is known about hashing on this machine, and what of that is in the file.
 struct Learnt<'a> {
     hasher: &'a Hasher,
     file: PathBuf,
@@ -154,13 +154,13 @@ struct Learnt<'a> {
 }
 
 impl Learnt<'_> {
-    /// Whether something was learnt since.
+    /// Returns whether something was learnt since the last call.
     fn is_news(&mut self) -> bool {
         let now = self.hasher.calibration().to_text();
         std::mem::replace(&mut self.kept, now) != self.kept
     }
 
-    /// Beside the task that asks, which does much else: a disk may stall.
+    /// Writes on another thread: a disk may stall, and the calling task does much else.
     async fn write_aside(&self) {
         let (file, kept) = (self.file.clone(), self.kept.clone());
         if let Err(error) = tokio::task::spawn_blocking(move || write(&file, &kept)).await {
@@ -177,7 +177,7 @@ fn write(file: &Path, kept: &str) {
 
 impl Drop for Learnt<'_> {
     fn drop(&mut self) {
-        // Who took it away wants it measured anew.
+        // If somebody removed the file, the machine is to be measured anew.
         if self.file.exists() && self.is_news() {
             write(&self.file, &self.kept);
         }

@@ -1,4 +1,4 @@
-//! Rules of the house that no lint knows.
+//! Rules of this repository that no lint checks.
 
 use std::fs;
 use std::path::{Path, PathBuf};

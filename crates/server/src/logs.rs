@@ -9,20 +9,20 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Lines that may wait for the writer. Beyond them lines are dropped: a full disk or a stopped terminal
+/// The most lines that may wait for the writer thread. Further lines are dropped: a full disk or a stopped terminal
 /// must not stop a sign-in.
 const WAITING_LINES: usize = 16_384;
 
-/// Our own crates that write. Others' lines are written only from warnings up, since below that they may show what passes through.
+/// Portiere's own crates that log. Others log only from warnings up: below that, they may show what passes through.
 const OURS: [&str; 3] = ["portiere", "app", "store"];
 
-/// The logging that runs. Dropping it writes what still waits.
+/// The running logging. Dropping it writes the lines that still wait.
 pub struct Logs {
     _writer: WorkerGuard,
 }
 
 impl Logs {
-    /// Starts logging for the whole process, once. The error says that it had been started before.
+    /// Starts logging for the whole process, once. Fails if logging was started before.
     pub fn start(config: &Config) -> Result<Self, tracing::subscriber::SetGlobalDefaultError> {
         let (writer, guard) =
             NonBlockingBuilder::default().lossy(true).buffered_lines_limit(WAITING_LINES).finish(std::io::stderr());
@@ -35,13 +35,13 @@ impl Logs {
     }
 }
 
-/// Says a line as the JSON log does, whatever level that has: why a server ends, which may be before it has a log, or after.
+/// Writes a line as the JSON log does, whatever that log's level: why a server ends, before it has a log, or after.
 pub fn tell_failure(line: &str) {
     let to = || Aloud(std::io::stderr());
     tracing::subscriber::with_default(json(LevelFilter::ERROR, to), || tracing::error!("{line}"));
 }
 
-/// The same of lines that are no failure, on standard output.
+/// Writes lines that are no failure in the same way, on standard output.
 pub fn tell(lines: &[String]) {
     let to = || Aloud(std::io::stdout());
     tracing::subscriber::with_default(json(LevelFilter::INFO, to), || {
@@ -49,7 +49,7 @@ pub fn tell(lines: &[String]) {
     });
 }
 
-/// An output at which nobody may be left who reads, which changes nothing.
+/// An output whose reader may have gone away: its errors are ignored.
 struct Aloud<W>(W);
 
 impl<W: Write> Write for Aloud<W> {
@@ -62,13 +62,13 @@ impl<W: Write> Write for Aloud<W> {
     }
 }
 
-/// <https://no-color.org>: whatever it says, as long as it says something.
+/// Whether colors are allowed by <https://no-color.org>: any value of the variable forbids them, unless it is empty.
 fn may_color(environment: &[(String, String)]) -> bool {
     !environment.iter().any(|(name, value)| name == "NO_COLOR" && !value.is_empty())
 }
 
-/// Libraries that warn of each frame that a stranger sends (h2: one line of 100 bytes for each acknowledgement of a ping that was
-/// never sent, 17 bytes): theirs are written from errors up, or anybody could fill the disk.
+/// Libraries that warn of each wrong frame from a stranger (h2: one line of 100 bytes for each acknowledgement, of 17
+/// bytes, of a ping that was never sent). They are logged from errors up: otherwise anybody could fill the disk.
 const OF_STRANGERS: [&str; 1] = ["h2"];
 
 fn filter(level: LevelFilter) -> Targets {
@@ -79,7 +79,7 @@ fn filter(level: LevelFilter) -> Targets {
         .with_targets(OURS.map(|name| (name, level)))
 }
 
-/// One object a line; an event's fields stand beside `timestamp`, `level`, `target` and the request's `span`.
+/// One object per line; an event's fields stand beside `timestamp`, `level`, `target` and the request's `span`.
 fn json<W>(level: LevelFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,

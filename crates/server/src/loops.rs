@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// Never ready. A panic of one of these tasks goes on here, and so ends the process: whoever watches over it starts it anew. A
-/// loop that stands still in a process that lives would be missed by nobody.
+/// Never ready. Resumes a panic of one of the tasks, which ends the process, so that its supervisor starts it anew. If
+/// the process lived on, nobody would notice a loop that stands still.
 pub async fn panic_of<T: 'static>(tasks: &mut JoinSet<T>) -> Infallible {
     while let Some(ended) = tasks.join_next().await {
         if let Err(error) = ended {
@@ -17,17 +17,17 @@ pub async fn panic_of<T: 'static>(tasks: &mut JoinSet<T>) -> Infallible {
     std::future::pending().await
 }
 
-/// Does the work of a whole process, and lets go of its threads. What still runs on others, such as a copy of the database, or waits
-/// there for a disk, has had its time, however the work ended: a process that panicked and waits for it would be started anew by
-/// nobody.
+/// Does the work of a whole process, then abandons its threads. What still runs on other threads, such as a copy of the
+/// database, or waits there for a disk, has had its time, however the work ended: nobody would restart a process that
+/// has panicked and waits for them.
 pub fn run_out<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(work)));
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Runs what is to break down, in a runtime without a clock: whoever asks it for the time panics. Bounded, so that what does not
-/// break down ends, too.
+/// Runs work that is meant to break down, in a runtime without a clock: asking for the time panics. The run is bounded,
+/// so that work that does not break down ends, too.
 #[cfg(test)]
 pub fn without_time<T>(work: impl Future<Output = T>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_disk_keeps_no_process_alive_that_broke_down() {
-        // red without catch_unwind in run_out: the runtime would be dropped, and wait for it.
+        // red without catch_unwind in run_out: the runtime would be dropped, and wait for the thread.
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (over, waits) = std::sync::mpsc::channel::<()>();
         let work = async move {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "timers are disabled")]
     fn a_loop_that_panics_beside_others_is_heard() {
-        // red where the error of `join_next` is passed over.
+        // red where the error of `join_next` is ignored.
         without_time(async {
             let mut loops = JoinSet::new();
             loops.spawn(async {});

@@ -31,7 +31,7 @@ mod verifier;
 #[cfg(test)]
 mod versions;
 
-/// Keeps what thousands of requests hold at once closer together than the C library's (docs/decisions/0027-allocator.md).
+/// Packs the memory of thousands of requests tighter than the C library's (docs/decisions/0027-allocator.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

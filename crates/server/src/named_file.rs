@@ -1,13 +1,13 @@
-//! Files that somebody names, which may be any: a device that never ends, or the wrong one of many gigabytes.
+//! Reads files that a user names, which may be anything: a device that never ends, or the wrong file of many gigabytes.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest text, in bytes: more than any configuration, key set, head or URL has.
+/// The longest text that is read, in bytes: longer than any configuration, key set, head or URL.
 const LONGEST: u64 = 1 << 20;
 
-/// The text of a file, of which no more is read than it takes to see that it is too long.
+/// Reads the text of a file, and no more of it than it takes to see that it is too long.
 pub fn text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;

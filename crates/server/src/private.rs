@@ -1,4 +1,4 @@
-//! Files that are their owner's alone: secrets of 32 bytes, and what the server leaves in its data folder.
+//! Files that are accessible to their owner alone: secrets of 32 bytes, and what the server leaves in its data folder.
 
 use rustix::fs::OFlags;
 use std::ffi::OsString;
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use zeroize::Zeroizing;
 
-/// A secret as it lies in its file; its memory is cleared after use.
+/// A secret as its file holds it; its memory is cleared after use.
 pub type Key = Zeroizing<[u8; 32]>;
 
-/// The permissions that a secret's file may not give: anything to everybody, and more than reading to its group, through
+/// The permissions that a secret's file must not give: any to everybody, and more than reading to its group, through
 /// which root lends a file to a service.
 const TOO_OPEN: u32 = 0o037;
 
@@ -24,7 +24,7 @@ pub enum Unread {
     Missing,
     /// It is a pipe, a device or a folder.
     NoFile,
-    /// Others than its owner may do so much with it: its permissions.
+    /// Others than its owner may do too much with it; the value is its mode.
     Open(u32),
     /// It is shorter or longer than 32 bytes.
     Length,
@@ -53,8 +53,8 @@ impl fmt::Display for Unread {
     }
 }
 
-/// How to close what has this mode, also where nobody may change it: what is mounted for a pod has the mode that its manifest
-/// says, and what a pod made on a volume is opened for the group of its `fsGroup` at the next mount.
+/// Returns how to close a file with this mode, also where nobody may change it: a file mounted for a pod has the mode
+/// of its manifest, and a file that a pod made on a volume is opened for the `fsGroup` at the next mount.
 fn opened(mode: u32) -> &'static str {
     match mode & 0o007 {
         0 => {
@@ -77,8 +77,8 @@ impl From<io::Error> for Unread {
     }
 }
 
-/// Opens a file that is its owner's alone; a link may lead to it. Nobody waits at a pipe for somebody who writes: a start, and
-/// whoever checks its configuration, would hang.
+/// Opens a file that is its owner's alone; the path may be a link. Does not wait at a pipe for a writer: a start, or a
+/// check of its configuration, would hang.
 fn open(file: &Path) -> Result<File, Unread> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let open = OpenOptions::new().read(true).custom_flags(flags).open(file)?;
@@ -93,9 +93,9 @@ fn open(file: &Path) -> Result<File, Unread> {
 /// The longest text of a secret, in bytes.
 const LONGEST: usize = 1024;
 
-/// Reads the text of a secret, without the end of the line that editors add.
+/// Reads the text of a secret, without the line ending that editors add.
 pub fn read_text(file: &Path) -> Result<Zeroizing<Vec<u8>>, Unread> {
-    // Of its final size at once: what grows leaves copies behind.
+    // Allocated at its final size at once: a buffer that grows leaves copies behind.
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST + 3));
     open(file)?.take(LONGEST as u64 + 3).read_to_end(&mut text)?;
     let bare = text.strip_suffix(b"\n").map_or(text.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
@@ -103,7 +103,7 @@ pub fn read_text(file: &Path) -> Result<Zeroizing<Vec<u8>>, Unread> {
     if (1..=LONGEST).contains(&text.len()) { Ok(text) } else { Err(Unread::Size) }
 }
 
-/// Reads a secret of 32 bytes, and not a byte more than it takes to see that there are others.
+/// Reads a secret of 32 bytes, and at most one byte more, which shows that the file is too long.
 pub fn read_key(file: &Path) -> Result<Key, Unread> {
     let mut open = open(file)?;
     let mut key = Key::default();
@@ -115,22 +115,22 @@ pub fn read_key(file: &Path) -> Result<Key, Unread> {
     }
 }
 
-/// Makes a file, durably. One that is there already is an error and stays as it is.
+/// Creates a file, durably. Fails if the file exists, and leaves it as it is.
 pub fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
     let written = open.write_all(bytes).and_then(|()| open.sync_all()).and_then(|()| sync_folder(file));
-    // Half a file would be in the way of the next one.
+    // A half-written file would be in the way of the next attempt.
     written.inspect_err(|_| drop(fs::remove_file(file)))
 }
 
-/// Makes a file as [`create`] does, for the owner of its folder: see [`hand_over`].
+/// Creates a file as [`create`] does, for the owner of its folder: see [`hand_over`].
 pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
     create(file, bytes)?;
     hand_over(file).inspect_err(|_| drop(fs::remove_file(file)))
 }
 
-/// Makes a file in the place of the one that may be there, durably: whoever looks finds either of them, whole. Two of this process
-/// take turns: both write to the same name first. No other process writes into the folder that this one has locked.
+/// Creates or replaces a file, durably: a reader finds either version, whole. Two threads of this process take turns:
+/// both write to the same name first. No other process writes into the folder that this one has locked.
 pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,8 +143,8 @@ pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(file)
 }
 
-/// What root makes in the data folder of somebody else is theirs: otherwise their server could not read what root's left.
-/// For a file that has just been made, under a name that nobody else gives.
+/// Gives a file that root made in the data folder of another user to that user, whose server could not read it
+/// otherwise. For a file that has just been made, under a name that nobody else uses.
 pub fn hand_over(file: &Path) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
@@ -153,14 +153,14 @@ pub fn hand_over(file: &Path) -> io::Result<()> {
     std::os::unix::fs::lchown(file, Some(folder.uid()), Some(folder.gid()))
 }
 
-/// The file beside this one whose name is the same with this ending.
+/// Returns the path beside this one whose name is the same with this ending.
 pub fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name: OsString = file.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// A name survives a power loss once its folder has reached the disk.
+/// Syncs the folder of a file: the file's name survives a power loss once its folder has reached the disk.
 fn sync_folder(file: &Path) -> io::Result<()> {
     File::open(folder_of(file))?.sync_all()
 }
@@ -169,15 +169,15 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What lies in an empty folder of a new file system.
+/// What an empty folder of a new file system contains.
 const NOTHING: [&str; 1] = ["lost+found"];
 
-/// Makes a folder that is its owner's alone (0700). One that is there already is made so only where nobody else can mean it:
-/// where it is empty, or one of `ours` is in it. A mistyped name must not lock others out of their files. What is in it can be
-/// opened without waiting for anybody.
+/// Makes a folder that is its owner's alone (0700). An existing folder is made so only if nobody else can be using it:
+/// if it is empty, or contains one of `ours`. A mistyped name must not lock others out of their files. Everything in
+/// the folder can be opened without waiting for anybody.
 ///
 /// # Errors
-/// In a sentence that names the folder.
+/// A sentence that names the folder.
 pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
     let failed = |error: io::Error| format!("{}: {error}", folder.display());
     match fs::metadata(folder) {
@@ -202,10 +202,10 @@ pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Whoever opens a pipe waits for somebody at its other end: a start that found one in the place of a file would hang.
+/// Refuses a folder that holds a pipe or a device: opening a pipe waits for its other end, and a start would hang.
 ///
 /// # Errors
-/// In a sentence that names what is in the folder.
+/// A sentence that names what is in the folder.
 pub fn nothing_waits(folder: &Path) -> Result<(), String> {
     for entry in fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?.flatten() {
         let kind = fs::metadata(entry.path()).map(|there| there.file_type());
@@ -220,7 +220,7 @@ pub fn nothing_waits(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether nothing lies in a folder but what each new file system has.
+/// Returns whether a folder contains nothing but what each new file system has.
 pub fn is_empty(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         if !NOTHING.iter().any(|name| entry.as_ref().is_ok_and(|entry| entry.file_name() == *name)) {
@@ -253,7 +253,7 @@ mod tests {
         let why = open("others", Some("letters")).unwrap_err();
         assert!(why.contains("mode 0755") && why.contains("others/portiere"), "{why}");
         assert_eq!(mode(&at("others")), 0o755, "nothing was changed");
-        // Whose it is already stays as it is, whatever is in it.
+        // A folder that is private already stays as it is, whatever is in it.
         fs::set_permissions(at("others"), fs::Permissions::from_mode(0o500)).unwrap();
         folder(&at("others"), &["key"]).unwrap();
         assert_eq!(mode(&at("others")), 0o500);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn of_two_who_replace_a_file_at_once_each_finds_and_leaves_a_whole_one() {
-        // red without the turns in `replace`: one moves the other's half, and the other finds nothing to move.
+        // red without the turns in `replace`: one thread moves the other's half file, and the other finds none.
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mark");
         std::thread::scope(|threads| {
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), [1; 32]);
     }
 
-    /// Red without `nothing_waits`: whoever opened it would wait for ever.
+    /// Red without `nothing_waits`: opening the pipe would wait for ever.
     #[test]
     fn a_folder_that_holds_a_pipe_is_refused_by_its_name() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};

@@ -1,5 +1,5 @@
-//! Whoever the server connects to, as the configuration names them: the files for TLS, each under its option, and the header fields that
-//! go with what is sent.
+//! The servers that this server connects to, as the configuration names them: the TLS files of each, under its options,
+//! and the header fields that go with what is sent.
 
 use crate::boot::BootError;
 use crate::config::{Config, SecretFile};
@@ -9,17 +9,17 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// The files for TLS to somebody.
+/// The TLS files for one receiver.
 #[derive(Clone, Copy)]
 pub struct Files<'a> {
-    /// What the names of the options begin with, without the dot.
+    /// How the names of the options begin, without the dot.
     section: &'static str,
     authorities: &'a Option<PathBuf>,
     certificate: &'a Option<PathBuf>,
     key: &'a Option<SecretFile>,
 }
 
-/// Those to everybody whom the configuration can name.
+/// Returns the files for every receiver that the configuration can name.
 pub fn all(config: &Config) -> [Files<'_>; 4] {
     [to_store(config), to_syslog(config), to_http(config), to_collector(config)]
 }
@@ -36,27 +36,27 @@ macro_rules! files {
 }
 
 files! {
-    /// To the database server.
+    /// For the database server.
     to_store = "store" store;
-    /// To the syslog server that gets the audit log.
+    /// For the syslog server that gets the audit log.
     to_syslog = "audit.syslog" audit_syslog;
-    /// To the HTTP server that gets it.
+    /// For the HTTP server that gets the audit log.
     to_http = "audit.http" audit_http;
-    /// To the collector of traces.
+    /// For the collector of traces.
     to_collector = "trace" trace;
 }
 
 impl Files<'_> {
-    /// What a connection is sealed with.
+    /// Returns what a connection is secured with.
     pub fn tls(&self) -> Tls {
         let identity = self.certificate.clone().zip(self.key.as_ref().map(|key| key.to_path_buf()));
         Tls { authorities: self.authorities.clone(), identity }
     }
 
-    /// What is wrong, under the option that names the file that it is about; under `otherwise` where it is about none.
+    /// Reports an error under the option that names its file, or under `otherwise` if it is about no file.
     pub fn wrong(&self, error: &OpenError, otherwise: &str) -> BootError {
         let OpenError::File(wrong, why) = error else { return BootError::Other(format!("{otherwise}: {error}")) };
-        // What stands in the place of the key's file may be the key.
+        // The option may hold the key itself instead of the file's path.
         if let Some(key) = self.key.as_ref().filter(|key| ***key == **wrong && !key.exists()) {
             return BootError::Other(key.wrong(&format!("{}.key", self.section), why));
         }
@@ -70,16 +70,16 @@ impl Files<'_> {
         BootError::Other(format!("{}.{option}: {error}", self.section))
     }
 
-    /// Where our key is, with the name of its option.
+    /// Returns the path of the client key, with the name of its option.
     pub fn key(&self) -> Option<(String, &Path)> {
         self.key.as_ref().map(|key| (format!("{}.key", self.section), &**key))
     }
 }
 
-/// Header fields in a file, a line each, as secrets are kept; `option` names it.
+/// Reads header fields from a secret file that has one per line; `option` names the file.
 ///
 /// # Errors
-/// What is wrong with the file, without what it says.
+/// What is wrong with the file, without its content.
 pub fn headers(option: &str, file: Option<&SecretFile>) -> Result<HeaderMap, BootError> {
     let mut headers = HeaderMap::new();
     let Some(file) = file else { return Ok(headers) };

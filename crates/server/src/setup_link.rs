@@ -1,4 +1,4 @@
-//! The file with the link that makes the first account, for whoever does not look at the server's terminal.
+//! The file with the link that makes the first account, for operators who do not look at the server's terminal.
 
 use crate::private;
 use app::{App, Fault};
@@ -7,44 +7,44 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Its name in the data folder.
+/// The file's name in the data folder.
 const NAME: &str = "setup-link";
-/// How long somebody may read a link there that is void, or find the file when it is of no use any more.
+/// How long the file may hold a void link, or be there when it is of no use any more.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// The file in a data folder.
+/// The file with the link in a data folder.
 #[derive(Clone, Debug)]
 pub struct LinkFile(PathBuf);
 
 impl LinkFile {
-    /// That of a data folder, whether it is there or not.
+    /// Returns the file of a data folder, whether it exists or not.
     pub fn of(data: &Path) -> Self {
         LinkFile(data.join(NAME))
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Makes it, or writes another link into it.
+    /// Makes the file, or replaces the link in it.
     pub fn write(&self, link: &str) -> Result<(), String> {
         let failed = |error: io::Error| format!("{}: {error}", self.0.display());
         private::replace(&self.0, format!("{link}\n").as_bytes()).map_err(failed)
     }
 
-    /// Writes another link into it, where there is one: what it holds is void.
+    /// Replaces the link in the file, if the file exists: the link that it holds is void.
     pub fn follow(&self, link: &str) -> Result<(), String> {
         if self.0.exists() { self.write(link) } else { Ok(()) }
     }
 
-    /// Removes it, if it is there.
+    /// Removes the file, if it exists.
     pub fn remove(&self) {
         drop(fs::remove_file(&self.0));
     }
 
-    /// Sees to it that the link in it can be used: one that runs out or is void makes way for another, and when there is an
-    /// owner the file goes. Somebody who removes it is not given another.
+    /// Keeps the link in the file usable: replaces a link that runs out or is void, and removes the file once there is
+    /// an owner. If somebody removes the file, no other is made.
     pub async fn look_after(&self, app: &App) {
         loop {
             tokio::time::sleep(PAUSE).await;
@@ -56,7 +56,7 @@ impl LinkFile {
         }
     }
 
-    /// Once; whether there is anything to look after still.
+    /// Looks at the file once; returns whether there is still anything to look after.
     async fn look(&self, app: &App) -> Result<bool, String> {
         let told = |fault: Fault| fault.to_string();
         let Ok(text) = fs::read_to_string(&self.0) else { return Ok(false) };
@@ -74,7 +74,7 @@ impl LinkFile {
     }
 }
 
-/// The link, as a browser takes it.
+/// Returns the link as a URL for browsers.
 pub fn address(app: &App, secret: &str) -> String {
     format!("{}/setup#{secret}", app.realm.issuer)
 }

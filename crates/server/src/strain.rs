@@ -1,8 +1,8 @@
-//! Whether a queue is nearly full for so long that people are better sent elsewhere.
+//! Watches whether a queue stays nearly full for so long that people are better sent to another node.
 //!
-//! A queue that is full refuses by itself, at once and with a time to come back, and a moment of it is nothing: the
-//! server goes on at its capacity. It is strained once that lasted, and until the queue has shrunk to half and stayed
-//! there, so that it does not go to and fro.
+//! A full queue refuses by itself, at once and with a time to come back, and a full moment is harmless: the server goes
+//! on at its capacity. A queue is strained once it has been nearly full for some time, and until it has shrunk to half
+//! and stayed there, so that the state does not flap.
 
 use crate::admission::Admission;
 use crate::database::Database;
@@ -14,51 +14,51 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::tally::{Spread, nanos};
 
-/// From this share of what may wait on, a queue is nearly full. Below the one at which newcomers are asked to come back, or
-/// a flood of them would be turned away here for ever while other nodes have nothing to do.
+/// From this share of its limit on, a queue is nearly full. Lower than the share at which newcomers are asked to come
+/// back: otherwise a flood of them would be turned away here for ever while other nodes have nothing to do.
 const FULL: f64 = 0.7;
-/// Below this share it has shrunk.
+/// Below this share a queue has shrunk.
 const EASED: f64 = 0.5;
-/// How long it has to stay shrunk.
+/// How long a queue has to stay shrunk.
 const EASED_FOR: Duration = Duration::from_secs(2);
-/// Between two looks.
+/// The pause between two looks.
 const EVERY: Duration = Duration::from_millis(250);
-/// When to come back to a database that is away: nobody knows for how long.
+/// When to come back to a database that does not answer: it is not known for how long.
 const AWAY: Duration = Duration::from_secs(2);
-/// The least and the most that anybody is asked to stay away from one that is there.
+/// The least and the most that a client is asked to stay away from a database that answers.
 const BACK: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
-/// The queues: the threads that hash, the database, and the places at the door in the order of [`Admission::lanes`].
+/// The queues: the hash threads, the database, and the admission lanes in the order of [`Admission::lanes`].
 const QUEUES: [&str; 5] = ["hashing", "database", "tokens", "pages", "passwords"];
 
-/// How it stands with the queues.
+/// The state of the queues.
 pub struct Strain {
     max_wait: Duration,
-    /// Never strained where it is zero.
+    /// How long a queue has to be nearly full to be strained; zero for never.
     after: Duration,
     strained: [AtomicBool; QUEUES.len()],
-    /// How long what came now would wait for the database, in nanoseconds.
+    /// How long a request that comes now would wait for the database, in nanoseconds.
     database: AtomicU64,
 }
 
 impl Strain {
-    /// Not strained, with this budget for passwords; strained once a queue was nearly full for so long.
+    /// Returns the state without strain: `max_wait` is the budget for passwords, and a queue is strained after `after`.
     pub fn new(max_wait: Duration, after: Duration) -> Self {
         Strain { max_wait, after, strained: Default::default(), database: AtomicU64::new(0) }
     }
 
-    /// The longest that a password may wait.
+    /// Returns the longest that a password may wait.
     pub fn max_wait(&self) -> Duration {
         self.max_wait
     }
 
-    /// How long what came at the last look would have waited for the database.
+    /// Returns how long a request at the last look would have waited for the database.
     pub fn database_wait(&self) -> Duration {
         Duration::from_nanos(self.database.load(Relaxed))
     }
 
-    /// When to come back to the database: once it will be through with what waits for it, as far as that can be foreseen.
-    /// It goes out in whole seconds, rounded up, as every other wait does.
+    /// Returns when to come back to the database: once it will have done what waits for it, as far as that can be
+    /// foreseen. The time goes out in whole seconds, rounded up, as every other wait does.
     pub fn database_back(&self) -> Span {
         let [least, most] = BACK;
         match self.database_wait() {
@@ -67,24 +67,24 @@ impl Strain {
         }
     }
 
-    /// What the next look is to find.
+    /// Sets the wait that the last look found.
     #[cfg(test)]
     pub fn say_database_wait(&self, wait: Duration) {
         self.database.store(nanos(wait), Relaxed);
     }
 
-    /// Every queue, and whether it is strained.
+    /// Returns every queue, and whether it is strained.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, bool)> {
         QUEUES.into_iter().zip(self.strained.iter().map(|strained| strained.load(Relaxed)))
     }
 
-    /// Why people are better sent elsewhere.
+    /// Returns why people are better sent to another node.
     pub fn problems(&self) -> impl Iterator<Item = String> {
         let strained = self.all().filter(|(_, strained)| *strained);
         strained.map(|(queue, _)| format!("too much waits for {queue}, for too long: send people to another node"))
     }
 
-    /// Looks at the queues until it is dropped.
+    /// Watches the queues until the future is dropped.
     pub async fn watch(&self, hasher: &Hasher, database: &Database, admission: &Admission) {
         let (mut queues, mut commits) = ([Queue::default(); QUEUES.len()], Commits::default());
         loop {
@@ -93,14 +93,14 @@ impl Strain {
             let wait = commits.wait((store.waiting().0, store.together()), store.commit_times(), now);
             self.database.store(nanos(wait), Relaxed);
             let hashing = hasher.state().expected_wait.as_secs_f64() / self.max_wait.as_secs_f64();
-            // Whoever waits for it has a place at the door.
+            // Requests that wait for the database hold places in the lanes, so admission's budget is the limit.
             let database = wait.as_secs_f64() / admission.max_wait().as_secs_f64();
             let [tokens, pages, passwords] = admission.lanes().map(|(_, lane)| lane.share());
             self.judge(&mut queues, [hashing, database, tokens, pages, passwords], now);
         }
     }
 
-    /// Says of each queue what its share of what may wait comes to.
+    /// Judges each queue by the share of its limit that waits, and logs each change.
     fn judge(&self, queues: &mut [Queue; QUEUES.len()], shares: [f64; QUEUES.len()], now: Instant) {
         if self.after.is_zero() {
             return;
@@ -118,17 +118,17 @@ impl Strain {
     }
 }
 
-/// How fast the database was lately. What it may hold at most says nothing: admission lets in far less.
+/// How fast the database was lately. The limit of its own queue says nothing: admission lets in far less.
 #[derive(Default)]
 struct Commits {
     times: Lately,
     groups: Lately,
-    /// When a group was last begun, or none waited.
+    /// When a group last began, or nothing waited.
     moved: Option<Instant>,
 }
 
 impl Commits {
-    /// How long a newcomer would wait behind so many.
+    /// Returns how long a newcomer would wait behind so many.
     fn wait(&mut self, (waiting, together): (usize, Together<'_>), times: &Spread, now: Instant) -> Duration {
         let took = self.times.mean(times);
         let (beside, still) = match together {
@@ -139,7 +139,7 @@ impl Commits {
                 if waiting == 0 || self.groups.count > begun {
                     self.moved = Some(now);
                 }
-                // A commit that does not end is in no mean.
+                // The mean does not contain a commit that does not end.
                 (size, now.saturating_duration_since(*self.moved.get_or_insert(now)))
             }
         };
@@ -147,7 +147,7 @@ impl Commits {
     }
 }
 
-/// The mean of what a histogram has counted since the last look, or the one before if that is nothing.
+/// The mean of the values that a histogram counted since the last look; the mean before if it counted none.
 #[derive(Default)]
 struct Lately {
     count: u64,
@@ -165,16 +165,16 @@ impl Lately {
     }
 }
 
-/// One queue as it was looked at.
+/// One queue, as the looks have found it.
 #[derive(Clone, Copy, Default)]
 struct Queue {
     strained: bool,
-    /// Since when it says the contrary.
+    /// Since when the looks contradict `strained`.
     contrary: Option<Instant>,
 }
 
 impl Queue {
-    /// Looks at the share of what may wait that waits. Answers whether it is strained, or no longer, from now on.
+    /// Takes the share of the limit that waits. Returns whether the queue changes its state now.
     fn look(&mut self, share: f64, after: Duration, now: Instant) -> bool {
         let (contrary, patience) = match self.strained {
             false => (share >= FULL, after),
@@ -195,7 +195,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// The seconds at which it changes, looked at every second.
+    /// Returns the seconds at which the state changes, with a look every second.
     fn changes(shares: &[f64]) -> Vec<(usize, bool)> {
         let (mut queue, began) = (Queue::default(), Instant::now());
         let look = |(second, share): (usize, &f64)| {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(alone.problems().count(), 0, "where it is told never to be");
     }
 
-    /// What a histogram says after so many that come to so much.
+    /// Returns a histogram of so many values that sum up to so much.
     fn spread(count: u64, sum: f64) -> Spread {
         Spread { steps: Vec::new(), count, sum }
     }

@@ -1,6 +1,6 @@
-//! What a start would stumble over, found without one: the files that the configuration names, and what it says of places.
-//! No address is bound, nobody is called, and nothing is written. Asked by whoever checks a configuration, and by a start before
-//! anything else, so that both say the same.
+//! Finds, without a start, what would keep a server from starting: in the files that the configuration names, and in
+//! what it says about places. No address is bound, no server is called, and nothing is written. A check of the
+//! configuration asks this, and so does a start before anything else, so that both say the same.
 
 use crate::auditing;
 use crate::config::{Config, SecretFile};
@@ -15,7 +15,7 @@ use crate::trace::Exporter;
 use app::clock::Clock;
 use std::path::Path;
 
-/// Everything that would keep the server from starting, a sentence each.
+/// Returns everything that would keep the server from starting, one sentence each.
 pub fn problems(config: &Config) -> Vec<String> {
     let tried = [
         tls(config),
@@ -28,22 +28,22 @@ pub fn problems(config: &Config) -> Vec<String> {
         master_key(config),
         config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
     ];
-    // Some say several things, a line each.
+    // Some errors hold several problems, one per line.
     let wrong = tried.into_iter().filter_map(Result::err);
     let lines = wrong.flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>());
     config.without_server().into_iter().chain(lines).collect()
 }
 
-/// What does not keep the server from starting, and should not stay, a sentence each.
+/// Returns what does not keep the server from starting but should be corrected, one sentence each.
 pub fn warnings(config: &Config) -> Vec<String> {
     let tls = Terms::of(config, u64::MAX).ok().and_then(|terms| terms.tls);
     tls.map(|tls| tls.doubts()).unwrap_or_default().into_iter().chain(bared(config)).collect()
 }
 
-/// Where an engine of containers puts the secrets of one, readable for whoever is in it: nobody else is.
+/// Where a container engine puts a container's secrets, readable for every user in it: nobody else is in there.
 const MOUNTED: &str = "/run/secrets";
 
-/// By which files every user of the machine may be this node to its database, or to whoever is sent something, a sentence each.
+/// Names, one per sentence, the files that let any user of the machine pose as this node to its database or a receiver.
 pub fn bared(config: &Config) -> Vec<String> {
     let password = config.store.password_file.as_deref().filter(|file| !file.starts_with(MOUNTED));
     let password = password.and_then(|file| net::bared("password of store.password_file", file));
@@ -53,11 +53,11 @@ pub fn bared(config: &Config) -> Vec<String> {
     keys.chain(password).collect()
 }
 
-/// The certificate and its key.
+/// Checks the certificate and its key.
 fn tls(config: &Config) -> Result<(), String> {
     let certificate = config.tls.certificate.as_deref().unwrap_or(Path::new(""));
     Terms::of(config, u64::MAX).map(drop).map_err(|error| match (error.option(certificate), &config.tls.key, &error) {
-        // What stands in the place of the key's file may be the key.
+        // The option may hold the key itself instead of the file's path.
         (option @ "tls.key", Some(key), TlsError::Unreadable(_, why)) => {
             key.wrong(option, &format_args!("cannot be read: {why}"))
         }
@@ -65,7 +65,7 @@ fn tls(config: &Config) -> Result<(), String> {
     })
 }
 
-/// The built-in client of "Try it" is registered like any other, and its redirect URI begins with the public URL.
+/// Checks the client of "Try it": it is registered like any other, and its redirect URI begins with the public URL.
 fn try_it(config: &Config) -> Result<(), String> {
     let offered = config.server.public_url.as_ref().filter(|url| http::try_it::is_offered(config, url));
     match offered.and_then(|url| Some((url, http::try_it::problem(url)?))) {
@@ -76,7 +76,7 @@ fn try_it(config: &Config) -> Result<(), String> {
     }
 }
 
-/// Where metrics are served nowhere, nobody has to know it.
+/// Checks the secret of the metrics, which nobody has to know if metrics are served nowhere.
 fn metrics_secret(config: &Config) -> Result<(), String> {
     match config.metrics.listen.is_empty() {
         true => Ok(()),
@@ -84,7 +84,7 @@ fn metrics_secret(config: &Config) -> Result<(), String> {
     }
 }
 
-/// A first start makes the master key; one that is there has to be one, and a database needs its own.
+/// Checks the master key. A first start makes it; an existing file has to be a key, and a database needs its own.
 fn master_key(config: &Config) -> Result<(), String> {
     if config.master_key().is_some() {
         return Ok(());
@@ -100,7 +100,7 @@ fn master_key(config: &Config) -> Result<(), String> {
     }
 }
 
-/// A key's file, if it is there.
+/// Checks a key's file, if it exists.
 fn sound(option: &str, file: &SecretFile) -> Result<(), String> {
     match private::read_key(file) {
         Ok(_) | Err(Unread::Missing) => Ok(()),

@@ -1,5 +1,5 @@
-//! What versions that were released left in files, read by today's program: `tests/versions` has a folder for each, and says how it is
-//! made and when another one is added. Their databases are read by the tests of `tests/http/versions.rs`.
+//! Reads with today's program what released versions left in files: `tests/versions` has a folder for each version, and
+//! says how it is made and when another one is added. The tests of `tests/http/versions.rs` read their databases.
 
 use crate::config::{Config, Source, Sources, declared};
 use crate::journal;
@@ -16,7 +16,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The folder of each version.
+/// Returns the folder of each version.
 fn kept() -> Vec<PathBuf> {
     let all = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
     let kept: Vec<_> = all.filter(|path| path.is_dir()).collect();
@@ -28,12 +28,12 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/versions")
 }
 
-/// That of this version: those that differ in their last number have files of one form.
+/// Returns the folder of this version: versions that differ only in their last number have files of one form.
 fn ours() -> PathBuf {
     folder().join(env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0)
 }
 
-/// A copy of a folder that is its owner's alone, as a repository cannot keep it.
+/// Copies a folder so that it is its owner's alone, as a repository cannot keep it.
 fn copied(from: &Path, to: &Path) {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
@@ -60,7 +60,7 @@ fn the_settings_of_each_version_are_read() {
 
 #[tokio::test]
 async fn the_journal_of_each_version_is_read() {
-    // red where an ending is called otherwise than before, or needs what it had not then.
+    // red where an ending has another name than before, or needs a field that it did not have then.
     for version in kept() {
         let data = tempfile::tempdir().unwrap();
         copied(&version.join("journal"), &data.path().join(journal::FOLDER));
@@ -70,7 +70,7 @@ async fn the_journal_of_each_version_is_read() {
         let records: Vec<Record> = parts.into_iter().flat_map(|part| opened.read(part).unwrap()).collect();
         let [record] = &records[..] else { panic!("{}: {records:?}", version.display()) };
         assert_eq!((record.at, record.witness.as_deref()), (AT, Some(WITNESS)), "{}", version.display());
-        // Nothing that stands there was passed over.
+        // No ending in the file was skipped.
         let text = fs::read_to_string(version.join("journal/00000001.log")).unwrap();
         let written: Value = serde_json::from_str(text.split_once(' ').unwrap().1).unwrap();
         assert_eq!(kinds(&serde_json::to_value(record).unwrap()), kinds(&written), "{}", version.display());
@@ -78,7 +78,7 @@ async fn the_journal_of_each_version_is_read() {
     }
 }
 
-/// What the endings of a record are called.
+/// Returns the names of the endings of a record.
 fn kinds(record: &Value) -> Vec<&String> {
     let all = [&record["endings"], &record["later"]].into_iter().filter_map(Value::as_array).flatten();
     let mut kinds: Vec<_> = all.flat_map(|ending| ending.as_object().unwrap().keys()).collect();
@@ -115,7 +115,7 @@ fn what_each_version_learnt_of_a_machine_is_read() {
 const AT: Time = Time(1_790_000_000_000);
 const WITNESS: &str = "made-up-line";
 
-/// What the node of the journal knows of its database.
+/// Returns what the node of the journal knows about its database.
 fn memory() -> Memory {
     Memory {
         node: "made-up-node".to_owned(),
@@ -128,7 +128,7 @@ fn memory() -> Memory {
     }
 }
 
-/// A record with an ending of each kind.
+/// Returns a record with an ending of each kind.
 fn record() -> Record {
     Record { at: AT, witness: Some(WITNESS.to_owned()), endings: [of_sign_ins(), of_tokens(), of_the_rest()].concat() }
 }
@@ -191,7 +191,7 @@ fn of_the_rest() -> Vec<Ending> {
     ]
 }
 
-/// How `tests/versions` gets the journal of a version.
+/// Makes the journal of this version for `tests/versions`.
 #[tokio::test]
 #[ignore = "writes files of this version: tests/versions/README.md says when"]
 async fn write_the_journal_of_this_version() {

@@ -37,7 +37,8 @@ impl Tls {
 
     /// Builds the TLS client configuration from these files.
     ///
-    /// # Errors Names the file that cannot be used.
+    /// # Errors
+    /// Names the file that cannot be used.
     pub fn config(&self) -> Result<ClientConfig, OpenError> {
         let failed = |error: Error| OpenError::Settings(format!("TLS: {error}"));
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -202,7 +203,8 @@ impl<T: Clone + Send + 'static> Renewed<T> {
     /// Makes the settings from these files for the first time; `whose` names the server that is reached with them, as
     /// in "the files for connecting to …".
     ///
-    /// # Errors Names the file that cannot be used.
+    /// # Errors
+    /// Names the file that cannot be used.
     pub fn new(
         whose: &'static str,
         named: Vec<PathBuf>,

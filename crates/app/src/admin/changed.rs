@@ -1,12 +1,12 @@
-//! What a change of an application came to, for the audit log and for the operator.
+//! The differences that a change of an application made, for the audit log and for the operator.
 
 use rules::oauth::client::Client;
 use serde_json::{Map, Value, json};
 
-/// The longest list of additions and removals that is written down, in bytes: an operator's line is not to fill a log.
+/// The longest list of additions and removals that is written down, in bytes: an operator's entry must not fill a log.
 const LONGEST: usize = 4096;
 
-/// The settings of a new application that matter to whoever looks for what somebody let in.
+/// The settings of a new application that matter to somebody who looks for what was let in.
 const SENSITIVE: [&str; 11] = [
     "redirect_uris",
     "post_logout_redirect_uris",
@@ -21,8 +21,8 @@ const SENSITIVE: [&str; 11] = [
     "first_party",
 ];
 
-/// Every setting that differs: what a list gained and lost, what anything else was and is. Never a secret: of keys and
-/// secrets it is told only that they are others.
+/// Returns every setting that differs: what a list gained and lost, what anything else was and is. Never a secret: of
+/// keys and secrets it says only that they are others.
 pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value> {
     let fields = |client: &Client| match serde_json::to_value(client) {
         Ok(Value::Object(fields)) => fields,
@@ -43,7 +43,7 @@ pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value>
     found
 }
 
-/// What a new application may do, told like a change of one that might do nothing.
+/// Returns what a new application may do, as a change from one that may do nothing.
 pub(super) fn granted(client: &Client) -> Map<String, Value> {
     let mut granted = differences(&Client::new(client.id.clone(), Vec::new()), client);
     granted.retain(|name, _| SENSITIVE.contains(&name.as_str()));
@@ -68,7 +68,7 @@ fn difference(name: &str, was: &Value, is: &Value) -> Value {
     }
 }
 
-/// The items of a list; a scope is one, written with spaces.
+/// Returns the items of a list; a scope is one, too, written with spaces.
 fn items(name: &str, value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),

@@ -16,13 +16,13 @@ use store::tables::clients::{ById, Page};
 use store::tables::consents::Givers;
 use store::tables::users;
 
-/// How many applications a page of a list has.
+/// Applications on one page of a list.
 pub const PAGE: i64 = 200;
-/// How many consents a removal takes out at once.
+/// Consents that a removal deletes at once.
 const CONSENTS: i64 = 1_000;
 /// The shortest secret that may be given, in bytes: 32 random bytes in any usual encoding are longer.
 const SHORTEST_SECRET: usize = 32;
-/// How many different characters it has at least: 32 random bytes in hexadecimal have fewer about never.
+/// The fewest different characters of a secret: 32 random bytes in hexadecimal almost never have fewer.
 const FEWEST_CHARACTERS: usize = 8;
 
 /// Where the secret of a new client comes from.
@@ -31,12 +31,12 @@ pub enum ClientSecret {
     Nothing,
     /// The operator gives it.
     Given(Secret),
-    /// It is made, and told once.
+    /// It is generated, and shown once.
     Generated,
 }
 
 impl App {
-    /// Registers an application; gives the secret that was made for it, if one was.
+    /// Registers an application; returns the secret that was generated for it, if one was.
     pub async fn add_client(
         &self,
         mut client: Client,
@@ -65,7 +65,7 @@ impl App {
             .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
                 let (client, person) = self.ask((ById(&new.id), users::ById(&person))).await?;
-                // RFC 9700 §4.15.1: who reads a token could take the one for the other.
+                // RFC 9700 §4.15.1: a reader of a token could take the client for the person.
                 if person.is_some() {
                     return Ok(Decision::refuse(Refused(format!("{} is the id of a person", new.id))));
                 }
@@ -83,7 +83,7 @@ impl App {
         Ok(reply.map(|client| (client, made)))
     }
 
-    /// Refuses what may not be registered; `before` is what is there already.
+    /// Refuses a client that may not be registered; `before` is what is registered already.
     fn registers(&self, client: &Client, before: Option<&Client>) -> Result<(), Refused> {
         let mut problems = registration::problems(client, &self.realm);
         if before.is_none_or(|before| before.name != client.name) {
@@ -92,17 +92,17 @@ impl App {
         if problems.is_empty() { Ok(()) } else { Err(Refused(problems.join("; "))) }
     }
 
-    /// An application by id.
+    /// Returns an application by id.
     pub async fn find_client(&self, id: &ClientId) -> Result<Option<Client>, Fault> {
         self.ask(ById(id)).await
     }
 
-    /// A page of applications, by id.
+    /// Returns a page of applications, by id.
     pub async fn clients(&self, after: &str) -> Result<Vec<Client>, Fault> {
         self.ask(Page { after, limit: PAGE }).await
     }
 
-    /// Removes an application: what was issued to it is dead at the next use.
+    /// Removes an application: what was issued to it is refused at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.drop_consents(id).await?;
         self.settle(|now, _| async move {
@@ -120,8 +120,8 @@ impl App {
         .await
     }
 
-    /// Of an application that many let have something: it is disabled, and that goes in steps, so that nobody waits for a batch
-    /// that takes it all out. Whoever was interrupted begins again.
+    /// Disables an application that has many consents and deletes them in steps, so that nobody waits for a batch that
+    /// deletes them all. A removal that was interrupted begins again.
     async fn drop_consents(&self, id: &ClientId) -> Result<(), Fault> {
         loop {
             let (client, givers) = self.ask((ById(id), Givers { client: id, limit: CONSENTS })).await?;
@@ -136,7 +136,7 @@ impl App {
         }
     }
 
-    /// Disables or enables an application. What is so already stays as it is.
+    /// Disables or enables an application, unless it is so already.
     pub async fn set_client_enabled(&self, id: &ClientId, enabled: bool) -> Result<Result<Edited, Refused>, Fault> {
         self.change_client(id, |client, (now, fresh)| {
             if client.is_disabled() != enabled {
@@ -152,7 +152,7 @@ impl App {
         .await
     }
 
-    /// A new secret, told once; the old one is dead at once.
+    /// Replaces the secret by a new one, shown once; the old one is refused at once.
     pub async fn rotate_secret(&self, id: &ClientId, given: Option<Secret>) -> Result<Result<Secret, Refused>, Fault> {
         let secret = match given {
             None => entropy::fresh()?.secret("client"),
@@ -177,10 +177,10 @@ impl App {
 
     /// Changes what an application registered: `edit` is given it as it is, again whenever another change came between.
     ///
-    /// What was issued to it before stays what it was: a refresh gives no more than the client may have then. Only where it
-    /// is trusted no longer does all of that end: nobody was asked for it; and where it is first-party no longer, as what it
-    /// was given on screens of its own would be good again once it is. Secret and keys follow the ways in which it
-    /// authenticates: what no way needs goes, and a secret that one needs is made.
+    /// What was issued to it before stays as it was: a refresh gives no more than the client may have then. All of that
+    /// ends only if the client is no longer trusted, because nobody was asked for it, or no longer first-party, because
+    /// what it was given on its own screens would be good again once it is. Secret and keys follow the ways in which it
+    /// authenticates: those that no way needs are removed, and a secret that one needs is generated.
     pub async fn edit_client<F>(
         &self,
         id: &ClientId,
@@ -212,7 +212,7 @@ impl App {
         }))
     }
 
-    /// Makes a change to an application as it is now, and writes down what `change` says about it; `None` changes nothing.
+    /// Makes a change to an application as it is now, and records what `change` says about it; `None` changes nothing.
     async fn change_client<F>(&self, id: &ClientId, change: F) -> Result<Result<Edited, Refused>, Fault>
     where
         F: Fn(&mut Client, (Time, &Fresh)) -> Result<Option<Details>, Refused> + Sync,
@@ -241,14 +241,14 @@ impl App {
     }
 }
 
-/// What the audit log is told of a change.
+/// What the audit log is told about a change.
 type Details = Map<String, Value>;
 
 /// An application after a change.
 pub struct Edited {
-    /// As it is now.
+    /// The application as it is now.
     pub client: Client,
-    /// What changed, by name; nothing where it was so already.
+    /// What changed, by name; `None` if it was so already.
     pub changed: Option<Details>,
 }
 
@@ -261,7 +261,7 @@ fn with(what: &str, mut details: Details) -> Details {
     details
 }
 
-/// Who knows a part of what is registered cannot tell what a change comes to.
+/// Refuses a client that this version knows only in part: it cannot tell what a change would come to.
 fn known_whole(client: &Client) -> Result<(), Refused> {
     let Some(values) = client.unknown_values() else { return Ok(()) };
     let id = &client.id;
@@ -275,7 +275,7 @@ fn by_secret(client: &Client) -> bool {
     client.auth_methods.iter().any(|method| matches!(method, AuthMethod::Basic | AuthMethod::Post))
 }
 
-/// Client secrets are kept as SHA-256, which is safe only for what cannot be guessed.
+/// Checks a client secret: it is stored as SHA-256, which is safe only for what cannot be guessed.
 fn strong(secret: &Secret) -> Result<(), Refused> {
     let text = secret.reveal();
     let distinct = text.bytes().collect::<std::collections::HashSet<_>>().len();
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_told_what_is_wrong_with_it() {
-        // red with one text for what is short and for what has few characters.
+        // Red with one text for a short secret and one with few characters.
         for (secret, why) in [
             ("short", "too short"),
             (&*"a".repeat(64), "too few different characters"),

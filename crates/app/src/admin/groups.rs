@@ -14,19 +14,19 @@ use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::{ById, InGroup};
 
 impl App {
-    /// Every group.
+    /// Returns every group.
     pub async fn groups(&self) -> Result<Vec<Group>, Fault> {
         whole(|after| async move { self.ask(Page { after: &after, limit: AT_ONCE }).await }, |group| &group.name).await
     }
 
-    /// The names of all groups of somebody.
+    /// Returns the names of all groups of a user.
     pub async fn groups_of(&self, user: &User) -> Result<Vec<String>, Fault> {
         let page =
             |after: String| async move { self.ask(PageOf { user: &user.id, after: &after, limit: AT_ONCE }).await };
         whole(page, |name| name).await
     }
 
-    /// A page of who is in a group, by id.
+    /// Returns a page of a group's members, by id.
     pub async fn group_members(&self, name: &str, after: &str) -> Result<Result<Vec<User>, Refused>, Fault> {
         let Some(group) = self.find_group(name).await? else { return Ok(Err(unknown(name))) };
         self.ask(InGroup { group: &group.id, after, limit: PAGE }).await.map(Ok)
@@ -51,7 +51,7 @@ impl App {
         .await
     }
 
-    /// Removes a group, and says which.
+    /// Removes a group, and returns it.
     pub async fn remove_group(&self, name: &str) -> Result<Result<Group, Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.find_group(name).await? else {
@@ -64,8 +64,8 @@ impl App {
         .await
     }
 
-    /// Puts somebody into a group, or takes them out, and says whether that changed anything. What is so already is not
-    /// written down again.
+    /// Puts a user into a group, or takes them out, and returns whether that changed anything. What is so already is
+    /// not recorded again.
     pub async fn set_member(&self, name: &str, user: &User, member: bool) -> Result<Result<bool, Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(group) = self.find_group(name).await? else {
@@ -86,7 +86,7 @@ impl App {
         .await
     }
 
-    /// The group of that name; those that programs of before made are called as they were typed then.
+    /// Returns the group of that name; groups from earlier versions are called as they were typed then.
     pub async fn find_group(&self, name: &str) -> Result<Option<Group>, Fault> {
         if name.is_ascii() {
             return self.ask(ByName(name)).await;

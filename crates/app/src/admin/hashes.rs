@@ -1,4 +1,4 @@
-//! How passwords are stored, of whom: what an operator wants to know before a secret is taken out, or an import is over.
+//! How passwords are stored, and whose: for an operator about to remove a secret, or to end an import.
 
 use super::users::PAGE;
 use crate::{App, Fault};
@@ -8,40 +8,40 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use store::tables::users::Page;
 
-/// What one stored hash has in common with others.
+/// What a stored hash has in common with others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HashKind {
-    /// The algorithm; nothing where the hash cannot be read.
+    /// The algorithm; `None` where the hash cannot be read.
     pub algorithm: Option<&'static str>,
     /// The secrets that it needs, by role and name as in the configuration: `pepper p1`, `binding b1`, `import i1`.
     pub secrets: Vec<String>,
-    /// Whether it is hashed anew when its owner signs in.
+    /// Whether its password is hashed anew when the owner signs in.
     pub is_outdated: bool,
     /// Whether it can be verified with the settings of this node.
     pub is_verifiable: bool,
 }
 
 impl HashKind {
-    /// Whether an operator means it by this word: an algorithm, or the name of a secret.
+    /// Whether an operator means it by `word`: an algorithm, or the name of a secret.
     fn is_called(&self, word: &str) -> bool {
         let is_named = |secret: &String| secret == word || secret.split_once(' ').is_some_and(|(_, name)| name == word);
         self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(is_named)
     }
 }
 
-/// What the algorithm of a hash is called that cannot be read.
+/// The name of the algorithm of a hash that cannot be read.
 pub const UNREADABLE: &str = "unreadable";
 
 impl App {
-    /// How many accounts have which kind of hash. There may be millions: requests go before.
+    /// Counts the accounts with each kind of hash. There may be millions: requests go first.
     pub async fn hash_kinds(&self) -> Result<BTreeMap<HashKind, u64>, Fault> {
         let mut kinds = BTreeMap::new();
         self.each_hash(1, |hash| *kinds.entry(self.hash_kind(hash)).or_insert(0) += 1).await?;
         Ok(kinds)
     }
 
-    /// The next accounts after this id whose hash is of this algorithm or needs the secret of this name, and after which id there may
-    /// be more. Nobody among them: nobody at all.
+    /// Returns the next accounts after this id whose hash is of this algorithm or needs the secret of this name, and
+    /// the id after which there may be more. If it returns no accounts, there are none.
     pub async fn users_with_hash(&self, word: &str, after: &str) -> Result<(Vec<User>, Option<String>), Fault> {
         let (mut found, mut after) = (Vec::new(), after.to_owned());
         loop {

@@ -11,7 +11,7 @@ use rules::{Fresh, Span, Time};
 use store::tables::keys::All;
 
 impl App {
-    /// Every key and where it stands.
+    /// Returns every key and its stage.
     pub async fn signing_keys(&self) -> Result<Vec<(Key, Stage)>, Fault> {
         let rows = self.ask(All).await?;
         let now = self.clock.now();
@@ -29,8 +29,8 @@ impl App {
         self.bring_in(|rows, alg, now| {
             let ours: Vec<Time> =
                 rows.iter().filter(|key| key.alg == alg && key.is_published(now)).map(|key| key.created).collect();
-            // One that a clock dated that was ahead is no measure: it would be the newest for as long as that was off. Where all are
-            // such, it may be ours that is behind.
+            // A key dated by a clock that was ahead is no measure: it would be the newest for as long as that clock was
+            // off. Where all keys are such, the clock that is wrong may be this node's, which is behind.
             match ours.iter().filter(|made| is_believable(**made, now)).max() {
                 Some(newest) => now.min(steady).since(*newest) >= age,
                 None => ours.is_empty() || self.clock.has_settled(),
@@ -39,8 +39,8 @@ impl App {
         .await
     }
 
-    /// Brings in a new key of each algorithm that `wants` one, all in one batch; whether it does is looked at again where
-    /// others changed the keys meanwhile. See [`keys::rotate`].
+    /// Brings in a new key of each algorithm that `wants` one, all in one batch; asks `wants` again where others
+    /// changed the keys meanwhile. See [`keys::rotate`].
     pub(crate) async fn bring_in(&self, wants: impl Fn(&[Key], Alg, Time) -> bool + Sync) -> Result<Vec<Kid>, Fault> {
         let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
         let wanted: Vec<Alg> = ALGS.into_iter().filter(|alg| wants(&rows, *alg, now)).collect();
@@ -58,20 +58,20 @@ impl App {
         .map_err(|why| Fault::Broken(why.into()))
     }
 
-    /// New keys, made where nobody waits for it: an RSA key takes some tenths of a second.
+    /// Makes new keys on a thread where nobody waits for it: an RSA key takes some tenths of a second.
     async fn make_keys(&self, algs: Vec<Alg>, now: Time, fresh: Fresh) -> Result<Vec<Key>, Fault> {
         let app = self.clone();
         let making = move || algs.into_iter().map(|alg| app.keyring.make(alg, now, &fresh)).collect();
         tokio::task::spawn_blocking(making).await.map_err(|error| Fault::Broken(error.to_string()))?
     }
 
-    /// Throws a key out: nothing that it signed is believed any more. Gives the heir that came in for it, where it needed
-    /// one; see [`keys::throw_out`].
+    /// Revokes a key at once: nothing that it signed is accepted any more. Returns the successor that came in for it,
+    /// where one was needed; see [`keys::throw_out`].
     pub async fn throw_out(&self, kid: &Kid) -> Result<Result<Option<Kid>, Refused>, Fault> {
         let refused = |why| Refused(format!("key {kid}: {why}"));
         let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
         let Some(alg) = rows.iter().find(|key| key.kid == *kid && key.revoked_at.is_none()).map(|key| key.alg) else {
-            // Nothing needs to be made for the rule to say which of the two it is.
+            // The rule can say which of the two it is without a new key.
             return Ok(keys::revoke(&rows, kid, self.longest_token(), now).reply.map(|()| None).map_err(refused));
         };
         let made = self.make_keys(vec![alg], now, fresh).await?;

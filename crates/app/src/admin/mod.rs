@@ -1,4 +1,4 @@
-//! What operators do: people, applications, groups and keys.
+//! What operators do: manage people, applications, groups and keys.
 
 mod changed;
 pub mod clients;

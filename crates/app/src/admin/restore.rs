@@ -5,10 +5,10 @@ use rules::events::{Event, Kind};
 use rules::{Change, Time};
 use store::tables::restore::revive_nothing;
 
-/// Rows of each kind that one batch takes out.
+/// Rows of each kind that one batch deletes.
 const AT_ONCE: i64 = 5_000;
 
-/// How much of what had been issued was taken out of a copy.
+/// How much of what had been issued was removed from a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Sessions.
@@ -28,10 +28,10 @@ pub struct Ended {
 }
 
 impl App {
-    /// Ends all that was issued before this copy of the database was made: what was signed out or revoked since then
-    /// must not live again, and the copy cannot know what that was; nor does it know which hash workers were revoked or
-    /// quarantined since, so that none is asked until somebody trusts it again. Runs in batches; to be finished before anybody
-    /// else uses the copy. The audit log says that it was done, and how much it was.
+    /// Ends everything that was issued before this copy of the database was made: what was signed out or revoked since
+    /// then must not live again, and the copy cannot know what that was. Nor does it know which hash workers were
+    /// revoked or quarantined since, so none is asked until an operator trusts it again. Runs in batches; to be
+    /// finished before anybody else uses the copy. The audit log says that it was done, and how much it was.
     pub async fn revive_nothing(&self) -> Result<Ended, Fault> {
         let mut ended = Ended::default();
         loop {
@@ -55,7 +55,7 @@ impl App {
     }
 }
 
-/// What the audit log says of it.
+/// Returns the audit entry about it.
 fn told(ended: &Ended, at: Time) -> Event {
     let Ended { sessions, families, codes, opaque_tokens, devices, consents, workers } = *ended;
     let counts = [

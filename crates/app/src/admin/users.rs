@@ -29,8 +29,8 @@ impl App {
         }
     }
 
-    /// Makes an account for somebody whose password another system hashed: `hash` is what that system stored, as text that
-    /// names its format or as the JSON of Keycloak, Auth0 or FusionAuth. The address counts as verified.
+    /// Makes an account for somebody whose password another system hashed: `hash` is what that system stored, as text
+    /// that names its format or as the JSON of Keycloak, Auth0 or FusionAuth. The address counts as verified.
     pub async fn import_user(
         &self,
         (username, email): (&str, &str),
@@ -79,8 +79,8 @@ impl App {
         .await
     }
 
-    /// Somebody by id, or by username or verified address. Where it is the id of one and the name of another, as could be
-    /// before names of that form were refused, nobody guesses who is meant.
+    /// Returns a user by id, or by username or verified address. Where it is the id of one and the name of another, as
+    /// could be before names of that form were refused, it does not guess which is meant.
     pub async fn find_user(&self, name: &str) -> Result<Result<Option<User>, Refused>, Fault> {
         let (id, key) = (UserId::from(name), LoginKey::of(name));
         Ok(match self.ask((ById(&id), ByLogin(key.as_ref()))).await? {
@@ -92,8 +92,8 @@ impl App {
         })
     }
 
-    /// Whoever has that username already. Names that will not do for a new account are refused as they are there, and so is an
-    /// address with which somebody else signs in.
+    /// Returns the user who has that username already. Names that are not acceptable for a new account are refused as
+    /// they are there, and so is an address with which another user signs in.
     pub async fn user_called(&self, username: &str, email: &str) -> Result<Result<Option<User>, Refused>, Fault> {
         let mut problems = Vec::new();
         let names = names((username, email), &mut problems);
@@ -109,12 +109,12 @@ impl App {
         })
     }
 
-    /// What somebody is called, by id; `None` when they were removed.
+    /// Returns a user's name, by id; `None` if they were removed.
     pub async fn username(&self, id: &UserId) -> Result<Option<String>, Fault> {
         Ok(self.ask(ById(id)).await?.map(|user| user.username))
     }
 
-    /// A page of people, by id.
+    /// Returns a page of people, by id.
     pub async fn users(&self, after: &str) -> Result<Vec<User>, Fault> {
         self.ask(Page { after, limit: PAGE }).await
     }
@@ -124,8 +124,8 @@ impl App {
         Ok(!self.ask(Page { after: "", limit: 1 }).await?.is_empty())
     }
 
-    /// Disables or enables an account, and gives it as it is then. Disabling ends all that it holds. What is so already
-    /// stays as it is.
+    /// Disables or enables an account, unless it is so already, and returns it as it is then. Disabling ends all that
+    /// the account holds.
     pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<User, Refused>, Fault> {
         if user.role == Role::Owner && !enabled {
             return Ok(Err(Refused::new("the owner cannot be disabled")));
@@ -152,7 +152,7 @@ impl App {
         }
     }
 
-    /// Removes an account and all that is its own. The audit log keeps its id, and nothing that says who it was.
+    /// Removes an account and all that belongs to it. The audit log keeps its id, and nothing that says who it was.
     pub async fn remove_user(&self, user: &User) -> Result<Result<(), Refused>, Fault> {
         if user.role == Role::Owner {
             return Ok(Err(Refused::new("the owner cannot be removed")));
@@ -192,7 +192,7 @@ impl App {
         .await
     }
 
-    /// Sets standard claims of somebody; `email` too, which counts as verified. What is so already is not written down again.
+    /// Sets standard claims of a user; `email` too, which counts as verified. What is so already is not recorded again.
     pub async fn set_claims(&self, user: &User, claims: &[(&str, &str)]) -> Result<Result<User, Refused>, Fault> {
         let reply = self
             .settle(|now, _| async move {
@@ -225,7 +225,7 @@ impl App {
     }
 }
 
-/// Somebody as they are with new claims.
+/// Returns a user with new claims.
 fn with_claims(user: &User, claims: &[(&str, &str)]) -> Result<User, Refused> {
     let mut edited = user.clone();
     for (claim, value) in claims {
@@ -241,7 +241,7 @@ fn with_claims(user: &User, claims: &[(&str, &str)]) -> Result<User, Refused> {
     Ok(edited)
 }
 
-/// Which of `claims` are other ones by that, by name: the log is told no more of a person.
+/// Returns the names of those `claims` that differ: the log is told no more of a person.
 fn changed<'a>(user: &User, edited: &User, claims: &[(&'a str, &str)]) -> Vec<&'a str> {
     let asked = || claims.iter().map(|(claim, _)| *claim);
     let mut changed = user.profile.changed(&edited.profile, asked());
@@ -250,7 +250,7 @@ fn changed<'a>(user: &User, edited: &User, claims: &[(&'a str, &str)]) -> Vec<&'
     changed
 }
 
-/// What has to be written so that `user` is as `edited`.
+/// Returns what has to be written so that `user` becomes `edited`.
 fn edits(user: User, edited: User, changed: &[&str], at: Time) -> Vec<Change> {
     let email = changed.contains(&"email").then(|| Change::SetEmail {
         user: user.id.clone(),
@@ -268,7 +268,7 @@ fn edits(user: User, edited: User, changed: &[&str], at: Time) -> Vec<Change> {
     email.into_iter().chain(profile).collect()
 }
 
-/// Whether a hash is worth something for one account alone: a new one has an id that nothing was bound to.
+/// Whether a hash is of use to one account alone: a new account has an id that nothing was bound to.
 fn is_bound(hash: &Stored) -> bool {
     hash.keys().any(|(role, _)| role == hasher::Role::Binding)
 }
@@ -277,7 +277,7 @@ fn refused(problems: Vec<Problem>) -> Refused {
     Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
-/// What is wrong, for an operator.
+/// Says what is wrong, for an operator.
 pub fn sentence(problem: Problem) -> String {
     match problem {
         Problem::Username(BadName::Form | BadName::Id) => {
@@ -291,7 +291,7 @@ pub fn sentence(problem: Problem) -> String {
     }
 }
 
-/// Why a password will not do, for an operator.
+/// Says why a password is refused, for an operator.
 pub fn weakness(weak: Weak) -> String {
     match weak {
         Weak::TooShort { min } => format!("the password needs at least {min} characters"),

@@ -17,10 +17,10 @@ use store::tables::workers::{All, OfKey, Token};
 const WITHOUT_KEYS: &str = "hash workers need a pepper and a binding key, so that what a worker computes is worth nothing \
                             to it; make them with: portiere hash pepper NAME FILE, and: portiere hash binding NAME FILE";
 
-/// For so long whoever is quarantined is told the same: as long as nodes take to notice what was done on another.
+/// How long a quarantined worker is told the same: as long as nodes take to notice what was done on another.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
-/// Workers that came and were quarantined, and when that was found. Of those that were enrolled: nobody can fill it.
+/// Workers that connected and were found in quarantine, and when. Only enrolled workers: nobody can fill it.
 #[derive(Default)]
 pub(crate) struct Quarantined(Mutex<HashMap<Handle, (Worker, Instant)>>);
 
@@ -37,7 +37,7 @@ impl Quarantined {
         }
     }
 
-    /// Something was changed about workers.
+    /// Forgets all: something was changed about workers.
     fn forget(&self) {
         self.held().clear();
     }
@@ -48,13 +48,13 @@ impl Quarantined {
 }
 
 impl App {
-    /// Every worker, by name.
+    /// Returns every worker, by name.
     pub async fn workers(&self) -> Result<Vec<Worker>, Fault> {
         self.ask(All).await
     }
 
-    /// The worker of this key. One that is quarantined and comes again and again costs one row every few seconds: so long it is
-    /// remembered, unless somebody changes something about workers here.
+    /// Returns the worker with this key. A quarantined worker that comes again and again costs one row every few
+    /// seconds: it is remembered for so long, unless somebody changes something about workers on this node.
     pub async fn worker(&self, key: Handle) -> Result<Option<Worker>, Fault> {
         if let Some(quarantined) = self.quarantined.recalled(key, Instant::now()) {
             return Ok(Some(quarantined));
@@ -64,13 +64,13 @@ impl App {
         Ok(found)
     }
 
-    /// Whether what new hashes need is there for workers to be used.
+    /// Refuses where the keys are missing that workers need.
     pub fn may_have_workers(&self) -> Result<(), Refused> {
         let keys = self.hasher.keys();
         if keys.pepper().is_some() && keys.binding().is_some() { Ok(()) } else { Err(Refused::new(WITHOUT_KEYS)) }
     }
 
-    /// A new token with which one worker is enrolled, and when it ends.
+    /// Makes a token with which one worker is enrolled; returns it, and when it expires.
     pub async fn worker_token(&self) -> Result<Result<(Secret, Time), Refused>, Fault> {
         if let Err(refused) = self.may_have_workers() {
             return Ok(Err(refused));
@@ -87,8 +87,8 @@ impl App {
         Ok(offered.map(|expires| (secret, expires)))
     }
 
-    /// Lets a worker in that knows a token. Where its name is taken, it gets a number behind it. Gives the name, and gives it again
-    /// to whoever comes with the same key and token before that would have ended: the first answer may be lost.
+    /// Enrolls a worker that knows a token. If its name is taken, a number is put behind it. Returns the name, and does
+    /// so again for the same key and token until that would have expired: the first answer may be lost.
     pub async fn enroll_worker(
         &self,
         token: &str,
@@ -104,7 +104,7 @@ impl App {
         self.settle(|now, _| async move {
             let (known, unused, own) = self.ask((All, Token(token), Token(spent(token, key)))).await?;
             let is_good = |expires: Option<Time>| expires.is_some_and(|expires| lasts(expires, TOKEN_LIVES, now));
-            // Said first: nobody shows a key that is not theirs, and no token would help.
+            // Checked first: nobody can show a key that is not theirs, and no token would help.
             if let Some(known) = known.iter().find(|known| known.key == key) {
                 let name = &known.name;
                 return Ok(match is_good(own) {
@@ -154,7 +154,7 @@ impl App {
         Ok(renamed.map(|worker| self.call_workers(&[worker])))
     }
 
-    /// Calls those of these workers that are here what they are called now, wherever they are told of.
+    /// Gives those of these workers that are connected here their present names, wherever they are reported.
     pub fn call_workers(&self, known: &[Worker]) {
         for here in self.hasher.workers() {
             if let Some(worker) = known.iter().find(|known| known.key.0 == here.who.key) {
@@ -163,7 +163,7 @@ impl App {
         }
     }
 
-    /// Lets a worker in no more, and sends it away if it is here; other nodes notice within seconds.
+    /// Revokes a worker, and disconnects it if it is connected here; other nodes notice within seconds.
     pub async fn revoke_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
         let revoked = self
             .settle(|now, _| async move {
@@ -181,7 +181,8 @@ impl App {
         }))
     }
 
-    /// A worker was wrong: it is asked nothing any more, by no node. Gives its name, unless that was written down before.
+    /// Quarantines a worker that was wrong: no node asks it any more. Returns its name, unless that was recorded
+    /// before.
     pub async fn quarantine_worker(&self, key: Handle, why: &str) -> Result<Option<String>, Fault> {
         let settled = self
             .settle(|now, _| async move {
@@ -194,12 +195,12 @@ impl App {
                     .and(Change::Record(event)))
             })
             .await?;
-        // It may have come back before that was written down.
+        // It may have come back before that was written.
         self.hasher.dismiss(|who| who.key == key.0);
         Ok(settled.ok().flatten())
     }
 
-    /// Lets a worker work again that was wrong.
+    /// Lets a worker that was wrong work again.
     pub async fn trust_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
         let trusted = self.settle(|now, _| async move {
             let known = self.ask(All).await?;
@@ -224,7 +225,7 @@ fn unknown(name: &str) -> Refused {
     Refused(format!("no worker is called {name}; see: portiere verifier list"))
 }
 
-/// The name, or the first with a number behind it that nobody has.
+/// Returns the name, or its first variant with a number that nobody has.
 fn free(known: &[Worker], wanted: &str) -> String {
     let taken = |name: &str| known.iter().any(|known| known.name == name);
     if !taken(wanted) {
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn who_is_quarantined_is_remembered_for_a_moment_and_nobody_else() {
-        // Red without `retain`: who was trusted on another node could not come back.
+        // Red without `retain`: a worker that was trusted on another node could not come back.
         let (quarantined, now) = (Quarantined::default(), Instant::now());
         let (enrolled, address) = (Time(1), String::new());
         let well = Worker { key: Handle([1; 32]), name: "well".into(), enrolled, address, quarantine: None };

@@ -1,4 +1,4 @@
-//! What is wrong with the log: said as an error when it is seen, and kept where whoever asks for the state finds it.
+//! What is wrong with the log: logged as an error when it is seen, and kept for callers that ask for the state.
 
 use super::Books;
 use crate::App;
@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// What retention would take out is not what was sealed.
+    /// What retention would remove is not what was sealed.
     Old,
     /// The end of the chain is not what this node saw.
     End,
     /// Rows that nobody can read.
     Rows,
-    /// Lines that cannot be sealed.
+    /// Entries that cannot be sealed.
     Lines,
 }
 
@@ -26,7 +26,7 @@ impl Alarms {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says it, once until it is another thing or over.
+    /// Logs what is wrong, once until something else is wrong or it is over.
     pub(super) fn raise(&self, about: About, why: &str) {
         let mut held = self.held();
         let kept = &mut held[about as usize];
@@ -36,7 +36,7 @@ impl Alarms {
         }
     }
 
-    /// It is well again, or another node's matter.
+    /// Clears an alarm: all is well again, or it is another node's matter.
     pub(super) fn over(&self, about: About) {
         self.held()[about as usize] = None;
     }
@@ -49,7 +49,7 @@ impl Books {
 }
 
 impl App {
-    /// What this node knows to be wrong with the audit log, in sentences; empty when all is well.
+    /// Returns what this node knows to be wrong with the audit log, in sentences; empty when all is well.
     pub fn audit_alarms(&self) -> Vec<String> {
         self.books.alarms().held().iter().flatten().cloned().collect()
     }

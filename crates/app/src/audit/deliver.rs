@@ -1,6 +1,6 @@
-//! Delivering sealed lines to a stream: at least once, in the order of the chain. One node does it for all. What was
-//! delivered is marked when the receiver has said so; a node that ends in between is followed by one that sends the same
-//! lines again.
+//! Delivering sealed entries to a stream: at least once, in the order of the chain. One node does it for all nodes.
+//! Entries are marked as delivered when the receiver has said so; if a node stops in between, the next one sends the
+//! same entries again.
 
 use super::lag::is_beyond;
 use super::seal::end;
@@ -15,51 +15,52 @@ use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{self, Begins, Newest, Place, Streams};
 
-/// When a stream delivered last that never delivered anything.
+/// The time of the last delivery of a stream that never delivered anything.
 pub(super) const NEVER: Time = Time(0);
 
-/// So many lines are sent at a time at first.
+/// Entries that are sent at a time at first.
 const AT_ONCE: i64 = 200;
-/// The most, where many wait and the receiver is quick: as many come twice at most where one is interrupted. What a batch costs beside
-/// its lines (a connection for each over syslog, some ways there and back) is then little, however far away the receiver is.
+/// The most at a time, where many wait and the receiver is quick: at most this many come twice after an interruption.
+/// What a batch costs beside its entries (over syslog a connection, some round trips) is then little, however far away
+/// the receiver is.
 const AT_MOST: i64 = 2000;
-/// Whoever takes longer than this for what they are sent gets no more at a time: twice as much would come near the longest that they
-/// may take.
+/// A receiver that takes longer than this for a batch gets no more at a time: twice as many would come near the longest
+/// that it may take.
 const QUICK: Duration = Duration::from_secs(2);
-/// The longest that a receiver may take for them. Shorter than a lease.
+/// The longest that a receiver may take for a batch. Shorter than a lease.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The first rest after a failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// The longest rest after a failure, and the longest that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// After so many failures in a row fewer lines are sent: one of them may be what the receiver fails over.
+/// After this many failures in a row fewer entries are sent: one of them may be what makes the receiver fail.
 pub(super) const DOUBTS: u32 = 4;
 
-/// After so many failures in a row another node is let try.
+/// After this many failures in a row another node may try.
 const YIELDS: u32 = 8;
 
-/// Where lines are delivered to.
+/// Where entries are delivered to.
 pub struct Stream {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Who takes them.
+    /// The receiver.
     pub sink: Sink,
 }
 
-/// How it has gone lately.
+/// How delivery has gone lately.
 pub(super) struct Going {
     tenure: Tenure,
-    /// In a row.
+    /// Failures in a row.
     pub(super) failures: u32,
     complaint: Complaint,
-    /// The most lines that are sent at a time: fewer where the receiver refused more.
+    /// The most entries that are sent at a time: fewer where the receiver refused more.
     most: i64,
-    /// So many it failed over, or did not get through in time: those are not come back to at once.
+    /// This many made the receiver fail, or did not get through in time: that number is not tried again at once.
     too_many: Option<i64>,
-    /// The last line of what was sent without an answer: the same is sent again, under the same name.
+    /// The last entry of those that were sent without an answer: the same are sent again, under the same name.
     upto: Option<Place>,
-    /// The first line that the receiver refused for good since it took anything.
+    /// The first entry that the receiver refused for good since it last accepted anything.
     refused: Option<String>,
     /// How long the receiver took in this step.
     away: Duration,
@@ -79,21 +80,22 @@ impl Going {
         }
     }
 
-    /// Of lines that are to be sent, those that were sent without an answer, where they begin with them.
+    /// Cuts `lines` down to those that were sent without an answer, where it begins with them.
     fn as_before(&self, lines: &mut Vec<Line>) {
         let last = self.upto.as_ref().and_then(|upto| lines.iter().position(|line| place(line) == *upto));
         lines.truncate(last.map_or(lines.len(), |at| at + 1));
     }
 
-    /// So many lines are delivered. Where those were as many as may be, more at a time are tried: twice as many, up to where that was
-    /// too many, and from there on few more. Of a receiver that takes its time, no more than at the beginning.
+    /// Notes that `sent` entries were delivered. If that was the most at a time, allows more: twice as many, up to the
+    /// number that was too many, and from there on few more. A receiver that takes its time gets no more than at the
+    /// beginning.
     fn went_well(&mut self, sent: i64) {
         (self.failures, self.upto, self.refused) = (0, None, None);
         self.complaint.over();
         if sent < self.most {
             return;
         }
-        // Whoever takes long has as many as it began with; it gets them back, too.
+        // A receiver that takes long gets as many as it began with, also after it had fewer.
         let most = if self.away > QUICK { self.most.max(AT_ONCE) } else { AT_MOST };
         let more = match self.too_many {
             Some(many) if self.most * 2 >= many => self.most + (self.most / 8).max(1),
@@ -103,13 +105,13 @@ impl Going {
         self.too_many = self.too_many.filter(|many| self.most < *many);
     }
 
-    /// So many lines are refused for good: it is one of them, or their number. Half as many tell.
+    /// Notes that `sent` entries were refused for good: one of them, or their number. Half as many will tell.
     fn halve(&mut self, sent: i64) {
         (self.upto, self.too_many, self.most) = (None, Some(sent), sent / 2);
     }
 
-    /// A single line is refused for good: a stream that goes no further until an operator has looked. Where no line was ever taken, or
-    /// another was refused just before, it is hardly this one.
+    /// Says that a single entry is refused for good: the stream goes no further until an operator has looked. If no
+    /// entry was ever accepted, or another was refused just before, this one is hardly the cause.
     fn stuck(&mut self, seen: &audit::Stream, line: &str, refused: Refused) -> Refused {
         let first = self.refused.get_or_insert_with(|| line.to_owned());
         let every = seen.moved_at == NEVER || first != line;
@@ -117,7 +119,7 @@ impl Going {
         Refused { why, ..refused }
     }
 
-    /// How long to rest after a step that took so long. The database was needed for none of the time that the receiver took.
+    /// Returns how long to rest after a step. While the receiver took its time, the database was not needed.
     fn rest(&self, step: &Step, took: Duration) -> Duration {
         rest(step, took.saturating_sub(self.away))
     }
@@ -147,7 +149,7 @@ impl App {
                         }
                     }
                     match going.failures % YIELDS {
-                        // Another node may reach it: the lease runs out, and who looks next has it.
+                        // Another node may reach the receiver: the lease expires, and the node that looks next has it.
                         0 => {
                             going.tenure.until = None;
                             Duration::from_millis(LEASE.0.unsigned_abs()) + ELSEWHERE * 2
@@ -214,7 +216,7 @@ impl App {
         Ok(sent.map(|()| if more { Step::More } else { Step::Idle }))
     }
 
-    /// Says in the stream's row how far it is now, or why it is no further.
+    /// Writes into the stream's row how far it is now, or why it is no further.
     async fn note_sent(&self, seen: audit::Stream, place: Place, sent: &Result<(), Refused>) -> Result<(), Fault> {
         let trouble = sent.as_ref().err().map_or("", |refused| refused.why.as_str());
         if sent.is_err() && seen.trouble == trouble {
@@ -228,22 +230,22 @@ impl App {
         self.mark(&seen.place, &next).await
     }
 
-    /// Says in the stream's row why nothing behind its place can be read: whoever looks at a stream sees no other sign of it. Where
+    /// Writes into the stream's row why nothing after its place can be read: the stream shows no other sign of it. If
     /// that cannot be written either, the log has both.
     async fn note_halt(&self, seen: &audit::Stream, fault: &Fault) {
         let trouble = format!("{HALTED} block {}: {fault}", seen.place.block);
-        // What an operator has to do about a line is not lost over a read that comes too late.
+        // What an operator has to do about an entry is not overwritten by a read that fails later.
         if seen.trouble != trouble && !trouble::names_a_line(&seen.trouble) {
             self.mark(&seen.place, &audit::Stream { trouble, ..seen.clone() }).await.ok();
         }
     }
 
-    /// Where nothing is sealed behind the place of a stream: the chain has to reach up to there.
+    /// Handles a stream with nothing sealed after its place: the chain has to reach up to there.
     async fn nothing_after(&self, seen: &audit::Stream) -> Result<Result<Step, Refused>, Fault> {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
         if !is_beyond(&seen.place, &end) {
-            // What it could not read it can read now, and there is nothing whose delivery would say so.
+            // What could not be read can be read now, and there is nothing whose delivery would say so.
             if seen.trouble.starts_with(HALTED) {
                 self.mark(&seen.place, &audit::Stream { trouble: String::new(), ..seen.clone() }).await?;
             }
@@ -260,7 +262,7 @@ impl App {
         Ok(Err(Refused::because(why)))
     }
 
-    /// How far a stream is; `None` when it was only just begun, where the chain begins.
+    /// Returns how far a stream is; `None` if it was only just begun, where the chain begins.
     async fn stream(&self, name: &str) -> Result<Option<audit::Stream>, Fault> {
         let (streams, begins, newest) = self.ask((Streams, Begins, Newest)).await?;
         if let Some(stream) = streams.into_iter().find(|stream| stream.name == name) {
@@ -282,19 +284,19 @@ impl App {
 
     async fn mark(&self, seen: &Place, next: &audit::Stream) -> Result<(), Fault> {
         match self.engine.commit(vec![audit::advance(&self.realm.id, seen, next)]).await {
-            // Another node was faster: the lines went out twice.
+            // Another node was faster: the entries went out twice.
             Ok(_) | Err(CommitError::Conflict { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Where a stream is that has delivered up to this line.
+/// Returns the place of a stream that has delivered up to this entry.
 fn place(line: &Line) -> Place {
     Place { block: line.block, line: line.id.clone() }
 }
 
-/// Doubles with each failure, with some chance in it, so that many nodes do not come at the same moment.
+/// Doubles with each failure, with some randomness, so that many nodes do not retry at the same moment.
 fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     let doubled = FIRST_REST.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_REST);
     let chance = entropy::bytes().map_or(0, |bytes| u32::from(bytes[0]));
@@ -302,7 +304,7 @@ fn pause(failures: u32, asked: Option<Duration>) -> Duration {
     asked.map_or(spread, |asked| spread.max(asked.min(LONGEST_REST))).max(EVERY / 2)
 }
 
-/// Bytes of a batch for a receiver that takes lines of JSON.
+/// Returns the bytes of a batch for a receiver that takes lines of JSON.
 pub(super) fn json_lines(realm: &rules::id::RealmId, lines: &[Line]) -> Vec<u8> {
     let mut body = Vec::with_capacity(lines.len() * 400);
     for line in lines {
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn nothing_rests_for_the_time_that_a_receiver_takes() {
-        // Red without `saturating_sub` in `rest`: a receiver far away would have a few hundred lines a second.
+        // Red without `saturating_sub` in `rest`: a distant receiver would get a few hundred entries a second.
         let ms = Duration::from_millis;
         let going = Going { away: ms(290), ..Going::of("http") };
         assert_eq!(going.rest(&Step::More, ms(300)), ms(40));
@@ -341,7 +343,8 @@ mod tests {
 
     #[test]
     fn more_is_sent_at_a_time_where_much_waits_and_the_receiver_is_quick() {
-        // Red with `min(AT_ONCE)` in `went_well`: whoever takes a batch in 200 ms gets a thousand lines a second, whatever is written.
+        // Red with `min(AT_ONCE)` in `went_well`: a receiver that takes a batch in 200 ms would get a thousand entries
+        // a second, whatever is written.
         let mut going = Going::of("syslog");
         let after = |going: &mut Going, sent: i64| {
             going.went_well(sent);
@@ -354,7 +357,7 @@ mod tests {
         }
         let mut slow = Going { away: QUICK * 2, ..Going::of("syslog") };
         assert_eq!(after(&mut slow, 200), 200);
-        // Red where who is slow gets nothing back: one line at a time for ever, once something was wrong.
+        // Red where a slow receiver gets nothing back: one entry at a time for ever, once something was wrong.
         slow.most = 1;
         for more in [2, 4, 8, 16, 32, 64, 128, 200, 200] {
             let sent = slow.most;

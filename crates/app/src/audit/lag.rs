@@ -10,7 +10,7 @@ use rules::secret::hexadecimal;
 use rules::{Span, Time};
 use store::tables::audit::{After, BacklogUpTo, Begins, LeftOf, Newest, Place, Stream, Streams};
 
-/// Lines that are not sealed are counted up to so many: it is looked often.
+/// Unsealed entries are counted up to this many: the count is taken often.
 const MOST: i64 = 100_000;
 
 /// How far the audit log is behind.
@@ -18,13 +18,13 @@ const MOST: i64 = 100_000;
 pub struct Lag {
     /// The newest block, with the position of its last line.
     pub end: Link,
-    /// Under which key it was sealed; `None` before the first block.
+    /// The key under which it was sealed; `None` before the first block.
     pub key: Option<String>,
-    /// Lines that are not sealed yet, counted up to a hundred thousand.
+    /// Entries that are not sealed yet, counted up to a hundred thousand.
     pub unsealed: i64,
     /// How long the oldest of them has waited.
     pub unsealed_for: Span,
-    /// Lines that are sealed and kept.
+    /// Entries that are sealed and kept.
     pub kept: i64,
     /// Each stream.
     pub streams: Vec<Lagging>,
@@ -35,33 +35,33 @@ pub struct Lag {
 pub struct Lagging {
     /// Its name.
     pub name: String,
-    /// Lines that it has not delivered: those that are sealed, and those that are not yet, counted up to a hundred thousand.
+    /// Entries that it has not delivered: the sealed ones, and the others, counted up to a hundred thousand.
     pub lines: i64,
-    /// How long the oldest of them has waited, by when it was written. Where nothing is sealed, nothing is delivered.
+    /// How long the oldest of them has waited since it was written. Where nothing is sealed, nothing is delivered.
     pub waits: Span,
     /// When something was delivered last; `None` when nothing ever was.
     pub moved_at: Option<Time>,
-    /// Why nothing more was; empty when all is well.
+    /// Why nothing more was delivered; empty when all is well.
     pub trouble: String,
-    /// Whether it stands still at a line that its receiver refuses for good.
+    /// Whether it stands still at an entry that its receiver refuses for good.
     pub stuck: bool,
 }
 
-/// Whether a place is one that a chain with this end does not reach: nothing that is sealed would ever be behind it.
+/// Whether a chain with this end does not reach a place: nothing that is sealed would ever come after it.
 pub(super) fn is_beyond(place: &Place, end: &Link) -> bool {
     let next = Place::from(end);
     (place.block, &place.line) > (next.block, &next.line)
 }
 
 impl App {
-    /// With which block the log ends, where that is before a place that somebody has seen.
+    /// Returns the block with which the log ends, if that is before `place`, which the caller has seen.
     pub async fn audit_ends_before(&self, place: &Place) -> Result<Option<i64>, Fault> {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
         Ok(is_beyond(place, &end).then_some(end.number))
     }
 
-    /// The code of a block, in hexadecimal; `None` where it is not there, or was taken out and others after it.
+    /// Returns the code of a block, in hexadecimal; `None` if it is not there, or was removed with others after it.
     pub async fn audit_code(&self, number: i64) -> Result<Option<String>, Fault> {
         let (blocks, begins) = self.ask((After { number: number - 1, limit: 1 }, Begins)).await?;
         let block = blocks.into_iter().find(|block| block.number == number).map(|block| block.mac);
@@ -69,7 +69,7 @@ impl App {
         Ok(block.or(begins).map(|mac| hexadecimal(&mac)))
     }
 
-    /// How far sealing and delivering are behind. A few reads, each of an index: for a page of metrics now and then.
+    /// Says how far sealing and delivering are behind. A few reads, each of an index: for a metrics page now and then.
     pub async fn audit_lag(&self) -> Result<Lag, Fault> {
         let (backlog, newest, begins, streams) =
             self.ask((BacklogUpTo { most: MOST }, Newest, Begins, Streams)).await?;
@@ -93,13 +93,13 @@ impl App {
         })
     }
 
-    /// How far a stream is behind the end of the chain.
+    /// Returns how far a stream is behind the end of the chain.
     async fn behind(&self, stream: Stream, end: &Link, now: Time) -> Result<Lagging, Fault> {
         let place = &stream.place;
         let of = LeftOf { block: place.block, after: &place.line };
         let (here, next) = (After { number: place.block - 1, limit: 1 }, After { number: place.block, limit: 1 });
         let ((left, oldest), here, next) = self.ask((of, here, next)).await?;
-        // Everything up to the end of the block that it is in, or of the one before the next that is there.
+        // Everything up to the end of the stream's block, or of the block before the next one that is there.
         let until = here.first().filter(|block| block.number == place.block).map(|block| block.last);
         let until = until.or_else(|| next.first().map(|block| block.first - 1)).unwrap_or(end.last);
         let waits = oldest.or_else(|| next.first().map(|block| block.oldest));

@@ -1,5 +1,6 @@
-//! The mark: the end of the chain as this node saw it last, kept in its data folder. A chain that ends before it, or has
-//! another block there, is not sealed any further: whatever was done to the database, it does not look like new lines.
+//! The mark: the end of the chain as this node last saw it, kept in its data folder. A chain that ends before it, or
+//! has another block there, is not sealed any further: whatever was done to the database, it does not look like new
+//! entries.
 
 use super::alarm::About;
 use super::lag::is_beyond;
@@ -24,31 +25,31 @@ const KEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Where a node keeps its mark. Not in the database.
 pub trait Shelf: Send + Sync + Debug {
-    /// What is there.
+    /// Returns what is there.
     fn read(&self) -> io::Result<Option<Vec<u8>>>;
-    /// Puts something in its place, durably.
+    /// Replaces what is there, durably.
     fn write(&self, bytes: &[u8]) -> io::Result<()>;
-    /// Takes it away.
+    /// Removes what is there.
     fn clear(&self) -> io::Result<()>;
 }
 
 /// What this node knows of the end of the chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Known {
-    /// It saw none yet.
+    /// It has seen no end yet.
     #[default]
     Nothing,
-    /// This one.
+    /// It saw this end.
     End(Head),
-    /// What it kept cannot be told: why, what to do about it, and whether only for want of its key.
+    /// The mark that it kept proves nothing: why, what to do about it, and whether only the key is missing.
     Untold { why: String, how: &'static str, keyless: bool },
 }
 
-/// What this node knows, and what of it is on the shelf.
+/// What this node knows of the end, and what of that is on the shelf.
 #[derive(Default)]
 pub(super) struct Marked {
     state: Mutex<State>,
-    /// Held by whoever changes what is on the shelf, to the end: an older mark never comes after a newer one.
+    /// Held to the end by a task that changes what is on the shelf: an older mark never comes after a newer one.
     keeping: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -68,14 +69,14 @@ impl Marked {
         self.state().known.clone()
     }
 
-    /// What was on the shelf at the start.
+    /// Reads what is on the shelf, at the start.
     pub(super) fn recall(&self, terms: &Terms) {
         let known = recalled(terms);
         let kept = if let Known::End(head) = &known { Some(head.clone()) } else { None };
         *self.state() = State { known, kept, kept_at: None };
     }
 
-    /// The chain ends here now. What was seen stands, unless `anew`.
+    /// Notes that the chain ends here now. A later end that was seen stands, unless `anew`.
     pub(super) fn saw(&self, head: Head, anew: bool) {
         let mut state = self.state();
         let further = match &state.known {
@@ -123,13 +124,13 @@ pub struct Accepted {
 }
 
 impl App {
-    /// Looks where the chain ends; in the error, why this node does not go on with it.
+    /// Checks where the chain ends; the inner error says why this node does not go on with it.
     pub(super) async fn look_at_end(&self) -> Result<Result<(), String>, Fault> {
-        // The mark first: what is read after it cannot be before it.
+        // The mark is read first: what is read after it cannot be older.
         let known = self.books.marked().known();
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
-        // Without any key the mark tells nothing, and it is told already that this node has none.
+        // Without any key the mark proves nothing, and that this node has no key is reported already.
         let keyless = matches!(known, Known::Untold { keyless: true, .. }) && self.books.terms().keys.current.is_none();
         match &goes_on {
             Err(why) if !keyless => self.books.alarms().raise(About::End, why),
@@ -138,13 +139,13 @@ impl App {
         Ok(goes_on)
     }
 
-    /// What is wrong with the log as it is now, in sentences: a look for whoever asks, where no server looks.
+    /// Returns what is wrong with the log as it is now, in sentences: checks on demand, where no server does.
     pub async fn audit_wrong(&self) -> Result<Vec<String>, Fault> {
         drop(self.look_at_end().await?);
         Ok(self.audit_alarms())
     }
 
-    /// Whether a chain with this end goes on from what was `known` before it was read; then that is known from now on.
+    /// Checks that a chain with this end goes on from what was `known` before it was read; if so, remembers the end.
     pub(super) async fn goes_on(
         &self,
         known: &Known,
@@ -181,7 +182,7 @@ impl App {
         Ok(Ok(()))
     }
 
-    /// Whether a longer chain has the block of the mark, unless retention took it out.
+    /// Checks that a longer chain has the block of the mark, unless retention removed that.
     async fn continues(&self, mark: &Head) -> Result<Result<(), String>, Fault> {
         let blocks = self.ask(After { number: mark.block - 1, limit: 1 }).await?;
         if let Some(block) = blocks.first().filter(|block| block.number == mark.block) {
@@ -197,8 +198,8 @@ impl App {
         Ok(vouched)
     }
 
-    /// Whether the note of what retention took out stands for the block of the mark, which is gone. Under a key that is not
-    /// here anybody may have written it, unless it is the end that an operator accepted.
+    /// Checks that the note of what retention removed stands for the block of the mark, which is gone. If its key is
+    /// not here, anybody may have written it, unless it is the end that an operator accepted.
     fn vouches(&self, begins: &Checkpoint, mark: &Head) -> Result<(), String> {
         let at_mark = begins.number == mark.block;
         match begins.is_sealed(&self.realm.id, &self.books.terms().keys) {
@@ -231,11 +232,11 @@ impl App {
         }
     }
 
-    /// Keeps the mark, if it is another one than is kept; not often, unless `at_once`.
+    /// Writes the mark to the shelf, if another one is kept there; not often, unless `at_once`.
     pub(crate) async fn keep_mark(&self, at_once: bool) -> Result<(), Fault> {
         let terms = self.books.terms();
         let Some(shelf) = terms.shelf.clone() else { return Ok(()) };
-        // Before it is looked at what is known: whoever waited here writes what is known by then.
+        // Taken before the state is read: a task that waited here writes what is known by then.
         let keeping = Arc::clone(&self.books.marked().keeping).lock_owned().await;
         let (known, rests) = {
             let state = self.books.marked().state();
@@ -251,8 +252,8 @@ impl App {
         Ok(())
     }
 
-    /// Goes on with the log as it is in the database, although this node saw a longer one, or another, and writes that
-    /// down; streams that are beyond its end go on from there. `None` where there is nothing to accept.
+    /// Goes on with the log as it is in the database, although this node saw a longer one, or another, and leaves an
+    /// audit entry; streams beyond its end go on from there. `None` if there is nothing to accept.
     pub async fn accept_audit(&self) -> Result<Option<Accepted>, Fault> {
         let known = self.books.marked().known();
         let (newest, begins, streams) = self.ask((Newest, Begins, Streams)).await?;
@@ -285,11 +286,11 @@ impl App {
     }
 }
 
-/// What to do about it.
+/// What to do about a chain that does not go on from the mark.
 const HOW: &str = "lines were taken out of the database or written anew, or it was restored or failed over with a loss: see \
                    portiere audit verify, and to go on with the log as it is: portiere audit accept";
 
-/// What to do about a mark that is there and is not ours to read: nothing was done to the log.
+/// What to do about a mark that is there and that we may not read: nothing was done to the log.
 const UNREADABLE: &str = "it has to belong to the user that the server runs as, like all of the data folder";
 
 /// What to do about a mark whose key is missing.
@@ -302,7 +303,7 @@ fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
     Err(format!("its block {} is another one than this node has seen; {HOW}", mark.block))
 }
 
-/// Does something on the shelf. It goes on where nobody waits any more, and is `keeping` others off until its end.
+/// Does something on the shelf. Goes on if the caller stops waiting, and is `keeping` others off until its end.
 async fn on_shelf(
     keeping: OwnedMutexGuard<()>,
     act: impl FnOnce() -> io::Result<()> + Send + 'static,
@@ -312,5 +313,5 @@ async fn on_shelf(
     done.map_err(|error| Fault::Broken(format!("the mark of the end of the audit log could not be kept: {error}")))
 }
 
-/// [`Shelf`] of a node.
+/// A node's [`Shelf`].
 pub type Kept = Arc<dyn Shelf>;

@@ -1,7 +1,7 @@
-//! The audit log behind the requests: sealing what was committed, delivering what was sealed, taking out what is old, and
-//! reading it.
+//! The audit log behind the requests: sealing entries that were committed, delivering entries that were sealed,
+//! removing old ones, and reading them.
 //!
-//! One node does each of these for all, for as long as its lease runs. Nothing here is waited for by a request.
+//! One node does each of these jobs for all nodes, for as long as its lease runs. No request waits for anything here.
 
 mod alarm;
 mod deliver;
@@ -39,31 +39,31 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::tables::ALIEN_ROW;
 
-/// The lease of whoever seals and retires.
+/// The lease of the node that seals and retires.
 pub(crate) const SEAL: &str = "audit.seal";
-/// Between two looks at what there is to seal or to deliver.
+/// Between two checks for entries to seal or to deliver.
 const EVERY: Duration = Duration::from_secs(1);
-/// Between two looks at a lease that another node has, or after a failure.
+/// Between two checks of a lease that another node has, or after a failure.
 const ELSEWHERE: Duration = Duration::from_secs(5);
 /// The shortest rest between two steps while much is left.
 const REST: Duration = Duration::from_millis(10);
-/// Between two looks at what is too old or too much.
+/// Between two checks for entries that are too old or too many.
 const RETIRE_EVERY: Duration = Duration::from_secs(20);
-/// How long a node that ends goes on sealing what it leaves.
+/// How long a node that stops goes on sealing the entries that it leaves.
 const LAST: Duration = Duration::from_secs(2);
 
-/// What an operator chose for the audit log.
+/// An operator's settings for the audit log.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// What seals, and what sealed before.
+    /// The key that seals, and the keys that sealed before.
     pub keys: Keys,
-    /// How long lines are kept.
+    /// How long entries are kept.
     pub retention: Span,
-    /// The most lines that are kept: beyond that the oldest go before their time.
+    /// The most entries that are kept: beyond that, the oldest go before their time.
     pub max_lines: Option<i64>,
-    /// The most lines that are kept whatever else holds: beyond that, lines go that were not sealed or not delivered.
+    /// The most entries that are kept in any case: beyond that, even entries that were not sealed or not delivered go.
     pub ceiling: Option<i64>,
-    /// Whether a command that reads lines leaves one of its own.
+    /// Whether a command that reads entries leaves an entry of its own.
     pub reads: bool,
     /// Where this node keeps its mark.
     pub shelf: Option<Kept>,
@@ -82,7 +82,7 @@ impl Default for Terms {
     }
 }
 
-/// The terms, once they are known, and what was found since.
+/// The [`Terms`], once they are known, and what was found since.
 #[derive(Default)]
 pub struct Books {
     terms: OnceLock<Terms>,
@@ -92,7 +92,7 @@ pub struct Books {
 }
 
 impl Books {
-    /// What an operator chose.
+    /// Returns what an operator chose.
     pub fn terms(&self) -> &Terms {
         self.terms.get_or_init(Terms::default)
     }
@@ -102,7 +102,7 @@ impl Books {
     }
 }
 
-/// A job of one node, as far as this node knows.
+/// A job that one node does at a time, as far as this node knows.
 struct Tenure {
     job: String,
     until: Option<Time>,
@@ -113,10 +113,10 @@ impl Tenure {
         Tenure { job: job.into(), until: None }
     }
 
-    /// Whether this node has the job. Most of the time nobody has to be asked.
+    /// Whether this node has the job. Most of the time the database need not be asked.
     async fn holds(&mut self, app: &App) -> Result<bool, Fault> {
         let now = app.clock.now();
-        // One that runs for longer than it was given for is of a clock that has been set back since.
+        // A lease that runs longer than it was granted for comes from a clock that has been set back since.
         if self.until.is_none_or(|until| until <= now + Span(LEASE.0 / 2) || until > now + LEASE) {
             self.until = None;
             self.until = app.leads(&self.job).await?;
@@ -125,7 +125,7 @@ impl Tenure {
     }
 }
 
-/// What one step of the background came to.
+/// The outcome of one step in the background.
 enum Step {
     /// There may be more to do at once.
     More,
@@ -135,7 +135,7 @@ enum Step {
     Elsewhere,
 }
 
-/// How long to rest after a step: while much is left, requests have the database for most of the time.
+/// Returns how long to rest after a step: while much is left, requests have the database for most of the time.
 fn rest(step: &Step, took: Duration) -> Duration {
     match step {
         Step::More => REST.max(took * 4).min(EVERY),
@@ -145,17 +145,17 @@ fn rest(step: &Step, took: Duration) -> Duration {
 }
 
 impl App {
-    /// The id of the key under which this node seals.
+    /// Returns the id of the key with which this node seals.
     pub fn audit_key(&self) -> Option<String> {
         self.books.terms().keys.current.as_ref().map(|key| key.id().to_owned())
     }
 
-    /// Why this node does not seal the audit log, as far as the background found; another node may.
+    /// Returns why this node does not seal the audit log, as far as the background task found; another node may.
     pub fn audit_idle(&self) -> Option<String> {
         self.books.idle().clone()
     }
 
-    /// Says what an operator chose, and reads the mark. Once, before anything is sealed.
+    /// Sets what an operator chose, and reads the mark. To be called once, before anything is sealed.
     pub fn open_books(&self, terms: Terms) {
         self.books.marked.recall(&terms);
         drop(self.books.terms.set(terms));
@@ -199,7 +199,7 @@ impl App {
         if tenure.until.is_none()
             && let Some(why) = self.cannot_seal().await?
         {
-            // Known before it is told: whoever reads the log may ask at once.
+            // Stored before it is logged: a reader of the log may ask at once.
             *self.books.idle() = Some(why.clone());
             complaints[1].tell(&why, "this node does not seal the audit log");
             return Ok(Step::Elsewhere);
@@ -217,15 +217,15 @@ impl App {
         if due && !retired {
             *looked = Some(Instant::now());
         }
-        // After each block that goes: new lines do not wait until the last one that is due has gone.
+        // After each block that goes: new entries do not wait until the last block that is due has gone.
         match self.seal_once().await? {
             Sealed::All(_) if !retired => Ok(Step::Idle),
             _ => Ok(Step::More),
         }
     }
 
-    /// Seals what this process leaves at its end, and keeps the end of the log as it saw it. What waited for the next start could
-    /// be taken out meanwhile, and nothing would show it.
+    /// Seals the entries that this process leaves when it stops, and keeps the end of the log as it saw it. Entries
+    /// that waited for the next start could be removed meanwhile, and nothing would show it.
     pub async fn close_books(&self) {
         if let Err(fault) = self.seal_rest().await {
             tracing::debug!(%fault, "the last lines of the audit log wait for whoever seals next");
@@ -240,12 +240,12 @@ impl App {
         if self.look_at_end().await?.is_err() || self.cannot_seal().await?.is_some() {
             return Ok(());
         }
-        // Where another node is faster it goes on, too.
+        // Where another node is faster, that node goes on with the rest, too.
         while began.elapsed() < LAST && matches!(self.seal_once().await?, Sealed::Some(1..)) {}
         Ok(())
     }
 
-    /// Takes out the oldest block if its time has come; whether there may be another one.
+    /// Removes the oldest block if its time has come; returns whether there may be another one.
     async fn retire_step(&self, complaint: &mut Complaint) -> Result<bool, Fault> {
         let retired = self.retire_once().await?;
         match &retired {

@@ -1,4 +1,4 @@
-//! What an operator does with a stream: leaves a line out, sets it to another place, gives it up. Each is written down.
+//! What an operator does with a stream: skip an entry, set it to another place, give it up. Each leaves an audit entry.
 
 use super::deliver::NEVER;
 use super::seal::end;
@@ -9,7 +9,8 @@ use store::engine::CommitError;
 use store::tables::audit::{self, Begins, Newest, Place, Stream, Streams};
 
 impl App {
-    /// Leaves the line out at which a stream stands, whose receiver does not take it, and writes that down. In the error, why not.
+    /// Skips the entry at which a stream stands because its receiver does not take it, and leaves an audit entry. The
+    /// inner error says why not.
     pub async fn skip_line(&self, name: &str, line: &str) -> Result<Result<(), String>, Fault> {
         let Some(stream) = self.ask(Streams).await?.into_iter().find(|stream| stream.name == name) else {
             return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
@@ -39,8 +40,8 @@ impl App {
         }
     }
 
-    /// Sets a stream to the place behind a block, or behind all that is sealed: it goes on from there, whatever it has delivered. One
-    /// that was not begun yet begins there. Behind which block that is; in the error, why not.
+    /// Sets a stream to the place after a block, or after all that is sealed: it goes on from there, whatever it has
+    /// delivered. One that has not begun yet begins there. Returns the block; the inner error says why not.
     pub async fn set_stream(&self, name: &str, after: Option<i64>) -> Result<Result<i64, String>, Fault> {
         let (streams, begins, newest) = self.ask((Streams, Begins, Newest)).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
@@ -82,7 +83,7 @@ impl App {
         }
     }
 
-    /// Gives a stream up: what it has not delivered is no longer kept for it.
+    /// Gives a stream up: entries that it has not delivered are no longer kept for it.
     pub async fn forget_stream(&self, name: &str) -> Result<bool, Fault> {
         let event = Event::new(Kind::AuditForgotten, self.clock.now()).detail("stream", name);
         let writes = vec![audit::forget(&self.realm.id, name)];

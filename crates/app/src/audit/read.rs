@@ -1,5 +1,5 @@
-//! Reading the audit log, a bounded piece at a time: all of it by when lines were written, or what was sealed in the order
-//! of the chain.
+//! Reading the audit log, a bounded piece at a time: all entries by when they were written, or the sealed ones in the
+//! order of the chain.
 
 use super::wire::outcome;
 use crate::{App, Fault};
@@ -15,13 +15,13 @@ use store::tables::audit::{Before, Begins, Between, Newest, Place, Readable, Wit
 use store::tables::counters::{Rejections, Strangers};
 use store::tables::events::Window;
 
-/// Lines that one step looks at. A rare thing is looked for in steps of this, so that no request is a long scan.
+/// Entries that one step looks at. A rare entry is looked for in such steps, so that no request is a long scan.
 const WINDOW: i64 = 2000;
 
-/// Which lines are wanted. What is not said does not matter.
+/// Which entries are wanted. A field that is not set does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
-    /// Of one of these kinds; empty: of any.
+    /// Of one of these kinds; if empty, of any kind.
     pub kinds: Vec<String>,
     /// About this person, by id.
     pub user: Option<String>,
@@ -33,25 +33,25 @@ pub struct Filter {
     pub address: Option<String>,
     /// In this request.
     pub request: Option<String>,
-    /// Not before.
+    /// Not before this time.
     pub since: Option<Time>,
-    /// Before.
+    /// Before this time.
     pub until: Option<Time>,
     /// `done` or `refused`.
     pub outcome: Option<String>,
 }
 
-/// What was refused to somebody who had not shown who they are, and has no line.
+/// Refusals to somebody who was not authenticated, which have no audit entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
-    /// The minute in which it was.
+    /// The minute in which they were.
     pub minute: Time,
-    /// What it was: the `name` that somebody signed in with is nobody's, a `client` did not prove who it is, or they were
-    /// `throttled`; or what only a later version counts, in its word.
+    /// What was refused: the `name` that somebody signed in with is nobody's, a `client` was not authenticated, or
+    /// requests were `throttled`; or what only a later version counts, in its word.
     pub what: String,
-    /// Which application it was about, where that is one.
+    /// The application that they were about, if any.
     pub client: Option<String>,
-    /// From where.
+    /// The address that they came from.
     pub address: String,
     /// How many.
     pub count: i64,
@@ -60,14 +60,14 @@ pub struct Failures {
 /// A piece of a longer list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The lines that are wanted, at most as many as were asked for.
+    /// The entries that are wanted, at most as many as were asked for.
     pub lines: Vec<Line>,
-    /// After (or before) which id to go on; `None` at the end.
+    /// The id after (or before) which to go on; `None` at the end.
     pub next: Option<String>,
 }
 
 impl Filter {
-    /// Whether a line is wanted.
+    /// Whether an entry is wanted.
     pub fn wants(&self, line: &Line) -> bool {
         let same = |wanted: &Option<String>, has: &Option<String>| wanted.is_none() || wanted == has;
         (self.kinds.is_empty() || self.kinds.contains(&line.kind))
@@ -83,7 +83,7 @@ impl Filter {
 }
 
 impl App {
-    /// What was refused since then to who had not shown who they are; the newest minutes first.
+    /// Returns what was refused since then to callers that were not authenticated; newest minutes first.
     pub async fn strangers(&self, since: Time, limit: i64) -> Result<Vec<Failures>, Fault> {
         // What this node has not written yet is part of it; a database that takes no writes is read all the same.
         self.write_rejections().await.ok();
@@ -95,14 +95,14 @@ impl App {
             Failures { minute, what: what.name().to_owned(), client, address, count }
         };
         let mut found: Vec<Failures> = names.into_iter().map(name).chain(others.into_iter().map(other)).collect();
-        // Stable: within a minute, each kind stays in its order.
+        // Stable: within a minute, each kind keeps its order.
         found.sort_by_key(|one| std::cmp::Reverse(one.minute));
         found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         Ok(found)
     }
 
-    /// Lines that `filter` wants, at most `limit`, sealed or not: the newest first before the id `from`, or the oldest first
-    /// after it. Looks at a bounded number, so that a page may be empty and not be the last.
+    /// Returns entries that `filter` wants, at most `limit`, sealed or not: newest first before the id `from`, or
+    /// oldest first after it. Looks at a bounded number, so a page may be empty without being the last.
     pub async fn audit_lines(
         &self,
         filter: &Filter,
@@ -110,7 +110,7 @@ impl App {
         newest_first: bool,
         limit: usize,
     ) -> Result<Page, Fault> {
-        // Ids begin with the time of their lines.
+        // Ids begin with the time of their entries.
         let (mut after, mut before) =
             (filter.since.map_or(String::new(), first_id), filter.until.map_or(String::new(), first_id));
         if !from.is_empty() {
@@ -120,7 +120,7 @@ impl App {
         let window = Window { after: &after, before: &before, newest_first, limit: WINDOW };
         let looked = match self.ask(window).await {
             Ok(looked) => looked,
-            // One that somebody gave a value of another type keeps no other from being read.
+            // An entry in which somebody put a value of another type keeps no other from being read.
             Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) || why.contains("column type") => {
                 self.ask(Readable(Window { after: &after, before: &before, newest_first, limit: WINDOW })).await?
             }
@@ -134,25 +134,25 @@ impl App {
         Ok(Page { lines, next })
     }
 
-    /// The next sealed lines after a place, in the order of the chain: no gaps and none twice, however late a line was
-    /// committed.
+    /// Returns the next sealed entries after a place, in the order of the chain: no gaps and none twice, however late
+    /// an entry was committed.
     pub async fn sealed_after(&self, place: &Place, limit: i64) -> Result<Vec<Line>, Fault> {
-        // Block 0 is what is not sealed.
+        // Block 0 holds what is not sealed.
         let (block, after) = if place.block > 0 { (place.block, place.line.as_str()) } else { (1, "") };
-        // The later blocks first: the place may be before a block that is not sealed yet, and what is sealed between the two looks
-        // would be passed over the other way round.
+        // The later blocks first: the place may be before a block that is not sealed yet, and the other way round, what
+        // is sealed between the two reads would be passed over.
         let others = self.ask(Between { after: block, before: i64::MAX, limit }).await?;
         let mut lines = self.ask(Within { block, after, limit }).await?;
         let room = usize::try_from(limit).unwrap_or(usize::MAX) - lines.len();
         lines.extend(others.into_iter().take(room));
-        // From one whose id is of another type nobody can go on: it would come again and again.
+        // Nobody can go on from an entry whose id is of another type: it would come again and again.
         match lines.iter().find(|line| !is_nameable(line)) {
             Some(line) => Err(Fault::Unavailable(format!("{ALIEN_ROW}: the id of a line in block {}", line.block))),
             None => Ok(lines),
         }
     }
 
-    /// The place before the newest `lines` sealed lines, or some more; behind the last one for 0.
+    /// Returns the place before the newest `lines` sealed entries, or some more; after the last one for 0.
     pub async fn place_before(&self, lines: i64) -> Result<Place, Fault> {
         let (begins, newest) = self.ask((Begins, Newest)).await?;
         let Some(newest) = newest else {
@@ -174,14 +174,14 @@ impl App {
         }
     }
 
-    /// The end of the chain as it is exported, to be kept elsewhere.
+    /// Returns the end of the chain as it is exported, to be kept elsewhere.
     pub async fn audit_head(&self) -> Result<Head, Fault> {
         let (begins, newest) = self.ask((Begins, Newest)).await?;
         Ok(head(&self.realm.id, newest.as_ref(), begins.as_ref()))
     }
 }
 
-/// The end of a chain.
+/// Returns the end of a chain.
 pub(super) fn head(realm: &RealmId, newest: Option<&Block>, begins: Option<&Checkpoint>) -> Head {
     let (link, key, at) = match (newest, begins) {
         (Some(block), _) => (Link::from(block), block.key.clone(), block.sealed_at),

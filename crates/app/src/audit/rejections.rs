@@ -1,9 +1,9 @@
-//! What is refused to who has not shown who they are. There is no line for each, or anybody could fill the disk, but a row for
-//! each minute, address (a /64 for IPv6) and application, with a count.
+//! Refusals to callers that were not authenticated. There is no audit entry for each, or anybody could fill the disk,
+//! but a row with a count for each minute, address (a /64 for IPv6) and application.
 //!
-//! The first of a row is committed before it is answered. Those that follow are counted in memory, and written with the next
-//! row that begins, or by the upkeep: a flood of wrong secrets costs as many commits as it has rows, and a node that is killed
-//! loses how many more they were in its last seconds, not that they were.
+//! The first refusal of a row is committed before it is answered. Those that follow are counted in memory, and written
+//! with the next row that begins, or by the upkeep: a flood of wrong secrets costs as many commits as it has rows, and
+//! a node that is killed loses how many more there were in its last seconds, not that there were any.
 
 use crate::jobs::to_the_end;
 use crate::{App, Fault, asked, entropy};
@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use store::engine::CommitError;
 
-/// Rows of a minute that a node begins, at most: what comes from elsewhere then is in one row, without address or application.
+/// Rows that a node begins in a minute, at most: all other sources then share a row, without address or application.
 const ROWS: usize = 256;
-/// Rows of minutes before that are kept by address, at most, while they cannot be written.
+/// Rows of earlier minutes that are kept by address, at most, while they cannot be written.
 const LATE: usize = 16 * ROWS;
 /// Rows that one batch writes.
 const AT_ONCE: usize = 64;
@@ -43,14 +43,14 @@ pub(crate) struct Rejections(Mutex<Rows>);
 #[derive(Default)]
 struct Rows {
     minute: i64,
-    /// The rows of this minute, with what of each is not written yet.
+    /// The rows of this minute, each with the count that is not written yet.
     begun: HashMap<Row, i64>,
-    /// What of minutes before is not written yet.
+    /// Counts of earlier minutes that are not written yet.
     late: HashMap<Row, i64>,
 }
 
 impl Rejections {
-    /// Counts one; what has to be written before it is answered, where it is the first of its row.
+    /// Counts one; returns what has to be written before it is answered, if it is the first of its row.
     fn count(&self, what: Rejection, address: String, now: Time) -> Option<Counts> {
         let minute = now.0.div_euclid(MINUTE.0);
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ impl Rejections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Vec::new())
     }
 
-    /// Those that were not written after all wait once more.
+    /// Puts counts back that were not written after all: they wait once more.
     fn put_back(&self, counts: Counts) {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (row, many) in counts {
@@ -86,14 +86,14 @@ impl Rejections {
 }
 
 impl Row {
-    /// The one that says neither from where, nor of which application.
+    /// Returns the row that says neither from where, nor of which application.
     fn of_anybody(self) -> Row {
         Row { minute: self.minute, what: self.what.of_anybody(), address: String::new() }
     }
 }
 
 impl Rows {
-    /// A new minute has rows of its own: those of before take no places.
+    /// Begins a new minute, which has rows of its own: earlier rows take no places.
     fn turn(&mut self, minute: i64) {
         self.minute = minute;
         let begun = std::mem::take(&mut self.begun);
@@ -106,7 +106,7 @@ impl Rows {
         *self.late.entry(row).or_default() += many;
     }
 
-    /// `first`, and what else one batch writes with it.
+    /// Returns `first`, and what else one batch writes with it.
     fn take(&mut self, first: Counts) -> Counts {
         let mut counts = first;
         counts.extend(self.late.extract_if(|_, _| true).take(AT_ONCE - counts.len()));
@@ -117,8 +117,8 @@ impl Rows {
 }
 
 impl App {
-    /// Notes that somebody was refused. What cannot be written now is kept, and keeps nobody from the answer: a refusal lets
-    /// nobody in.
+    /// Notes that a caller was refused. What cannot be written now is kept, and does not hold up the answer: a refusal
+    /// lets nobody in.
     pub(crate) async fn reject(&self, what: Rejection) {
         let counts = self.rejections.count(what, asked::address(), self.clock.now());
         let Some(counts) = counts else { return };
@@ -131,7 +131,7 @@ impl App {
     /// Writes what has waited so far.
     ///
     /// # Errors
-    /// What keeps it from being written; it goes on waiting.
+    /// What keeps counts from being written; they go on waiting.
     pub(crate) async fn write_rejections(&self) -> Result<(), Fault> {
         loop {
             let counts = self.rejections.take();
@@ -151,20 +151,20 @@ impl App {
         };
         let changes = counts.iter().map(change).collect();
         let written = self.commit(changes, self.clock.now(), &entropy::fresh()?).await;
-        // Nobody knows whether it stands: counted twice would be a refusal that never was.
+        // With an unknown outcome they may stand: counted twice, there would be refusals that never were.
         if written.as_ref().is_err_and(|error| !matches!(error, CommitError::Unknown(_))) {
             self.rejections.put_back(counts);
         }
         Ok(written?)
     }
 
-    /// Notes that a client did not prove who it is, and says so; `claimed` is whom it claims to be, where there is one.
+    /// Notes that a client was not authenticated, and returns the error; `claimed` is the client that it claims to be.
     pub(crate) async fn not_proved(&self, claimed: Option<&Client>, why: &'static str) -> Error {
         self.reject(Rejection::Client(claimed.map(|client| client.id.clone()))).await;
         Error::client(why)
     }
 
-    /// A proof as a request has it. One that cannot be read is noted like one that is wrong.
+    /// Returns the proof in a request. A proof that cannot be read is noted like a wrong one.
     ///
     /// # Errors
     /// Those of the proof.
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn a_flood_is_few_rows_each_of_which_is_written_when_it_begins_and_nothing_is_lost() {
-        // Red without `of_anybody` in `count`: there would be a row for each address; without `(!begun).then` each would be a
-        // commit.
+        // Red without `of_anybody` in `count`: there would be a row for each address; without `return None` there, each
+        // refusal would be a commit.
         let rejections = Rejections::default();
         let (mut commits, mut written) = (0, 0);
         for round in 0..10 {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_new_minute_has_rows_of_its_own_and_what_waits_is_not_forgotten_by_it() {
-        // Red without `turn` (rows of before would take the places), or if it let go of what waits.
+        // Red without `turn` (earlier rows would take the places), or if it dropped what waits.
         let rejections = Rejections::default();
         for _ in 0..2 {
             for number in 0..ROWS {
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_first_of_a_row_is_among_what_is_written_however_much_waits() {
-        // Red where a batch takes any rows that wait: who is answered would be in memory alone.
+        // Red where a batch takes any rows that wait: the refusal that is answered would be in memory alone.
         let rejections = Rejections::default();
         for number in 0..200 {
             rejections.count(wrong("app"), number.to_string(), NOW);

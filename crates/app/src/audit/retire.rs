@@ -1,6 +1,6 @@
-//! Taking out what is too old or too much: whole blocks from the beginning of the chain, which a checkpoint under the key
-//! says. What was not sealed or not delivered stays, unless an operator named a ceiling; and so does what is not what was
-//! sealed, until an operator discards it.
+//! Removing what is too old or too much: whole blocks from the beginning of the chain, recorded by a checkpoint under
+//! the key. What was not sealed or not delivered stays, unless an operator set a ceiling; and so does what differs from
+//! what was sealed, until an operator discards it.
 
 use super::seal::{end, key};
 use crate::{App, Fault};
@@ -13,41 +13,41 @@ use store::tables::audit::{
     Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, is_nameable, retire,
 };
 
-/// Lines that one batch drops.
+/// Entries that one batch drops.
 const AT_ONCE: i64 = 200;
 
-/// Where blocks go that a stream did not get, room is made for this share of the ceiling, so that the lines that tell of it are few
-/// beside what is kept.
+/// Where blocks go that a stream did not get, room is made for the ceiling divided by this, so that the entries that
+/// tell of it are few beside those that are kept.
 const ROOM: i64 = 16;
 
-/// What came of a look.
+/// The outcome of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Retired {
     /// A block is gone, and there may be another one.
     Block,
     /// Nothing is too old or too much.
     Nothing,
-    /// Another node was faster, or is at it: what is there has to be looked at again.
+    /// Another node was faster, or is at work: what is there has to be checked again.
     Elsewhere,
-    /// It is not this node that may say what it took out: why.
+    /// This node may not say what it removed: why.
     Foreign(String),
-    /// Something is, and a stream waits for it: which.
+    /// Something is, but a stream waits for it: which.
     Held(String),
-    /// Something is, and stays, since it is not what was sealed: what.
+    /// Something is, but stays, because it is not what was sealed: what.
     Wrong(String),
 }
 
 impl App {
-    /// Takes out the oldest block, if its time has come and it is what was sealed: the checkpoint that follows says under
+    /// Removes the oldest block, if its time has come and it is what was sealed: the checkpoint that follows says under
     /// the key that it was.
     pub(super) async fn retire_once(&self) -> Result<Retired, Fault> {
         self.retire_next(None).await
     }
 
-    /// Takes out the blocks up to `until` whose time has come although they are not what was sealed, and writes that down;
-    /// how many. In the error, why one stays.
+    /// Removes the blocks up to `until` whose time has come although they are not what was sealed, and leaves audit
+    /// entries; returns how many. The inner error says why one stays.
     pub async fn discard_audit(&self, until: i64) -> Result<Result<u64, String>, Fault> {
-        // What comes after what this node has seen is not discarded, but accepted.
+        // A log that differs from what this node has seen is not discarded, but accepted.
         if let Err(why) = self.look_at_end().await? {
             return Ok(Err(why));
         }
@@ -57,7 +57,7 @@ impl App {
                 Retired::Block => many += 1,
                 Retired::Elsewhere => tokio::time::sleep(super::REST).await,
                 Retired::Nothing => {
-                    // Whatever is left is told by the next look.
+                    // Whatever is left is reported by the next check.
                     self.books.alarms().over(super::alarm::About::Old);
                     return Ok(Ok(many));
                 }
@@ -91,7 +91,7 @@ impl App {
                 return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
             }
         };
-        // One that a clock wrote which was far ahead goes by itself, by what a later one says.
+        // A block written by a clock that was far ahead goes by itself, on the word of a later block.
         if let (Some(waiting), Some(ceiling), None, None) = (waiting, terms.ceiling, discard, &witness) {
             let room = ceiling - (ceiling / ROOM).min(AT_ONCE);
             return self.take_out_undelivered((kept, room), &newest, (begins.as_ref(), key), waiting).await;
@@ -112,8 +112,9 @@ impl App {
         self.take_out(blocks, (begins.as_ref(), key), told.into_iter().flatten()).await
     }
 
-    /// Takes out the oldest blocks beyond the ceiling although a stream waits for them. They go many at a time: what tells of it is a
-    /// line itself, and where blocks have but one line each, the log would come to consist of such lines.
+    /// Removes the oldest blocks beyond the ceiling although a stream waits for them. They go many at a time: each
+    /// removal leaves an entry, and where blocks have only one entry each, the log would come to consist of such
+    /// entries.
     async fn take_out_undelivered(
         &self,
         (kept, room): (i64, i64),
@@ -139,7 +140,8 @@ impl App {
             return Ok(Retired::Nothing);
         };
         if let Some(finding) = wrong.first() {
-            // Of the newest, which says how many are kept, or of the oldest: nothing goes. Otherwise what comes before it does.
+            // In the newest block, which says how many are kept, or in the oldest: nothing goes. Else the blocks before
+            // it go.
             let beyond = wrong.iter().any(|finding| finding.block > last.number);
             if beyond || finding.block <= oldest {
                 return Ok(not_proved(oldest, finding));
@@ -151,17 +153,17 @@ impl App {
         self.take_out(&blocks, (begins, key), told.into_iter().flatten()).await
     }
 
-    /// Whether the time of a block has come that was written by then, where so many lines are kept.
+    /// Whether the time of a block that was written by `written` has come, where `kept` entries are kept.
     fn due(&self, block: &Block, written: Time, kept: i64) -> bool {
         let (terms, now) = (self.books.terms(), self.clock.steady());
-        // What a node acknowledged in the last day is told from what was lost by its line: see `ward`.
+        // For a day, its entry distinguishes what a node acknowledged from what was lost: see `ward`.
         let told = self.ward.is_some() && !(written + Span::days(1)).has_come(now);
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
         (written + terms.retention).has_come(now) || over
     }
 
-    /// A later block that says by when the lines of this one were written, where a clock that was ahead wrote them: they
-    /// would stay for as long as it was ahead, and all after them. Blocks that were sealed in that time are leapt over.
+    /// Returns a later block that says by when the entries of this one were written, if a clock that was ahead wrote
+    /// them: they, and all after them, would stay for as long as it was ahead. Leaps over blocks sealed in that time.
     async fn sealed_behind(&self, block: &Block) -> Result<Option<Block>, Fault> {
         let now = self.clock.now();
         if block.newest.has_come(now) {
@@ -183,7 +185,7 @@ impl App {
         Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None, mark: None }
     }
 
-    /// A stream that has not delivered all of a block.
+    /// Returns a stream that has not delivered all of a block.
     async fn waiting_for<'a>(&self, block: &Block, streams: &'a [Stream]) -> Result<Option<&'a Stream>, Fault> {
         for stream in streams {
             let place = &stream.place;
@@ -198,8 +200,8 @@ impl App {
         Ok(None)
     }
 
-    /// In what the oldest blocks are not those that were sealed there, with all their lines; `None` where another node is at it.
-    /// How many lines are kept is the newest block's word, so that it has to be one, too.
+    /// Returns how the oldest blocks, with all their entries, differ from those sealed there; `None` if another node is
+    /// at work. How many entries are kept is the newest block's word, so that block has to be a sealed one, too.
     async fn wrong_with(
         &self,
         blocks: &[Block],
@@ -236,7 +238,7 @@ impl App {
         }
     }
 
-    /// Blocks that somebody took out before: the new checkpoint would hide that they are missing, so the log says it.
+    /// Tells of blocks that somebody removed before: the new checkpoint would hide that they are missing.
     fn gap(&self, block: &Block, begins: Option<&Checkpoint>) -> Option<Event> {
         let next = begins.map_or(0, |begins| begins.number) + 1;
         if block.number == next {
@@ -247,7 +249,7 @@ impl App {
         Some(event.detail("from_block", next).detail("until_block", block.number - 1))
     }
 
-    /// An operator lets a block go that is not what was sealed.
+    /// Tells that an operator discards a block that is not what was sealed.
     fn unproved(&self, block: &Block, wrong: &[Finding]) -> Option<Event> {
         let first = wrong.first()?;
         tracing::warn!(block = block.number, why = first.why, "a block of the audit log was discarded unproved");
@@ -256,7 +258,7 @@ impl App {
         Some(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
     }
 
-    /// A stream does not get the lines of these blocks, nor those that were dropped before and that one of them told of.
+    /// Tells that a stream does not get the entries of these blocks, nor those whose earlier loss one of them told of.
     async fn undelivered(&self, blocks: &[Block], waiting: &Stream) -> Result<Event, Fault> {
         let (stream, from) = (waiting.name.as_str(), blocks.first().map_or(0, |block| block.number));
         let until = blocks.last().map_or(0, |block| block.number);
@@ -271,18 +273,18 @@ impl App {
             .detail("lines", lines))
     }
 
-    /// Drops the oldest lines that wait to be sealed beyond the ceiling, if there is one; how many. Each batch says what
-    /// it drops, with what was told by lines among that. They are counted once, since that takes long where they are many,
-    /// and once more when some were sealed meanwhile; what comes meanwhile is for the next time.
+    /// Drops the oldest entries that wait to be sealed beyond the ceiling, if there is one; returns how many. Each
+    /// batch tells what it drops, and what dropped entries told of. The backlog is counted once, since that takes long
+    /// where it is large, and again if some of it was sealed meanwhile; new entries are for the next time.
     pub(crate) async fn drop_beyond_ceiling(&self) -> Result<u64, Fault> {
         let Some(ceiling) = self.books.terms().ceiling else { return Ok(0) };
         let (mut dropped, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
         let now = self.clock.now();
-        // As with blocks: what a node acknowledged in the last day is told from what was lost by its line.
+        // As with blocks: for a day, its entry distinguishes what a node acknowledged from what was lost.
         let told = |line: &Line| self.ward.is_some() && !(line.at + Span::days(1)).has_come(now);
         while beyond > 0 {
             let began = Instant::now();
-            // One more for the line that says so.
+            // One more, for the entry that says so.
             let mut lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
             lines.truncate(lines.iter().position(told).unwrap_or(lines.len()));
             lines.retain(is_nameable);
@@ -299,14 +301,14 @@ impl App {
                 Err(CommitError::Conflict { .. }) => beyond = self.ask(Backlog).await?.0 - ceiling,
                 Err(error) => return Err(error.into()),
             }
-            // As sweeps do: requests go before.
+            // As sweeps do: requests go first.
             tokio::time::sleep(super::REST.max(began.elapsed() * 4)).await;
         }
         Ok(dropped)
     }
 }
 
-/// What is due to go, and stays.
+/// Describes a block that is due to go, and stays.
 fn not_proved(number: i64, finding: &Finding) -> Retired {
     Retired::Wrong(format!(
         "block {number} is due to go, and it is not proved that it is what was sealed: {}. It stays. See portiere audit \
@@ -315,7 +317,7 @@ fn not_proved(number: i64, finding: &Finding) -> Retired {
     ))
 }
 
-/// How many lines nobody knows of any more where this one is gone: it may be the one that told of others.
+/// Returns how many entries are unknown once this one is gone: it may be the one that told of others.
 fn lost_with(line: &Line) -> i64 {
     let detail = Some(&line.detail).filter(|_| line.kind == Kind::AuditDropped.name());
     let detail = detail.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());

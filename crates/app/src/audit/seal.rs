@@ -1,4 +1,4 @@
-//! Sealing: lines that were committed, whatever their ids, become the next block of the chain.
+//! Sealing: entries that were committed, whatever their ids, become the next block of the chain.
 
 use super::Terms;
 use super::alarm::About;
@@ -10,19 +10,19 @@ use rules::events::{Event, Kind};
 use store::engine::CommitError;
 use store::tables::audit::{Begins, Newest, Unsealed, is_nameable, seal};
 
-/// The most lines of a block.
+/// The most entries of a block.
 pub(super) const AT_ONCE: i64 = 256;
 
-/// How many lines were sealed.
+/// How many entries were sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sealed {
-    /// So many, and none is left.
+    /// This many, and none is left.
     All(u64),
-    /// So many, and there may be more.
+    /// This many, and there may be more.
     Some(u64),
 }
 
-/// Where the chain ends, and under which key.
+/// Returns where the chain ends, and under which key.
 pub(super) fn end(newest: Option<&Block>, begins: Option<&Checkpoint>) -> (Link, Option<String>) {
     match (newest, begins) {
         (Some(block), _) => (Link::from(block), Some(block.key.clone())),
@@ -31,12 +31,12 @@ pub(super) fn end(newest: Option<&Block>, begins: Option<&Checkpoint>) -> (Link,
     }
 }
 
-/// Whether a mark cannot be told for want of its key alone.
+/// Whether a mark proves nothing only because its key is missing.
 fn is_lost(known: &Known) -> bool {
     matches!(known, Known::Untold { keyless: true, .. })
 }
 
-/// The key that goes on with a chain whose end is sealed under `last`; otherwise why not.
+/// Returns the key that goes on with a chain whose end is sealed under `last`, or says why there is none.
 pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, String> {
     let current = terms.keys.current.as_ref();
     match (current, last) {
@@ -56,20 +56,20 @@ pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, S
 }
 
 impl App {
-    /// Why this node may not seal; `None` when it may.
+    /// Returns why this node may not seal; `None` when it may.
     pub async fn cannot_seal(&self) -> Result<Option<String>, Fault> {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (_, last) = end(newest.as_ref(), begins.as_ref());
         Ok(key(self.books.terms(), last.as_deref()).err())
     }
 
-    /// Seals the oldest lines that wait, in one block.
+    /// Seals the oldest entries that wait, in one block.
     pub async fn seal_once(&self) -> Result<Sealed, Fault> {
         self.seal_with(false).await
     }
 
-    /// Goes on with the chain under the key of this node, although the one before is not here, and writes that down. What
-    /// was sealed before can only be proved with the key from before.
+    /// Goes on with the chain under this node's key, although the key before it is not here, and leaves an audit entry.
+    /// What was sealed before can be proved only with the earlier key.
     pub async fn rekey(&self) -> Result<Result<String, String>, Fault> {
         let terms = self.books.terms();
         let Some(current) = terms.keys.current.as_ref() else {
@@ -84,7 +84,7 @@ impl App {
         if last.as_deref().is_none_or(|last| terms.keys.find(last).is_some()) {
             return Ok(Err(format!("the log can be sealed under {} as it is: nothing was done", current.id())));
         }
-        // Before it is written down: what is not done was not.
+        // Checked before the entry is written: it must not tell of what is not done.
         if !is_lost(&known)
             && let Err(why) = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?
         {
@@ -98,16 +98,16 @@ impl App {
         Ok(Ok(current.id().to_owned()))
     }
 
-    /// Writes one line.
+    /// Writes one entry.
     pub(super) async fn note(&self, event: Event) -> Result<(), Fault> {
         Ok(self.commit_telling(&*self.engine, Vec::new(), [event]).await??)
     }
 
     async fn seal_with(&self, anew: bool) -> Result<Sealed, Fault> {
-        // Before the chain is read, so that it cannot be ahead of it.
+        // Read before the chain is, so that it cannot be ahead of the chain.
         let known = self.books.marked().known();
         let (newest, begins, mut lines) = self.ask((Newest, Begins, Unsealed { limit: AT_ONCE })).await?;
-        // What no statement can name stays as it is, and keeps no other from being sealed.
+        // An entry that no statement can name stays as it is, and keeps no other from being sealed.
         let all = lines.len();
         lines.retain(is_nameable);
         match lines.len() < all {

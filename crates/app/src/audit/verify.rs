@@ -7,15 +7,15 @@ use store::tables::audit::{Astray, Backlog, Begins, Naming, Newest, Strays, Whol
 
 /// Blocks that one step looks at.
 const BLOCKS: i64 = 8;
-/// Lines that were put into a block and are named; the rest is not looked at.
+/// Entries put into a block that are named, at most; the rest is not looked at.
 const FOREIGN: i64 = 100;
-/// How often a step is taken again where retention took out what it looked at.
+/// How often a step is repeated where retention removed what it looked at.
 const TRIES: usize = 20;
 
 /// What a step of a verification found.
 #[derive(Clone, Debug)]
 pub struct Verified {
-    /// How far it is.
+    /// How far the verification is.
     pub told: Told,
     /// What is wrong.
     pub findings: Vec<Finding>,
@@ -23,18 +23,18 @@ pub struct Verified {
     pub done: bool,
     /// The newest block.
     pub newest: i64,
-    /// The end as this node saw it last.
+    /// The end as this node last saw it.
     pub mark: Option<Head>,
-    /// Lines that are not sealed, of which nothing can be proved; at the end.
+    /// Entries that are not sealed, of which nothing can be proved; counted at the end.
     pub unsealed: i64,
 }
 
 impl App {
-    /// Looks at the next blocks after what was `told`, or at the first ones. Nothing may be missing from before the exported
-    /// head, if one is given, and from before the end that this node saw last.
+    /// Checks the next blocks after what was `told`, or the first ones. Nothing may be missing before the exported
+    /// head, if one is given, nor before the end that this node saw last.
     pub async fn verify_audit(&self, told: Option<&Told>, head: Option<&Head>) -> Result<Verified, Fault> {
         let keys = &self.books.terms().keys;
-        // Before any block is read: what was sealed since is not missing.
+        // Read before any block: what was sealed since is not missing.
         let known = self.books.marked().known();
         let mark = if let Known::End(mark) = &known { Some(mark.clone()) } else { None };
         let verifier = Verifier { realm: &self.realm.id, keys, head, mark: mark.as_ref() };
@@ -47,7 +47,7 @@ impl App {
                 findings.extend(self.between(&verifier, here.end.number, block.number).await?);
                 findings.extend(verifier.block(&mut here, block, &lines));
             }
-            // What was taken out meanwhile is not missing.
+            // What was removed meanwhile is not missing.
             let again = self.ask(Begins).await?;
             if again.as_ref().map(|of| of.number) != begins.as_ref().map(|of| of.number)
                 && again.as_ref().is_some_and(|of| told.is_none_or(|told| of.number > told.end.number))
@@ -77,7 +77,7 @@ impl App {
         Err(Fault::Contended("retention takes out blocks faster than they are read".into()))
     }
 
-    /// Where this step begins: where the one before ended, or where the chain begins by now.
+    /// Returns where this step begins: where the one before ended, or where the chain begins by now.
     async fn start(
         &self,
         verifier: &Verifier<'_>,
@@ -110,7 +110,7 @@ impl App {
         Ok((told.clone().moved(from), findings))
     }
 
-    /// Each block with the lines that name it.
+    /// Returns each block with the entries that name it.
     pub(super) async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
         let mut with = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -120,27 +120,27 @@ impl App {
         Ok(with)
     }
 
-    /// Lines between two blocks that are there: of blocks that are missing, or of what is the number of none.
+    /// Finds entries between two blocks that are there: of blocks that are missing, or of no possible block.
     async fn between(&self, verifier: &Verifier<'_>, last: i64, next: i64) -> Result<Vec<Finding>, Fault> {
         let of = Astray::Among { after: last, before: next };
         Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
     }
 
-    /// Lines after the last block.
+    /// Finds entries after the last block.
     async fn beyond(&self, verifier: &Verifier<'_>, last: i64) -> Result<Vec<Finding>, Fault> {
         let of = Astray::Beyond { after: last };
         Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
     }
 }
 
-/// Lines of blocks that retention took out, from behind one to another.
+/// Asks for entries of blocks that retention removed, after one block and up to another.
 fn removed(after: i64, until: i64) -> Strays {
-    // Where it took out none, what is before the first block is between it and that.
+    // If it removed none, what is before the first block is found by [`App::between`].
     let before = if until > after { until.saturating_add(1) } else { after };
     Strays { of: Astray::Among { after, before }, limit: FOREIGN }
 }
 
-/// Lines that name no block that is there.
+/// Returns findings about entries that name no block that is there.
 fn strays(verifier: &Verifier<'_>, lines: &[Line]) -> Vec<Finding> {
     let (numbered, others): (Vec<Line>, Vec<Line>) = lines.iter().cloned().partition(|line| line.block >= 0);
     let no_block = |line: Line| Finding {

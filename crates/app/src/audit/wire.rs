@@ -1,4 +1,4 @@
-//! A line of the audit log for other programs: as JSON, as a row of a table, as a message of syslog.
+//! An audit entry for other programs: as JSON, as a row of a table, as a syslog message.
 
 use rules::audit::Line;
 use rules::events::Kind;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub const COLUMNS: [&str; 12] =
     ["realm", "id", "at", "event", "outcome", "user", "client", "session", "address", "request", "detail", "block"];
 
-/// Whether what a line records was refused to somebody.
+/// Says whether what an entry records was refused or done.
 pub fn outcome(line: &Line) -> &'static str {
     match Kind::named(&line.kind) {
         Some(kind) if kind.is_refusal() => "refused",
@@ -19,7 +19,7 @@ pub fn outcome(line: &Line) -> &'static str {
     }
 }
 
-/// As JSON. What is not sealed yet has no block.
+/// Formats an entry as JSON. One that is not sealed yet has no block.
 pub fn json(realm: &RealmId, line: &Line) -> Value {
     json!({
         "realm": realm.as_str(),
@@ -37,7 +37,7 @@ pub fn json(realm: &RealmId, line: &Line) -> Value {
     })
 }
 
-/// As a row of CSV (RFC 4180).
+/// Formats an entry as a row of CSV (RFC 4180).
 pub fn row(realm: &RealmId, line: &Line) -> String {
     let block = if line.block > 0 { line.block.to_string() } else { String::new() };
     let maybe = |column: &Option<String>| column.clone().unwrap_or_default();
@@ -58,13 +58,13 @@ pub fn row(realm: &RealmId, line: &Line) -> String {
     format!("{}\r\n", cells.each_ref().map(|text| cell(text)).join(","))
 }
 
-/// The head of such a table.
+/// Returns the header row of such a table.
 pub fn head() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
-/// One cell. What a spreadsheet would take for a formula begins with an apostrophe: then it is text. What a terminal would obey, and
-/// what turns the direction of the text, is taken out.
+/// Formats one cell. What a spreadsheet would take for a formula gets an apostrophe in front: then it is text.
+/// Characters that a terminal would obey, or that turn the direction of the text, are replaced.
 fn cell(text: &str) -> String {
     let obeyed = |c: char| drives(c) && !matches!(c, '\t' | '\r' | '\n');
     let text = &text.replace(obeyed, "\u{fffd}");
@@ -82,7 +82,7 @@ const AUDIT: u8 = 13;
 const WARNING: u8 = 4;
 const INFORMATIONAL: u8 = 6;
 
-/// As a message of syslog (RFC 5424) without a frame. What it says is JSON, which has no control characters.
+/// Formats an entry as a syslog message (RFC 5424) without a frame. It contains JSON, without control characters.
 pub fn syslog(realm: &RealmId, host: &str, line: &Line) -> String {
     let severity = if outcome(line) == "refused" { WARNING } else { INFORMATIONAL };
     let priority = AUDIT * 8 + severity;

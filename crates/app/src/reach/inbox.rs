@@ -1,7 +1,7 @@
-//! An HTTP server that things are posted to, one after the other, on one connection for as long as that lasts.
+//! An HTTP server that receives posts, one after the other, on one connection for as long as that lasts.
 //!
-//! A connection that was kept may be closed by its other end at any moment, also while something is under way on it. So what finds
-//! no answer there is posted once more, on a new one: it may arrive twice, as whatever is sent again may.
+//! The other end may close a kept connection at any moment, also while a post is under way. So a post that finds no
+//! answer there is sent once more, on a new connection: it may arrive twice, as whatever is sent again may.
 
 use super::{Link, OpenError, Sealing, Target, Tls, connect, sealing};
 use bytes::Bytes;
@@ -18,22 +18,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// The longest that posting something may take, all in all.
+/// The longest that a post may take, all in all.
 const LONGEST: Duration = Duration::from_secs(30);
-/// The most of an answer's body that is read, to be thrown away, and for how long: what was answered is known by then.
+/// The most that is read of an answer's body, and for how long: what was answered is known by then.
 const ANSWER: usize = 64 << 10;
 const MOMENT: Duration = Duration::from_secs(1);
-/// For how long a connection is kept on which nothing is posted: what stands between may forget it without a word.
+/// How long a connection is kept on which nothing is posted: a device in between may forget it silently.
 const UNUSED: Duration = Duration::from_secs(10);
-/// For how long one is kept at all: whoever is reached by a name may be elsewhere by then.
+/// How long a connection is kept at all: a server that is reached by a name may be elsewhere by then.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Why nothing was answered.
+/// Why there was no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unanswered {
-    /// In a sentence for the operator, with who it is about.
+    /// The reason, in a sentence for the operator that names the server.
     pub why: String,
-    /// Whether there was somebody who may have read what was sent.
+    /// Whether a server may have read what was sent.
     pub reached: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Inbox {
     kept: Mutex<Option<Line>>,
 }
 
-/// A connection on which one thing after the other can be asked.
+/// A connection on which one request after the other can be sent.
 struct Line {
     sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<Connection<TokioIo<Link>, Full<Bytes>>>>,
@@ -53,21 +53,21 @@ struct Line {
     used: Instant,
 }
 
-/// An answer, with the connection where that can be used again.
+/// An answer, with the connection if that can be used again.
 type Answered = (Head, Bytes, Option<Line>);
 
 impl Inbox {
-    /// The one at a URL of http or https; `whose` is what the log calls it, and what seals the latter is of `tls`.
+    /// At an http or https URL; `whose` is its name in the log, and `tls` says how https is secured.
     ///
     /// # Errors
-    /// Which file cannot be used.
+    /// Says which file cannot be used.
     pub fn at(whose: &'static str, target: Target, tls: &Tls) -> Result<Self, OpenError> {
         let tls = if target.scheme == "https" { Some(sealing(whose, tls)?) } else { None };
         Ok(Inbox { target, tls, kept: Mutex::default() })
     }
 
-    /// Posts a body with these header fields, and gives the head of the answer, and its body as far as it came within a moment and
-    /// is short.
+    /// Posts a body with these header fields. Returns the head of the answer, and its body if that is short and came
+    /// within a moment.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -95,14 +95,14 @@ impl Inbox {
         }
     }
 
-    /// Ends the connection of before, if it was not used for a while. Nobody else looks after it, so that whoever posts says this now and
-    /// then.
+    /// Closes the kept connection, if it was not used for a while. Nothing else does that, so a caller that posts has
+    /// to call this now and then.
     pub fn let_go(&self) {
         let line = self.kept();
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
-    /// The connection of before, for one use, if it may still be good.
+    /// Takes the kept connection, for one use, if it may still be good.
     fn kept(&self) -> Option<Line> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.filter(|line| line.used.elapsed() < UNUSED && line.began.elapsed() < KEPT)
@@ -121,9 +121,9 @@ impl Line {
         Ok(Line { sender, connection: Box::pin(connection), began: now, used: now })
     }
 
-    /// Whether something can be asked on it, as far as is known here. Nothing was read from it while it was not used.
+    /// Whether a request can be sent on it, as far as is known here. Nothing was read from it while it was not used.
     async fn is_open(&mut self) -> bool {
-        // That it was closed is known once the runtime has looked.
+        // That it was closed is known only after the runtime has looked.
         tokio::task::yield_now().await;
         let ready = async {
             tokio::select! {
@@ -135,11 +135,11 @@ impl Line {
         timeout(MOMENT, ready).await.unwrap_or(false)
     }
 
-    /// One request and its answer.
+    /// Sends one request and returns its answer.
     async fn ask(mut self, request: Request<Full<Bytes>>) -> Result<Answered, hyper::Error> {
         let (answer, goes_on) = {
             let mut asked = pin!(self.sender.send_request(request));
-            // The connection ends with the answer, or answers with its end.
+            // The connection may end with the answer, or before it is read.
             tokio::select! {
                 answer = &mut asked => (answer?, true),
                 ended = &mut self.connection => {
@@ -148,7 +148,7 @@ impl Line {
             }
         };
         let (head, body) = answer.into_parts();
-        // What a refusal says is not read, and without that nothing can follow.
+        // The body of a refusal is not read, and without that no request can follow.
         if !head.status.is_success() {
             return Ok((head, Bytes::new(), None));
         }
@@ -163,8 +163,8 @@ impl Line {
         }
     }
 
-    /// What an answer says, so that whoever says it may finish, and whether anything can be asked after it. Of what is long, or is cut,
-    /// nothing.
+    /// Reads the body of an answer, so that the server may finish, and tells whether another request can follow.
+    /// Returns nothing of a body that is long, or is cut.
     async fn read(&mut self, body: Incoming, goes_on: bool) -> (Bytes, bool) {
         let mut whole = pin!(Limited::new(body, ANSWER).collect());
         let (read, goes_on) = match goes_on {
@@ -187,7 +187,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    /// What somebody does with a request.
+    /// What a receiver does with a request.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Act {
         /// Answers, and waits for the next.
@@ -196,16 +196,16 @@ mod tests {
         Chatters,
         /// Answers, and closes without having said so.
         Closes,
-        /// Says no, and why.
+        /// Refuses, and says why.
         Refuses,
         /// Closes without an answer.
         Breaks,
     }
 
-    /// What came, each with the number of its connection.
+    /// The bodies that arrived, each with the number of its connection.
     type Came = Arc<Mutex<Vec<(usize, String)>>>;
 
-    /// Does one after the other with what comes, on however many connections.
+    /// Does one act after the other with the requests that arrive, on however many connections.
     #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
     async fn receiver(acts: &'static [Act]) -> (Inbox, Came) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -235,7 +235,7 @@ mod tests {
         (Inbox::at("a test", target, &Tls::default()).unwrap(), came)
     }
 
-    /// The body of the next request; nothing where none comes any more.
+    /// Returns the body of the next request; `None` if no more comes.
     async fn body_of(stream: &mut TcpStream) -> Option<String> {
         let mut text = String::new();
         loop {
@@ -279,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_posted_goes_over_one_connection_as_long_as_that_lasts_and_arrives_all_the_same() {
-        // Red where each has a connection of its own, or where one that ended meanwhile is an error.
+        // Red where each post has a connection of its own, or where a connection that ended meanwhile is an error.
         let acts = &[
             Act::Stays,
             Act::Chatters,
@@ -300,7 +300,7 @@ mod tests {
         let well = Ok((200, 2));
         assert_eq!(answers, [well, Ok((200, 9000)), well, well, well, Ok((503, 0)), Err(true), well]);
         let came: Vec<_> = came.lock().unwrap().iter().map(|(number, body)| format!("{number}{body}")).collect();
-        // What broke on a connection from before comes once more on a new one; what breaks there is told.
+        // A post that broke on a kept connection comes again on a new one; one that breaks there is reported.
         assert_eq!(came, ["0a", "0b", "0c", "1d", "1e", "2e", "2f", "3g", "4h"]);
     }
 }

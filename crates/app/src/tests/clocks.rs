@@ -43,7 +43,7 @@ impl Two {
         self.clocks.iter().for_each(|clock| clock.advance(time));
     }
 
-    /// Whether a token is live at both nodes, at neither, or something between.
+    /// Returns whether a token is live at each of the two nodes.
     async fn live(&self, token: &str) -> [bool; 2] {
         let mut live = [false; 2];
         for (at, app) in [&self.behind, &self.ahead].into_iter().enumerate() {
@@ -67,7 +67,7 @@ async fn token(app: &App) -> String {
     app.token(&params, proof()).await.unwrap().unwrap().access_token.reveal().to_owned()
 }
 
-/// What a program of before would have left.
+/// Changes the rows to what an earlier version would have left.
 async fn without_lives(two: &Two) {
     let sql = vec!["UPDATE clients SET life = NULL".to_owned()];
     two.engine.alter(sql).await.unwrap();
@@ -76,7 +76,7 @@ async fn without_lives(two: &Two) {
 
 #[tokio::test]
 async fn a_revoked_token_stays_dead_where_the_clock_is_behind() {
-    // red without `remembered` in rules/oauth/revoke.rs.
+    // Red without `remembered` in rules/oauth/revoke.rs.
     let two = Two::start(SKEW + SKEW).await;
     add(&two.behind, AccessFormat::Jwt).await;
     let token = token(&two.behind).await;
@@ -92,7 +92,7 @@ async fn a_revoked_token_stays_dead_where_the_clock_is_behind() {
 
 #[tokio::test]
 async fn what_a_client_had_before_it_was_disabled_or_removed_stays_dead_at_every_node() {
-    // red where rules/oauth/introspect.rs, is_of, asks for the time alone; without BumpEpoch in admin/clients.rs.
+    // Red where rules/oauth/introspect.rs, is_of, asks only for the time; without BumpEpoch in admin/clients.rs.
     for format in [AccessFormat::Jwt, AccessFormat::Opaque] {
         for apart in [Span::ZERO, SKEW] {
             for (removed, of_before) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -125,9 +125,9 @@ async fn what_a_client_had_before_it_was_disabled_or_removed_stays_dead_at_every
     }
 }
 
-/// Red where families end before codes: who redeems one at that moment holds its row, and what they get for it would not be
-/// there yet when families end. And where approvals go before sessions: who gives one at that moment holds the session's row,
-/// and the approval would not be there yet when approvals are looked for.
+/// Red where families end before codes: a client that redeems one at that moment holds its row, and what it gets would
+/// not be there yet when families end. And where approvals go before sessions: a request that approves at that moment
+/// holds the session's row, and the approval would not be there yet when approvals are looked for.
 #[test]
 fn what_tokens_come_from_ends_before_they_do() {
     let changes = everything_else(&ada(), None, Span::seconds(60), NOW);
@@ -140,13 +140,13 @@ fn what_tokens_come_from_ends_before_they_do() {
 
 #[test]
 fn codes_are_burnt_whatever_the_clock_that_dated_them() {
-    // red without what clocks differ by in account.rs, everything_else.
+    // Red without the difference that clocks may have in account.rs, everything_else.
     let user = ada();
     let (ttl, at) = (Span::seconds(60), NOW);
     let since = everything_else(&user, None, ttl, at).into_iter().find_map(|change| match change {
         Change::BurnCodesOf { since, .. } => Some(since),
         _ => None,
     });
-    // Issued just now for whoever redeems it, by a clock as far behind as this one is ahead.
+    // Issued just before it is redeemed, by a clock as far behind as this one is ahead.
     assert!(since.is_some_and(|since| since <= at - SKEW - SKEW - ttl), "{since:?}");
 }

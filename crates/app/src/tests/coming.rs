@@ -1,16 +1,16 @@
-//! What is to happen in the middle of something else, once.
+//! Something that happens once in the middle of something else.
 
 use std::sync::Mutex;
 use store::engine::Answer;
 
 type Event = Answer<'static, (), String>;
 
-/// After how many more steps it happens, and what.
+/// After how many more steps it happens, and what happens.
 #[derive(Default)]
 pub(super) struct Coming(Mutex<Option<(usize, Event)>>);
 
 impl Coming {
-    /// From now, after so many steps, `event` happens before the next one.
+    /// Lets `event` happen after so many steps from now, before the next one.
     pub(super) fn after(&self, steps: usize, event: impl Future<Output = Result<(), String>> + Send + 'static) {
         *self.0.lock().unwrap() = Some((steps, Box::pin(event)));
     }
@@ -20,7 +20,7 @@ impl Coming {
         self.0.lock().unwrap().is_none()
     }
 
-    /// A step is about to be made: what is due before it happens.
+    /// Called before a step: lets what is due happen.
     pub(super) async fn now(&self) -> Result<(), String> {
         match self.due() {
             Some(event) => event.await,

@@ -1,4 +1,4 @@
-//! Somebody who takes their time over the consent page.
+//! A user who takes their time over the consent page.
 
 use super::{NOW, database, newcomer, node, shop, sign_in};
 use crate::App;
@@ -24,7 +24,7 @@ use store::tables::Question;
 use store::tables::changes::batch;
 use store::tables::consents::Givers;
 
-/// An authorization request that has consent asked for, with one more parameter.
+/// An authorization request that asks for consent, with one more parameter.
 fn request(more: (&str, &str)) -> Params {
     let pairs = [
         ("client_id", "shop"),
@@ -54,7 +54,7 @@ fn consent_page(outcome: Outcome) -> Box<Asked> {
     }
 }
 
-/// Ada and the shop; a browser that nobody is signed in with.
+/// Sets up Ada and the shop; returns a browser in which nobody is signed in.
 async fn prepared(app: &App) -> Browser {
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
     app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
@@ -63,7 +63,7 @@ async fn prepared(app: &App) -> Browser {
 
 #[tokio::test]
 async fn a_yes_is_to_what_was_shown_and_to_nothing_that_came_since() {
-    // red without `shown` in authorize.rs, consent: what the application may not have is left out of the page.
+    // Red without `shown` in authorize.rs, progress: the page leaves out what the application may not have.
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
     let mut browser = prepared(&app).await;
@@ -93,7 +93,7 @@ async fn a_yes_is_to_what_was_shown_and_to_nothing_that_came_since() {
 
 #[tokio::test]
 async fn a_yes_that_comes_late_asks_for_the_password_again_and_is_no_error() {
-    // red where authorize.rs, consent, issues a code without asking what comes next.
+    // Red where authorize.rs, consent, issues a code without asking what comes next.
     for more in [("prompt", "login"), ("max_age", "60")] {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
         let app = node(database(folder.path()).await, clock.clone()).await;
@@ -119,7 +119,7 @@ async fn a_yes_that_comes_late_asks_for_the_password_again_and_is_no_error() {
     }
 }
 
-/// That many consents are no single batch: nobody waits for one that takes out thousands of rows.
+/// So many consents are not one batch: nobody waits for one that deletes thousands of rows.
 #[tokio::test]
 async fn an_application_that_thousands_let_in_goes_with_all_that_in_steps() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ async fn an_application_that_thousands_let_in_goes_with_all_that_in_steps() {
     let rows = engine.fetch(&[left("shop"), left("mill")]).await.unwrap();
     assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [0, 2_500]);
     assert!((1..=1_000).contains(&engine.largest.load(Relaxed)), "{:?}", engine.largest);
-    // It was disabled before, so that nobody let it in meanwhile, and both are on record.
+    // It was disabled first, so that nobody let it in meanwhile, and both are on record.
     let lines = app.audit_lines(&Filter::default(), "", false, 100).await.unwrap().lines;
     let said: Vec<_> = lines.iter().map(|line| line.kind.as_str()).collect();
     for kind in [Kind::ClientChanged, Kind::ClientRemoved] {
@@ -151,7 +151,7 @@ fn consent(client: &str, number: u32) -> Change {
     Change::GrantConsent { consent: Box::new(consent), seen: None }
 }
 
-/// An engine that notes how many rows one statement touched at most.
+/// An engine that notes the most rows that one statement touched.
 struct Sized {
     inside: Arc<dyn Engine>,
     largest: AtomicU64,

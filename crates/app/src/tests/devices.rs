@@ -1,4 +1,4 @@
-//! RFC 8628: what a device hears that asks (§3.2), and that goes on polling (§3.5).
+//! RFC 8628: what a device is told that asks (§3.2), and one that goes on polling (§3.5).
 
 use super::{NOW, application, database, newcomer, node, sign_in};
 use crate::App;
@@ -29,7 +29,7 @@ fn scope() -> Params {
     Params::parse(vec![("scope".into(), "read".into())]).unwrap()
 }
 
-/// Where what is written next is there already, once: somebody else drew the same.
+/// An engine in which what is written next is there already, once: another device drew the same code.
 struct Taken(Arc<dyn Engine>, AtomicBool);
 
 impl Around for Taken {
@@ -49,7 +49,7 @@ impl Around for Taken {
 
 #[tokio::test]
 async fn a_user_code_that_another_device_has_is_drawn_again() {
-    // red where every try draws the same, and fails as the first did.
+    // Red where every try draws the same, and fails as the first did.
     let folder = tempfile::tempdir().unwrap();
     let engine = Arc::new(Taken(database(folder.path()).await, AtomicBool::new(false)));
     let app = node(Arc::clone(&engine) as Arc<dyn Engine>, Clock::fixed(NOW)).await;
@@ -61,7 +61,7 @@ async fn a_user_code_that_another_device_has_is_drawn_again() {
 
 #[tokio::test]
 async fn a_device_is_told_for_an_hour_that_its_request_has_expired() {
-    // red where sweep.rs takes requests out that expired just now; without `devices` in jobs.rs, sweep.
+    // Red where sweep.rs removes requests that expired just now; without `devices` in jobs.rs, sweep_for.
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
     let (tv, _) = app.add_client(television(), ClientSecret::Nothing).await.unwrap().unwrap();
@@ -86,7 +86,7 @@ async fn a_device_is_told_for_an_hour_that_its_request_has_expired() {
     assert_eq!(told().await, Code::InvalidGrant, "for ever would be rows for ever");
 }
 
-/// Where something else is committed just before what is written next, once.
+/// An engine that commits something else just before the next write, once.
 struct Meanwhile(Arc<dyn Engine>, Mutex<Vec<Write>>);
 
 impl Around for Meanwhile {
@@ -106,7 +106,7 @@ impl Around for Meanwhile {
 }
 
 impl Meanwhile {
-    /// Somebody's new password replaces the secret of their session, once what was asked before has been decided.
+    /// Replaces the secret of a user's session after a new password, once what was asked before has been decided.
     fn replaces_the_secret(&self, app: &App, session: &Session) {
         let raised = Session { handle: Handle::of("another"), auth_time: NOW + Span(1), ..session.clone() };
         let raise = Change::RaiseSession { session: Box::new(raised), was: session.handle };
@@ -116,8 +116,8 @@ impl Meanwhile {
 
 #[tokio::test]
 async fn se_02_nothing_is_given_for_a_cookie_whose_secret_is_replaced_meanwhile() {
-    // red without `handle` of Change::Stands in rules/oauth/device.rs, answer, and step.rs, issue; without `still_proved` in
-    // device.rs, device_answer, it would be tried in vain until somebody is told to come again.
+    // Red without `handle` of Change::Stands in rules/oauth/device.rs, answer, and step.rs, issue; without
+    // `still_proved` in device.rs, device_answer, it would be tried in vain until the user is told to come again.
     let folder = tempfile::tempdir().unwrap();
     let engine = Arc::new(Meanwhile(database(folder.path()).await, Mutex::default()));
     let app = node(Arc::clone(&engine) as Arc<dyn Engine>, Clock::fixed(NOW)).await;
@@ -172,8 +172,8 @@ async fn se_02_nothing_is_given_for_a_cookie_whose_secret_is_replaced_meanwhile(
 
 #[tokio::test]
 async fn what_an_application_asked_for_in_another_life_is_neither_found_nor_allowed() {
-    // red without `is_of` in device.rs, look_up and device_answer: a person would be told that it is connected, and the device that
-    // it is not.
+    // Red without `is_of` in device.rs, look_up and device_answer: the user would be told that the device is connected,
+    // and the device that it is not.
     let folder = tempfile::tempdir().unwrap();
     let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
@@ -197,7 +197,7 @@ async fn what_an_application_asked_for_in_another_life_is_neither_found_nor_allo
 
 #[tokio::test]
 async fn a_device_is_answered_by_what_its_application_may_have_by_then() {
-    // red without `allowed` or `may` in rules/oauth/device.rs, as_it_may.
+    // Red without `allowed` or `may` in rules/oauth/device.rs, as_it_may.
     let folder = tempfile::tempdir().unwrap();
     let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
@@ -240,7 +240,8 @@ async fn a_device_is_answered_by_what_its_application_may_have_by_then() {
 
 #[tokio::test]
 async fn a_device_is_answered_for_the_resources_that_its_application_has_by_then() {
-    // red without `resources` in rules/oauth/device.rs, as_it_may: who allows is told that it is connected, and the device that it is not.
+    // Red without `resources` in rules/oauth/device.rs, as_it_may: the user is told that it is connected, the device
+    // not.
     let folder = tempfile::tempdir().unwrap();
     let app = node(database(folder.path()).await, Clock::fixed(NOW)).await;
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
@@ -267,7 +268,7 @@ async fn a_device_is_answered_for_the_resources_that_its_application_has_by_then
 
 #[tokio::test]
 async fn a_device_that_was_allowed_in_the_last_moment_hears_of_it() {
-    // Red without HEARD in tables/devices.rs, answer: the page said that it is connected, and the device that the code had expired.
+    // Red without HEARD in tables/devices.rs, answer: the page said "connected", the device that the code had expired.
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
     app.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! An application that is changed between a decision and its commit: whoever meets that is judged by what it is by then, and
-//! is not told to come again.
+//! An application that is changed between a decision and its commit: the request is judged by what the application is
+//! by then, and is not told to come again.
 
 use super::coming::Coming;
 use super::shop::{REDIRECT, code, params, request};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use store::engine::{Answer, Around, CommitError, Engine, Write};
 use tempfile::TempDir;
 
-/// An engine before one of whose commits something happens.
+/// An engine in which something happens before one of its commits.
 struct Interrupted {
     inner: Arc<dyn Engine>,
     coming: Coming,
@@ -45,7 +45,7 @@ impl Around for Interrupted {
     }
 }
 
-/// A node whose commits can be interrupted, another one on the same database, and an application.
+/// A node whose commits can be interrupted, another node on the same database, and an application.
 struct Two {
     _folder: TempDir,
     interrupted: Arc<Interrupted>,
@@ -61,7 +61,7 @@ impl Two {
         Two::hashing(Hashing::default()).await
     }
 
-    /// Where passwords are hashed like this by the other node.
+    /// Sets up both; the other node hashes passwords like this.
     async fn hashing(elsewhere: Hashing) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
         let engine = database(folder.path()).await;
@@ -83,7 +83,7 @@ impl Two {
         Two { _folder: folder, interrupted, here, there, shop: "shop".into(), secret, clock }
     }
 
-    /// After so many commits of this node, the other one makes this change to the application.
+    /// Lets the other node make this change to the application after so many commits of this node.
     fn edited(&self, after: usize, edit: fn(&mut Client)) {
         let (there, shop) = (self.there.clone(), self.shop.clone());
         self.meanwhile(after, async move {
@@ -99,7 +99,7 @@ impl Two {
         self.interrupted.coming.after(after, event);
     }
 
-    /// The same, of a change that has nothing to do with what is asked.
+    /// The same, with a change that has nothing to do with what is asked.
     fn renamed(&self, after: usize) {
         self.edited(after, |client| client.name.push('!'));
     }
@@ -109,13 +109,13 @@ impl Two {
         self.here.token(&params(pairs), proof).await
     }
 
-    /// The application, where it calls for an account.
+    /// Returns the application as a caller of the account API.
     async fn caller(&self) -> Caller {
         let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
         self.here.first_party(proof, None).await.unwrap().unwrap()
     }
 
-    /// The tokens of a request whose client is renamed in the middle.
+    /// Returns the tokens of a request whose client is renamed in the middle.
     async fn renamed_meanwhile(&self, pairs: &[(&str, &str)]) -> Handed {
         self.renamed(0);
         let handed = self.token(pairs).await.unwrap().unwrap();
@@ -124,7 +124,7 @@ impl Two {
     }
 }
 
-/// Ada's browser, in which she signed in while the application was renamed; with the code that came of it.
+/// Returns Ada's browser, in which she signed in while the application was renamed, and the code that came of it.
 async fn signed_in(two: &Two) -> (Browser, String) {
     let mut browser = Browser { flow: Some(Secret::new("the flow of this browser")), ..Browser::default() };
     let Outcome::SignIn(page) = two.here.authorize(request(), &browser).await.unwrap() else { panic!("no page") };
@@ -140,8 +140,8 @@ async fn signed_in(two: &Two) -> (Browser, String) {
 
 #[tokio::test]
 async fn whatever_is_issued_while_an_application_is_changed_is_issued_to_what_it_is_by_then() {
-    // red without `look_again` in app/token.rs, the second look in app/authorize.rs, go_on, or Ahead of the scene in
-    // app/sign_in.rs, tried.
+    // Red without `look_again` in app/token.rs, the second look in app/authorize.rs, go_on, or Ahead of the scene in
+    // app/sign_in.rs, judged.
     let two = Two::start().await;
     let (browser, mut code) = signed_in(&two).await;
     for _ in 0..2 {
@@ -154,7 +154,7 @@ async fn whatever_is_issued_while_an_application_is_changed_is_issued_to_what_it
         let first = two.renamed_meanwhile(&pairs).await.refresh_token.expect("a refresh token");
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", first.reveal())];
         two.renamed_meanwhile(&pairs).await;
-        // Once more, of a session that is there.
+        // Once more, in a session that exists.
         two.renamed(0);
         code = match two.here.authorize(request(), &browser).await.unwrap() {
             Outcome::Respond(answer) => self::code(&answer),
@@ -168,7 +168,7 @@ async fn whatever_is_issued_while_an_application_is_changed_is_issued_to_what_it
 
 #[tokio::test]
 async fn an_account_goes_on_while_its_application_is_changed() {
-    // red without Ahead in app/api.rs, renew_account.
+    // Red without Ahead in app/api.rs, renew_account.
     let two = Two::start().await;
     let shop = two.caller().await;
     let entered = two.here.enter(&shop, Typed::new("ada", PASSWORD), &Browser::default(), None).await.unwrap().unwrap();
@@ -181,7 +181,7 @@ async fn an_account_goes_on_while_its_application_is_changed() {
 
 #[tokio::test]
 async fn whoever_calls_for_an_account_is_still_who_they_proved_to_be_when_there_are_tokens() {
-    // red without is_proved in app/api.rs, or with tokens begun for who was there before the commit that met a change.
+    // Red without is_proved in app/api.rs, or with tokens begun for the user from before the commit that met a change.
     let refused = |answer: Result<Result<Entered, NotIn>, Fault>| match answer.unwrap().map(drop).unwrap_err() {
         NotIn::Tokens(error) => error.code,
         other => panic!("{other:?}"),
@@ -215,7 +215,7 @@ async fn whoever_calls_for_an_account_is_still_who_they_proved_to_be_when_there_
 
 #[tokio::test]
 async fn a_device_asks_in_the_name_of_what_its_application_is() {
-    // red without Ahead in app/device.rs, device_ask: it would be told to come again.
+    // Red without Ahead in app/device.rs, device_ask: the device would be told to come again.
     let two = Two::start().await;
     let shop = two.there.find_client(&two.shop).await.unwrap().expect("registered");
     let scope = params(&[("scope", "openid")]);
@@ -230,7 +230,7 @@ async fn a_device_asks_in_the_name_of_what_its_application_is() {
 
 #[tokio::test]
 async fn who_is_no_longer_who_they_proved_to_be_meanwhile_gets_nothing() {
-    // red without the proof in app/token.rs, look_again.
+    // Red without the proof in app/token.rs, look_again.
     let own = [("grant_type", "client_credentials"), ("scope", "read")];
     let refused = |answer: Result<Result<Handed, Error>, Fault>| answer.unwrap().map(drop).unwrap_err().code;
     let two = Two::start().await;
@@ -247,11 +247,11 @@ async fn who_is_no_longer_who_they_proved_to_be_meanwhile_gets_nothing() {
 
 #[tokio::test]
 async fn a_browser_that_proved_the_password_of_before_is_not_known_by_the_one_of_now() {
-    // red where passwords.rs, rehash, gives what it found in place of what was proved: who had the old password would be known for
-    // as long as the new one lasts.
+    // Red where passwords.rs, rehash, returns what it found in place of what was proved: somebody with the old password
+    // would be known for as long as the new one lasts.
     let two = Two::hashing(Hashing { policy: Policy::new(7168, 5, 1).unwrap(), ..Hashing::default() }).await;
     let there = two.there.clone();
-    // Her session is there, and what she typed is hashed once more.
+    // Her session is there, and her password is hashed once more.
     two.meanwhile(2, async move {
         let found = there.find_user("ada").await.map_err(|fault| fault.to_string())?;
         let user = found.map_err(|refused| refused.to_string())?.ok_or("no ada")?;
@@ -266,7 +266,7 @@ async fn a_browser_that_proved_the_password_of_before_is_not_known_by_the_one_of
     assert!(two.here.known_device(&browser, &signed_in.user).is_some(), "by what was proved it was");
 }
 
-/// Ada's browser, in which she signed in to her account.
+/// Returns Ada's browser, in which she signed in to her account.
 async fn at_home(two: &Two) -> Browser {
     let mut browser = Browser::default();
     sign_in(&two.here, Flow::new(To::Place(Place::Account), two.clock.now()), &mut browser).await;
@@ -275,7 +275,8 @@ async fn at_home(two: &Two) -> Browser {
 
 #[tokio::test]
 async fn rc_07_a_profile_is_not_saved_in_a_session_that_ended_meanwhile() {
-    // red without Stands in account.rs, save_profile: a copy of the cookie changes the account after its owner has ended it.
+    // Red without Stands in account.rs, save_profile: a copy of the cookie changes the account after its owner ended
+    // it.
     type Ending = fn(App, Browser) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
     let everywhere: Ending = |app, browser| {
         Box::pin(async move {
@@ -304,7 +305,7 @@ async fn rc_07_a_profile_is_not_saved_in_a_session_that_ended_meanwhile() {
 
 #[tokio::test]
 async fn asvs_7_5_1_an_address_that_was_verified_meanwhile_is_kept() {
-    // red without `seen` of Change::SetEmail.
+    // Red without `seen` of Change::SetEmail.
     let two = Two::start().await;
     let browser = at_home(&two).await;
     two.clock.advance(Span::minutes(11));

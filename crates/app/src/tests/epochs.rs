@@ -1,5 +1,5 @@
-//! Decision 0005 where the reads of a fetch are answered in any order: what another node is told meanwhile is known at the
-//! next request, and of two changes neither undoes the other.
+//! Decision 0005 where the reads of a fetch are answered in any order: what changes meanwhile on another node is known
+//! at the next request, and of two changes neither undoes the other.
 
 use super::scattered::Scattered;
 use super::{NOW, application, database, node};
@@ -18,12 +18,12 @@ use std::time::Instant;
 use store::engine::{Around, Engine};
 use tempfile::TempDir;
 
-/// More reads than any of these use cases asks.
+/// More reads than any of these use cases makes.
 const PLACES: usize = 6;
 
 const HASH: &str = "$2b$04$abcdefghijklmnopqrstuuHNKuUIXqaREYx17sVRwhfnnLPpB13yy";
 
-/// A node whose reads are scattered, and another one on the same database.
+/// A node whose reads are scattered, and another node on the same database.
 struct Two {
     _folder: TempDir,
     scattered: Arc<Scattered>,
@@ -44,7 +44,7 @@ impl Two {
         Two { _folder: folder, scattered, clock, here, there, svc: "svc".into() }
     }
 
-    /// The application as this node believes that it is.
+    /// Returns the application as this node believes that it is.
     async fn believed(&self) -> Arc<Client> {
         self.here.client(&self.svc, self.here.epoch().await.unwrap()).await.unwrap().expect("registered")
     }
@@ -60,7 +60,7 @@ fn secret() -> Secret {
 
 #[tokio::test]
 async fn a_secret_that_is_replaced_while_its_client_is_read_is_dead_at_the_next_request() {
-    // red where the client is kept under an epoch that is read beside it (cache.rs, client).
+    // Red where the client is kept under an epoch that is read beside it (cache.rs, client).
     for place in 0..PLACES {
         let two = Two::start().await;
         let (there, svc) = (two.there.clone(), two.svc.clone());
@@ -74,10 +74,10 @@ async fn a_secret_that_is_replaced_while_its_client_is_read_is_dead_at_the_next_
 
 #[tokio::test]
 async fn a_key_that_is_thrown_out_while_the_keys_are_read_is_dead_at_the_next_request() {
-    // red where the keys are kept under an epoch that is read beside them (cache.rs, keys).
+    // Red where the keys are kept under an epoch that is read beside them (cache.rs, keys).
     for place in 0..PLACES {
         let two = Two::start().await;
-        // So that they have to be read.
+        // So that the keys have to be read.
         two.there.rotate_secret(&two.svc, None).await.unwrap().unwrap();
         let kid = two.there.signing_keys().await.unwrap()[0].0.kid.clone();
         let (there, gone) = (two.there.clone(), kid.clone());
@@ -92,7 +92,7 @@ async fn a_key_that_is_thrown_out_while_the_keys_are_read_is_dead_at_the_next_re
 
 #[tokio::test]
 async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_the_next_sign_in() {
-    // red where the kinds are kept under an epoch that is read beside them (passwords.rs, even_out).
+    // Red where the kinds are kept under an epoch that is read beside them (passwords.rs, even_out).
     for place in 0..PLACES {
         let two = Two::start().await;
         let there = two.there.clone();
@@ -109,7 +109,7 @@ async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_t
 
 #[tokio::test]
 async fn of_two_changes_to_a_client_neither_undoes_the_other() {
-    // red where the client is read together with the epoch that guards its change (admin/clients.rs, change_client).
+    // Red where the client is read together with the epoch that guards its change (admin/clients.rs, change_client).
     for place in 0..PLACES {
         let two = Two::start().await;
         let (there, svc) = (two.there.clone(), two.svc.clone());
@@ -137,7 +137,7 @@ impl Around for Moved {
 
 #[tokio::test]
 async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of_its_epoch() {
-    // Red without the generation in cache.rs, counts: a server that took over with less than there was came to the same epoch.
+    // Red without the generation in cache.rs, counts: a server that took over with less reached the same epoch.
     let folder = tempfile::tempdir().unwrap();
     let moved = Arc::new(Moved(database(folder.path()).await, AtomicU64::new(1)));
     let here = node(Arc::clone(&moved) as Arc<_>, Clock::fixed(NOW)).await;
@@ -154,14 +154,14 @@ async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of
         assert_eq!(scope().await, format!("more {before}"));
     });
     request.await;
-    // Who began before has left nothing that counts.
+    // A request that began before has left nothing that counts.
     moved.0.alter(vec![other("extra")]).await.unwrap();
     assert_eq!(scope().await, format!("extra more {before}"));
 }
 
 #[tokio::test]
 async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
-    // red where the keys are read together with the epoch that guards their change (admin/keys.rs, bring_in).
+    // Red where the keys are read together with the epoch that guards their change (admin/keys.rs, bring_in).
     for place in 0..PLACES {
         let two = Two::start().await;
         two.clock.advance(Span::days(100));
@@ -172,14 +172,14 @@ async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
             two.here.epoch().await.unwrap();
         }
         let after = two.there.signing_keys().await.unwrap().len();
-        // The other node brings in successors whatever there is; after this one is done, it does so once more.
+        // The other node always brings in successors; once this node is done, it does so again.
         assert_eq!(after, before * if place < 3 { 2 } else { 3 }, "{place}");
     }
 }
 
 #[tokio::test]
 async fn rt_02_what_a_client_may_no_longer_have_is_not_issued_by_whoever_saw_it_before() {
-    // red without `registered` in rules/oauth/token.rs, standing, or in store/tables/changes.rs, stands.
+    // Red without `registered` in rules/oauth/token.rs, standing, or in store/tables/changes.rs, stands.
     let two = Two::start().await;
     let here = &two.here;
     let issue = async |client: Arc<Client>| {

@@ -1,4 +1,4 @@
-//! BF-05: what a browser is known by, proofs of the accounts that signed in there last.
+//! BF-05: how a browser is known: by proofs of the accounts that signed in there last.
 
 use super::{NOW, database, node};
 use crate::App;
@@ -26,7 +26,7 @@ fn keeping(device: impl Into<String>) -> Browser {
     Browser { device: Some(Secret::new(device)), ..Browser::default() }
 }
 
-/// The browser, when `user` has signed in there.
+/// Returns the browser after `user` has signed in there.
 fn used_by(app: &App, browser: &Browser, user: &User) -> Browser {
     Browser { device: Some(app.remember_browser(browser, user).unwrap()), ..Browser::default() }
 }
@@ -35,7 +35,7 @@ fn kept(browser: &Browser) -> &str {
     browser.device.as_ref().map_or("", Secret::reveal)
 }
 
-/// Under which names a browser is known to them.
+/// Returns the names under which a browser is known to these people.
 fn names(app: &App, browser: &Browser, people: &[User]) -> Vec<Option<String>> {
     people.iter().map(|user| app.known_device(browser, user)).collect()
 }
@@ -46,7 +46,7 @@ fn known(app: &App, browser: &Browser, people: &[User]) -> Vec<bool> {
 
 #[tokio::test]
 async fn bf_05_a_browser_is_known_to_the_four_who_signed_in_there_last() {
-    // red with another MOST_KNOWN in browser.rs, or if remember_browser there kept who comes again where they were.
+    // Red with another MOST_KNOWN in browser.rs, or if remember_browser there kept a returning user's place.
     let (_folder, app) = start().await;
     let people = ["ada", "bob", "cleo", "dora", "egon"].map(person);
     let browser = people[..4].iter().fold(Browser::default(), |browser, user| used_by(&app, &browser, user));
@@ -60,7 +60,7 @@ async fn bf_05_a_browser_is_known_to_the_four_who_signed_in_there_last() {
 
 #[tokio::test]
 async fn bf_05_an_account_has_one_proof_in_a_browser_whatever_its_password_was() {
-    // red without `is_named_for` in browser.rs, remember_browser: proofs that are void would take the place of good ones.
+    // Red without `is_named_for` in browser.rs, remember_browser: void proofs would take the place of good ones.
     let (_folder, app) = start().await;
     let bob = person("bob");
     let mut browser = used_by(&app, &Browser::default(), &bob);
@@ -73,7 +73,7 @@ async fn bf_05_an_account_has_one_proof_in_a_browser_whatever_its_password_was()
 
 #[tokio::test]
 async fn bf_05_what_does_not_have_the_form_of_a_proof_hides_none() {
-    // red if browser.rs, proofs, counted what has another form, took a part of a proof for one, or looked at any number.
+    // Red if browser.rs, proofs, counted parts of another form, took a part of a proof for one, or took any number.
     let (_folder, app) = start().await;
     let ada = person("ada");
     let is_known = |device: String| app.known_device(&keeping(device), &ada).is_some();
@@ -106,7 +106,7 @@ async fn bf_05_what_does_not_have_the_form_of_a_proof_hides_none() {
 
 #[tokio::test]
 async fn bf_05_who_signs_in_to_accounts_of_their_own_is_known_to_no_other() {
-    // red without the account's id in browser.rs, proof; or without the name there.
+    // Red without the account's id in browser.rs, proof; or without the name there.
     let (_folder, app) = start().await;
     let ada = User { password: person("m0").password, ..person("ada") };
     let own: Vec<User> = (0..4).map(|at| person(&format!("m{at}"))).collect();
@@ -118,14 +118,14 @@ async fn bf_05_who_signs_in_to_accounts_of_their_own_is_known_to_no_other() {
     assert_eq!(known(&app, &spliced, &own), [false; 4]);
 }
 
-/// What the version of before gave a browser, which knew of one account alone.
+/// What the version before gave a browser; it knew of one account alone.
 fn given_before(app: &App, user: &User, name: [u8; 16]) -> String {
     let password = user.password.as_deref().unwrap_or_default();
     let tag = mac(&*app.keyring.device, &[user.id.as_str().as_bytes(), password.as_bytes(), &name]);
     base64url(&[&name, &tag[..16]].concat())
 }
 
-/// Whether that version takes it.
+/// Whether that version accepts it.
 fn known_before(app: &App, device: &str, user: &User) -> bool {
     let name = from_base64url(device).filter(|bytes| bytes.len() == 32).and_then(|bytes| bytes.first_chunk().copied());
     name.is_some_and(|name| given_before(app, user, name) == device)
@@ -133,7 +133,7 @@ fn known_before(app: &App, device: &str, user: &User) -> bool {
 
 #[tokio::test]
 async fn bf_05_nodes_of_the_version_before_and_of_this_one_serve_the_same_browsers() {
-    // red if browser.rs, proof, made another MAC than before, or if BETWEEN were a letter of base64url.
+    // Red if browser.rs, proof, made another MAC than before, or if BETWEEN were a letter of base64url.
     let (_folder, app) = start().await;
     let people = ["ada", "bob"].map(person);
     let before = keeping(given_before(&app, &people[0], [7; 16]));

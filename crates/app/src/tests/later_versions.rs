@@ -1,5 +1,5 @@
-//! What only a later version knows, in a database that it shares with this one while nodes are upgraded: it is listed and stays as it
-//! is, it alone is refused, and everybody else goes on.
+//! What only a later version knows, in a database that it shares with this one while nodes are upgraded: it is listed
+//! and stays as it is, only it is refused, and everything else goes on.
 
 use super::shop::{REDIRECT, params, request};
 use super::{NOW, application, database, newcomer, node, sign_in};
@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 const SECRET: &str = "made up, and known to both sides";
 
-/// An application that uses everything.
+/// An application that uses every setting.
 fn shop() -> Client {
     Client {
         redirect_uris: vec![REDIRECT.into()],
@@ -35,7 +35,7 @@ fn shop() -> Client {
     }
 }
 
-/// What it may be that this version does not know.
+/// Values that this version does not know.
 fn unknown() -> [(&'static str, Value); 6] {
     [
         ("grants", json!(["client_credentials", "authorization_code", "urn:later:grant"])),
@@ -72,7 +72,7 @@ async fn commit(app: &App, changes: Vec<Change>) {
     app.commit(changes, NOW, &entropy::fresh().unwrap()).await.unwrap();
 }
 
-/// Whether an application gets tokens, and its people a page to sign in on; else why not.
+/// Returns whether an application gets tokens, and its users a page to sign in on; otherwise why not.
 async fn served(app: &App, client: &str, secret: &str) -> Result<(), (Code, Code)> {
     let asked = params(&[("grant_type", "client_credentials"), ("scope", "read")]);
     let token = app.token(&asked, proof(client, secret)).await.unwrap();
@@ -93,8 +93,9 @@ async fn served(app: &App, client: &str, secret: &str) -> Result<(), (Code, Code
 
 #[tokio::test]
 async fn an_application_of_a_later_version_is_listed_and_it_alone_is_refused() {
-    // red without `take_unknown` in rules/oauth/client/stored.rs: no list, no origin and no page of an account could be read;
-    // without `refusal` in client_auth.rs (prove) or authorize.rs (read): it would be served by what is known of it.
+    // Red without `take_unknown` in rules/oauth/client/stored.rs: no list, no origin and no page of an account could be
+    // read; without `refusal` in client_auth.rs (prove) or authorize.rs (read): it would be served by what is known of
+    // it.
     let (_folder, app, secret) = house().await;
     for (number, (field, value)) in unknown().iter().enumerate() {
         let added = later(&format!("later{number}"), (field, value));
@@ -118,7 +119,7 @@ async fn an_application_of_a_later_version_is_listed_and_it_alone_is_refused() {
 
 #[tokio::test]
 async fn nothing_that_an_older_version_does_to_an_application_loses_what_it_does_not_know() {
-    // red without `known_whole` in admin/clients.rs, in either place; without `unknown` in `serialize` of
+    // Red without `known_whole` in admin/clients.rs, in either place; without `unknown` in `serialize` of
     // rules/oauth/client/stored.rs; where `set_client_enabled` or `drop_consents` ask whether it may be used.
     let (_folder, app, _) = house().await;
     let id: ClientId = "later".into();
@@ -148,7 +149,8 @@ async fn nothing_that_an_older_version_does_to_an_application_loses_what_it_does
 
 #[tokio::test]
 async fn somebody_with_a_role_of_a_later_version_is_listed_and_signs_in() {
-    // red with `Role::parse` in store/tables/users.rs: no list with them could be read, and they were told to come back.
+    // Red with `Role::parse` in store/tables/users.rs: no list with them could be read, and they were told to come
+    // back.
     let (_folder, app, _) = house().await;
     app.add_user(&newcomer("ada", ""), Role::Later("auditor".into())).await.unwrap().unwrap();
     app.add_user(&newcomer("bob", ""), Role::Member).await.unwrap().unwrap();
@@ -164,7 +166,7 @@ async fn somebody_with_a_role_of_a_later_version_is_listed_and_signs_in() {
 
 #[tokio::test]
 async fn what_a_later_version_counts_is_listed_in_its_word() {
-    // red where Rejection::read knows no other words.
+    // Red where Rejection::read knows no other words.
     let (_folder, app, _) = house().await;
     let counted = |what| Change::CountRejections { what, address: "192.0.2.1".into(), at: NOW, many: 2 };
     let what = [Rejection::Client(None), Rejection::Later("proof".into(), Some("shop".into()))];

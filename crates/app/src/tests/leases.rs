@@ -1,4 +1,4 @@
-//! What is done once for all nodes is done by one of them.
+//! Work that is done once for all nodes is done by one of them.
 
 use super::{NOW, database, node};
 use crate::App;
@@ -13,7 +13,7 @@ use store::tables::families::OfToken;
 use store::tables::realms::AtEpoch;
 use tempfile::TempDir;
 
-/// Two nodes, and their one clock.
+/// Two nodes, and the clock that they share.
 async fn two() -> (TempDir, App, App, Clock) {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let engine = database(folder.path()).await;
@@ -27,10 +27,10 @@ async fn leads(app: &App, job: &str) -> bool {
 
 #[tokio::test]
 async fn of_two_nodes_that_ask_at_once_one_has_the_job() {
-    // red without the guards in store/tables/leases.rs, take.
+    // Red without the guards in store/tables/leases.rs, take.
     let (_folder, one, other, clock) = two().await;
     for round in 0..30 {
-        // Nobody has it yet; afterwards its lease has run out.
+        // No node has it yet; afterwards its lease has expired.
         let job = format!("job {}", round / 2);
         let (mine, yours) = tokio::join!(leads(&one, &job), leads(&other, &job));
         assert!(mine != yours, "{job}: {mine} {yours}");
@@ -40,7 +40,7 @@ async fn of_two_nodes_that_ask_at_once_one_has_the_job() {
 
 #[tokio::test]
 async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_before() {
-    // red without `until` in jobs.rs, leads; without give_back in retire.
+    // Red without `until` in jobs.rs, leads; without give_back in retire.
     let (_folder, one, other, clock) = two().await;
     assert!(leads(&one, "job").await && !leads(&other, "job").await);
     clock.advance(Span(LEASE.0 - 1));
@@ -58,17 +58,17 @@ async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_befor
 
 #[tokio::test]
 async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
-    // red without BELIEVED in jobs.rs, leads.
+    // Red without BELIEVED in jobs.rs, leads.
     for ahead in [Span::minutes(10), Span::hours(1), Span::days(3_650)] {
         let folder = tempfile::tempdir().unwrap();
         let (engine, [wrong, right]) = (database(folder.path()).await, [Clock::fixed(NOW + ahead), Clock::fixed(NOW)]);
         let (died, other) = (node(Arc::clone(&engine), wrong).await, node(engine, right.clone()).await);
         assert!(leads(&died, "job").await && leads(&other, "job").await, "{ahead:?}");
-        // What the other one gave itself is a lease like any.
+        // A lease that the other node took itself is a lease like any.
         let third = node(Arc::clone(&other.engine), right).await;
         assert!(!leads(&third, "job").await, "{ahead:?}");
     }
-    // A clock that is ahead no farther than clocks are has its lease.
+    // A clock that is no farther ahead than clocks may be keeps its lease.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let ahead = node(Arc::clone(&engine), Clock::fixed(NOW + LEASE)).await;
@@ -77,7 +77,7 @@ async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
 
 #[tokio::test]
 async fn who_is_alone_waits_for_no_node_that_was_killed() {
-    // red without `void` in jobs.rs, take_over; in store/tables/restore.rs, revive_nothing.
+    // Red without `void` in jobs.rs, take_over; in store/tables/restore.rs, revive_nothing.
     let (_folder, killed, other, _clock) = two().await;
     assert!(leads(&killed, "job").await && !leads(&other, "job").await);
     other.take_over().await.unwrap();
@@ -88,7 +88,7 @@ async fn who_is_alone_waits_for_no_node_that_was_killed() {
 
 #[tokio::test]
 async fn the_upkeep_is_done_by_the_node_that_has_it_alone() {
-    // red without the condition in jobs.rs, keep_up.
+    // Red without the condition in jobs.rs, look_after_all.
     let (_folder, one, other, _clock) = two().await;
     let upkeep = Upkeep { keys: Span::days(90) };
     let expired = Change::RevokeToken { jti: "old".to_owned(), expires: NOW - Span(1) };

@@ -1,4 +1,4 @@
-//! Lists that are longer than one step reads: whatever is beyond that is found, shown and taken away like the rest.
+//! Lists that are longer than one step reads: what is beyond that is found, shown and removed like the rest.
 
 use super::{NOW, ada, application, database, node};
 use crate::App;
@@ -32,7 +32,7 @@ fn names() -> impl Iterator<Item = String> {
 
 #[tokio::test]
 async fn a_group_is_found_by_its_name_however_many_there_are() {
-    // red where admin/groups.rs, group, looks through a list that has an end.
+    // Red where admin/groups.rs, find_group, looks through a list that has an end.
     let groups = names().map(|name| Change::AddGroup { group: name.as_str().into(), name });
     let (_folder, app, ada) = house(groups.collect()).await;
     app.add_group("zz-admins").await.unwrap().unwrap();
@@ -60,7 +60,7 @@ async fn an_operator_sees_every_group_of_somebody() {
 
 #[tokio::test]
 async fn nobody_joins_what_is_gone_or_once_they_are() {
-    // red without either Find of tables/groups.rs, set_member: a row of a group or a person that there is not stays for ever.
+    // Red without either Find of tables/groups.rs, set_member: a row of a missing group or person would stay for ever.
     let (_folder, app, ada) = house(vec![Change::AddGroup { group: "staff".into(), name: "staff".into() }]).await;
     for (group, user, joins) in
         [("staff", ada.id.clone(), true), ("gone", ada.id.clone(), false), ("staff", "eve".into(), false)]
@@ -76,7 +76,7 @@ async fn nobody_joins_what_is_gone_or_once_they_are() {
 
 #[tokio::test]
 async fn every_application_is_on_the_account_page() {
-    // red where account.rs, home, reads one page of consents.
+    // Red where account.rs, home, reads one page of consents.
     let let_in = names().flat_map(|name| {
         let consent = Consent {
             user: "ada".into(),
@@ -94,7 +94,7 @@ async fn every_application_is_on_the_account_page() {
     assert!(shown.iter().map(|(client, _)| client.id.0.clone()).eq(names()));
 }
 
-/// A session that is told by its number.
+/// A session that its number identifies.
 fn session(number: usize, created: Time, (last_seen, expires): (Time, Time)) -> Change {
     let id = Fresh::new([7; 32]).ordered(&format!("{number}"), created);
     Change::StartSession(Box::new(Session {
@@ -114,7 +114,8 @@ fn session(number: usize, created: Time, (last_seen, expires): (Time, Time)) -> 
 
 #[tokio::test]
 async fn sessions_that_have_run_out_do_not_hide_one_that_lives() {
-    // red where store/tables/sessions.rs, Page, finds what was not used for long, or is too old: more of it than is read.
+    // Red where store/tables/sessions.rs, Page, finds sessions that were idle too long or are too old: more than are
+    // read.
     let (before, later) = (NOW - Span::days(3), NOW + Span::days(1));
     let over = [(NOW - Settings::default().session_idle, later), (NOW, NOW)];
     let over = (1..MANY).map(|number| session(number, before, over[number % 2]));
@@ -139,7 +140,7 @@ async fn who_has_more_sessions_than_a_page_shows_is_told() {
 
 #[tokio::test]
 async fn a_node_that_is_waited_for_since_long_can_be_given_up() {
-    // red where ward/fence.rs looks for it among the nodes of the newest fences.
+    // Red where ward/fence.rs looks for it among the nodes of the newest fences.
     let (_folder, app, _) = house(vec![]).await;
     let later: Vec<String> = (0..MANY).map(|number| format!("node {number}")).collect();
     for (number, nodes) in [(1, &["gone".to_owned()][..]), (2, &later)] {

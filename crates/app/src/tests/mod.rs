@@ -1,4 +1,4 @@
-//! Nodes that share a database file: what one is told, the others know.
+//! Nodes that share a database file: what one learns, the others know.
 
 mod clocks;
 mod coming;
@@ -56,7 +56,7 @@ async fn node(engine: Arc<dyn Engine>, clock: Clock) -> App {
     hashing_node(engine, clock, Hashing::default()).await
 }
 
-/// The same, where passwords are hashed like this, by one thread.
+/// The same, with this hashing, on one thread.
 async fn hashing_node(engine: Arc<dyn Engine>, clock: Clock, hashing: Hashing) -> App {
     let realm = Realm { id: "main".into(), issuer: "http://localhost".into(), settings: Settings::default() };
     let hashing = Hashing { threads: std::num::NonZeroUsize::new(1), memory: Some(32 << 20), ..hashing };
@@ -66,22 +66,22 @@ async fn hashing_node(engine: Arc<dyn Engine>, clock: Clock, hashing: Hashing) -
     app
 }
 
-/// What everybody types here who has a password.
+/// The password of everybody here who has one.
 const PASSWORD: &[u8] = b"gorse violet anvil 41";
 
-/// Somebody of that name and address who signs in with [`PASSWORD`].
+/// A person of that name and address who signs in with [`PASSWORD`].
 fn newcomer(name: &str, email: &str) -> NewPerson {
     NewPerson::new(name, email, PASSWORD)
 }
 
-/// Signs `ada` in, and says what comes next.
+/// Signs `ada` in, and returns what comes next.
 async fn sign_in(app: &App, flow: Flow, browser: &mut Browser) -> Next {
     let signed_in = app.sign_in(flow, Typed::new("ada", PASSWORD), browser).await.unwrap().unwrap();
     browser.session = Some(signed_in.started.cookie);
     signed_in.next
 }
 
-/// Somebody without a password.
+/// A user without a password.
 fn ada() -> User {
     User::new("ada".into(), "ada", NOW)
 }

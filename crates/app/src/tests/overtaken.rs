@@ -1,4 +1,4 @@
-//! The stored hash of a password is replaced while somebody proves another one.
+//! The stored hash of a password is replaced while a user proves another one.
 
 use super::{NOW, PASSWORD, database, node};
 use crate::App;
@@ -44,7 +44,7 @@ impl Around for Replacing {
     }
 }
 
-/// The hash of a password, which is that of somebody of this name from now on.
+/// Returns the hash of a password, which a new user of this name has from now on.
 async fn hash_of(app: &App, name: &str, password: &[u8]) -> String {
     app.add_user(&NewPerson::new(name, "", password), Role::Member).await.unwrap().unwrap();
     let somebody = app.ask(ByLogin(LoginKey::of(name).as_ref())).await.unwrap().unwrap();
@@ -62,7 +62,7 @@ async fn stage(folder: &Path) -> (Arc<Replacing>, App, [String; 3]) {
 
 #[tokio::test]
 async fn whoever_knows_the_password_is_let_in_although_it_is_hashed_anew_meanwhile() {
-    // red without the second try in sign_in.rs, tried: a right password was "wrong", and counted.
+    // Red without the second try in sign_in.rs, tried: a right password was "wrong", and counted.
     let folder = tempfile::tempdir().unwrap();
     let (engine, app, [first, second, other]) = stage(folder.path()).await;
     let failures = async || {
@@ -71,13 +71,13 @@ async fn whoever_knows_the_password_is_let_in_although_it_is_hashed_anew_meanwhi
     };
     let tried = async |hashes: &[&String]| {
         engine.store(&first).await;
-        // The last of them comes first.
+        // The last one is taken first.
         *engine.hashes.lock().unwrap() = hashes.iter().rev().map(|hash| (*hash).clone()).collect();
         let flow = Flow::new(To::Place(Place::Account), NOW);
         app.sign_in(flow, Typed::new("ada", PASSWORD), &Browser::default()).await.unwrap().map(drop)
     };
     assert_eq!((tried(&[&second]).await, failures().await), (Ok(()), 0));
-    // A new password is a new password: red without `same`.
+    // A new password is really another one. Red without `same`.
     assert_eq!((tried(&[&other]).await, failures().await), (Err(Refusal::Wrong), 1));
     // It does not go on for ever.
     let again = tried(&[&second, &first, &second, &first]).await;
@@ -86,7 +86,7 @@ async fn whoever_knows_the_password_is_let_in_although_it_is_hashed_anew_meanwhi
 
 #[tokio::test]
 async fn whoever_knows_the_password_changes_it_although_it_is_hashed_anew_meanwhile() {
-    // red without the second try in account.rs, tried: a right password was "wrong".
+    // Red without the second try in account.rs, set_new_password: a right password was "wrong".
     let folder = tempfile::tempdir().unwrap();
     let (engine, app, [first, second, other]) = stage(folder.path()).await;
     let changed = async |hashes: &[&String]| {
@@ -98,7 +98,7 @@ async fn whoever_knows_the_password_changes_it_although_it_is_hashed_anew_meanwh
         app.change_password((&entered.started.session, &entered.user), typed, &browser).await.unwrap().map(drop)
     };
     assert!(matches!(changed(&[&second]).await, Ok(())));
-    // A new password is a new password.
+    // A new password is really another one.
     assert!(matches!(changed(&[&other]).await, Err(NotChanged::Current(Refusal::Wrong))));
     // It does not go on for ever.
     let again = changed(&[&second, &first, &second, &first]).await;

@@ -1,4 +1,4 @@
-//! Every statement is answered by an index that leads to its rows, however many others there are: plans are looked at
+//! Every statement is answered by an index that leads to its rows, however many others there are: its plan is checked
 //! whenever a test asks or writes something.
 
 use rusqlite::Connection;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use store::engine::{Answer, Around, CommitError, Engine, Read, Row, Unavailable, Write};
 use store::sqlite::{Options, Sqlite};
 
-/// Tables that grow with people, requests or time. Of the others all rows of a realm may be read.
+/// Tables that grow with people, requests or time. Of the others, all rows of a realm may be read.
 const GROWING: [&str; 17] = [
     "users",
     "logins",
@@ -29,8 +29,8 @@ const GROWING: [&str; 17] = [
     "clients",
 ];
 
-/// What may read more than it is for: what an operator does now and then, to somebody or something that goes, and what somebody
-/// does who signs out everywhere.
+/// Statements that may read more than they need: what an operator does now and then, to a user or a thing that is
+/// removed, and what a user does who signs out everywhere.
 const RARE: [&str; 4] = [
     "DELETE FROM devices WHERE realm = ? AND client_id = ?",
     "DELETE FROM devices WHERE realm = ? AND user_id = ?",
@@ -60,7 +60,7 @@ impl Planned {
         }
         let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>, _>>().unwrap();
-        // The first of all in the order of an index are as near as any.
+        // The first rows in the order of an index are as near as any.
         let few = sql.contains("WHERE realm = ? ORDER BY") && sql.contains("LIMIT ") || RARE.contains(&sql);
         let searched = steps.iter().find(|step| !few && searches(step));
         assert!(searched.is_none(), "{searched:?} reads all there is: {sql}");

@@ -1,4 +1,4 @@
-//! Refusals of who has not shown who they are: each is counted, and a flood of them costs the database little.
+//! Refusals of callers that were not authenticated: each is counted, and a flood of them costs the database little.
 
 use super::{NOW, application, database, newcomer, node};
 use crate::App;
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 const ADDRESS: &str = "192.0.2.7";
 
-/// A node with an application that has a secret, and one that anybody can say he is.
+/// A node with an application that has a secret, and a public one, which anybody can claim to be.
 async fn start() -> (TempDir, App, Clock) {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
@@ -49,7 +49,7 @@ fn naming(client: &str) -> Proof {
     Proof { client: client.into(), means: Means::Name }
 }
 
-/// How many commits there were.
+/// Returns how many commits there were.
 fn commits(app: &App) -> u64 {
     app.tally.batches.sums().find(|(name, _)| *name == "committed").unwrap().1
 }
@@ -64,7 +64,7 @@ async fn listed(app: &App) -> Vec<(&'static str, Option<String>, String, i64)> {
     found
 }
 
-/// An engine that can stop to take writes.
+/// An engine that can stop taking writes.
 struct Stopping {
     inner: Arc<dyn Engine>,
     stopped: AtomicBool,
@@ -91,8 +91,8 @@ async fn from<F: Future>(app: &App, work: F) -> F::Output {
 
 #[tokio::test]
 async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
-    // Red without `not_proved` in token.rs (judge_proof) or introspect.rs (asker), `not_served` in api.rs (first_party; each of the
-    // two), or `reject` in audit/rejections.rs (proof_in).
+    // Red without `not_proved` in token.rs (judge_proof) or introspect.rs (asker), `not_served` in api.rs (first_party;
+    // each of the two), or `reject` in audit/rejections.rs (proof_in).
     let (_folder, app, _) = start().await;
     let client = Params::parse(vec![("grant_type".into(), "client_credentials".into())]).unwrap();
     for (name, counted) in [("shop", Some("shop".to_owned())), ("nobody", None)] {
@@ -120,8 +120,8 @@ async fn a_client_that_does_not_prove_who_it_is_is_counted_at_every_door() {
 
 #[tokio::test]
 async fn a_flood_of_wrong_secrets_is_a_commit_a_minute_and_an_address() {
-    // Red where `reject` in audit/rejections.rs writes each; or without `write_rejections` in jobs.rs, retire: what came after the
-    // first of the last minute would be lost.
+    // Red where `reject` in audit/rejections.rs writes each; or without `write_rejections` in jobs.rs, retire: refusals
+    // after the first of the last minute would be lost.
     let (_folder, app, clock) = start().await;
     let before = commits(&app);
     for _ in 0..3 {
@@ -160,7 +160,7 @@ async fn whoever_is_told_to_wait_is_counted() {
 
 #[tokio::test]
 async fn where_nothing_can_be_written_a_refusal_is_told_all_the_same_and_written_later() {
-    // Red without `put_back` in audit/rejections.rs, write_down; or if `reject` gave its fault on.
+    // Red without `put_back` in audit/rejections.rs, write_down; or if `reject` passed its fault on.
     let folder = tempfile::tempdir().unwrap();
     let inner = database(folder.path()).await;
     let engine = Arc::new(Stopping { inner, stopped: false.into() });

@@ -1,4 +1,4 @@
-//! What a copy of the database says of hash workers, put in its place.
+//! What a copy of the database that replaced it says of hash workers.
 
 use super::{NOW, database, node};
 use crate::clock::Clock;
@@ -8,7 +8,7 @@ use rules::{Change, Handle, Span};
 
 #[tokio::test]
 async fn a_restored_copy_trusts_no_worker() {
-    // red without the quarantine in store/tables/restore.rs.
+    // Red without the quarantine in store/tables/restore.rs.
     let folder = tempfile::tempdir().unwrap();
     let (app, token) = (node(database(folder.path()).await, Clock::fixed(NOW)).await, Handle::of("token"));
     for name in ["good", "wrong"] {

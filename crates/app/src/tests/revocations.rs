@@ -1,4 +1,4 @@
-//! Tokens that are revoked, and codes that are presented, again and again: what ends, ends, and is written down once.
+//! Tokens that are revoked, and codes that are presented, again and again: they end, and that is recorded once.
 
 use super::coming::Coming;
 use super::shop::{REDIRECT, code, params, request};
@@ -27,11 +27,11 @@ use tempfile::TempDir;
 
 const AGAIN: usize = 20;
 
-/// An engine before one of whose commits something happens, or that does not say how one ended.
+/// An engine in which something happens before one commit, or that does not say how a commit ended.
 struct Disturbed {
     inner: Arc<dyn Engine>,
     coming: Coming,
-    /// Whether the commit stands of which nobody hears.
+    /// Whether the commit stands whose outcome is not reported.
     unheard: Mutex<Option<bool>>,
 }
 
@@ -55,7 +55,8 @@ impl Around for Disturbed {
     }
 }
 
-/// A node whose commits can be disturbed, another one on the same database, and a public client that Ada is signed in to.
+/// A node whose commits can be disturbed, another node on the same database, and a public client that Ada is signed in
+/// to.
 struct House {
     _folder: TempDir,
     disturbed: Arc<Disturbed>,
@@ -116,30 +117,30 @@ impl House {
         self.there.live(access).await.unwrap().is_some()
     }
 
-    /// What a refresh is answered.
+    /// Returns the answer to a refresh.
     async fn refresh(&self, token: &str) -> Result<Handed, Code> {
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", token)];
         self.here.token(&params(&pairs), name()).await.unwrap().map_err(|error| error.code)
     }
 
-    /// Whether a refresh is answered with a word to come back.
+    /// Whether a refresh is told to come back.
     async fn has_to_come_back(&self, token: &str) -> bool {
         let pairs = [("grant_type", "refresh_token"), ("refresh_token", token)];
         matches!(self.here.token(&params(&pairs), name()).await, Err(crate::Fault::Unavailable(_)))
     }
 
-    /// How many lines of this kind there are.
+    /// Returns how many entries of this kind there are.
     async fn lines(&self, kind: &str) -> usize {
         let filter = Filter { kinds: vec![kind.to_owned()], ..Filter::default() };
         self.there.audit_lines(&filter, "", true, 1_000).await.unwrap().lines.len()
     }
 
-    /// How many commits of this node there were.
+    /// Returns how many commits of this node there were.
     fn commits(&self) -> u64 {
         self.here.tally.batches.sums().find(|(name, _)| *name == "committed").unwrap().1
     }
 
-    /// In the middle of what this node commits next.
+    /// Lets `event` happen in the middle of what this node commits next.
     fn meanwhile(&self, event: impl Future<Output = ()> + Send + 'static) {
         self.disturbed.coming.after(0, async move {
             event.await;
@@ -177,7 +178,7 @@ async fn revoke(app: &App, token: &str) -> Outcome {
 
 #[tokio::test]
 async fn ds_05_a_token_that_is_revoked_again_and_again_is_written_down_once() {
-    // red without `dead` in rules/oauth/revoke.rs; without what an access token leans on in revoke.rs, revoke_access.
+    // Red without `dead` in rules/oauth/revoke.rs; without what an access token depends on in revoke.rs, revoke_access.
     for format in [AccessFormat::Jwt, AccessFormat::Opaque] {
         let house = House::start(format).await;
         let [[access, kept], [later, refresh]] = [house.tokens().await, house.tokens().await];
@@ -200,12 +201,12 @@ async fn ds_05_a_token_that_is_revoked_again_and_again_is_written_down_once() {
 
 #[tokio::test]
 async fn ds_05_what_has_expired_is_not_written_down() {
-    // red without `remembered` in rules/oauth/revoke.rs, is_dead and has_ended.
+    // Red without `remembered` in rules/oauth/revoke.rs, is_dead and has_ended.
     for format in [AccessFormat::Jwt, AccessFormat::Opaque] {
         let house = House::start(format).await;
         let settings = &house.here.realm.settings;
         let [access, refresh] = house.tokens().await;
-        // Its signature is not checked once more.
+        // So that its signature is not checked again.
         assert!(house.here.live(&access).await.unwrap().is_some());
         let before = house.commits();
         for (token, life) in [(&access, settings.access_ttl), (&refresh, settings.refresh_absolute)] {
@@ -220,7 +221,7 @@ async fn ds_05_what_has_expired_is_not_written_down() {
 
 #[tokio::test]
 async fn ds_05_a_code_that_is_presented_again_and_again_is_written_down_once() {
-    // red without know_end in token.rs, or `over` in rules/oauth/code.rs, redeem.
+    // Red without know_end in token.rs, or `over` in rules/oauth/code.rs, redeem.
     let house = House::start(AccessFormat::Jwt).await;
     let again = async |code: &str| {
         for _ in 0..AGAIN {
@@ -235,7 +236,7 @@ async fn ds_05_a_code_that_is_presented_again_and_again_is_written_down_once() {
     assert_eq!((house.lines("code.misused").await, house.commits()), (1, before + 1));
     assert!(!house.is_live(&access).await, "what it yielded has ended");
     assert_eq!(house.refresh(&refresh).await.unwrap_err(), Code::InvalidGrant);
-    // Burnt by a mismatch, it has yielded nothing.
+    // A code that a mismatch burnt has yielded nothing.
     let burnt = house.code().await;
     assert!(redeem(&house.here, &burnt, "https://shop.test/other").await.is_err());
     again(&burnt).await;
@@ -254,7 +255,7 @@ async fn a_line_that_was_revoked_by_its_client_is_not_ended_once_more_by_its_cod
 
 #[tokio::test]
 async fn of_two_revocations_at_once_both_are_answered_and_hold() {
-    // red where a revocation that comes second is a conflict that no further look resolves.
+    // Red where a revocation that comes second is a conflict that no retry resolves.
     for format in [AccessFormat::Jwt, AccessFormat::Opaque] {
         for which in [0, 1] {
             let house = House::start(format).await;
@@ -272,7 +273,7 @@ async fn of_two_revocations_at_once_both_are_answered_and_hold() {
 
 #[tokio::test]
 async fn a_revocation_whose_outcome_nobody_knows_holds_when_it_is_asked_for_again() {
-    // red where what was asked for once is taken for done.
+    // Red where what was asked for once is taken for done.
     for format in [AccessFormat::Jwt, AccessFormat::Opaque] {
         for (which, stands) in [(0, true), (0, false), (1, true), (1, false)] {
             let house = House::start(format).await;
@@ -292,7 +293,7 @@ async fn a_revocation_whose_outcome_nobody_knows_holds_when_it_is_asked_for_agai
 
 #[tokio::test]
 async fn co_05_whoever_redeems_second_at_the_same_moment_ends_what_the_first_got() {
-    // red where know_end in token.rs asks before the code is read, and does not find what the first began.
+    // Red where know_end in token.rs asks before the code is read, and does not find what the first began.
     let house = House::start(AccessFormat::Jwt).await;
     let (used, first) = (house.code().await, Arc::new(Mutex::new(None)));
     let (there, code, got) = (house.there.clone(), used.clone(), Arc::clone(&first));
@@ -321,7 +322,7 @@ async fn co_04_a_redemption_whose_outcome_nobody_knows_is_ended_by_the_next() {
 
 #[tokio::test]
 async fn a_clock_that_is_wrong_for_a_while_makes_no_client_throw_its_token_away() {
-    // Red without `is_early` in token.rs, unless_held: what was good again an hour later was gone by then (RFC 6749 §5.2).
+    // Red without `is_early` in token.rs, unless_held: a token that was good an hour later was gone (RFC 6749 §5.2).
     let house = House::start(AccessFormat::Jwt).await;
     let [_, refresh] = house.tokens().await;
     house.clock.set(Span::hours(-1));

@@ -1,5 +1,5 @@
-//! An engine that answers the reads of a fetch one by one, the last first, and lets something happen between two of them:
-//! what a server does whose reads go over several connections.
+//! An engine that answers the reads of a fetch one by one, the last first, and lets something happen between two of
+//! them, like a server whose reads go over several connections.
 
 use super::coming::Coming;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 #[tokio::test]
 async fn a_proof_that_an_earlier_version_made_gives_way_to_one_of_today() {
-    // red without `forget` in passwords.rs, confirm_secrets: the fast one would stay, and could be guessed at.
+    // Red without `forget` in passwords.rs, confirm_secrets: the fast one would stay, and could be guessed at.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let before = "import:ZHY:b237e25ea4251d5ddc7880c2de51b0cc";
@@ -32,7 +32,7 @@ async fn a_proof_that_an_earlier_version_made_gives_way_to_one_of_today() {
     }
 }
 
-/// An engine before one of whose commits something happens.
+/// An engine in which something happens before one of its commits.
 struct Late(Arc<dyn Engine>, Coming);
 
 impl Around for Late {
@@ -49,7 +49,8 @@ impl Around for Late {
 
 #[tokio::test]
 async fn of_two_nodes_with_different_secrets_of_one_name_that_start_at_once_one_does_not() {
-    // red without the second `agree_with` in passwords.rs, confirm_secrets: each would find the other's passwords wrong.
+    // Red without the second `agree_with` in passwords.rs, confirm_secrets: each would find the other's passwords
+    // wrong.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let hashing = |pepper: u8| {

@@ -1,4 +1,4 @@
-//! A session that is used on our own pages alone.
+//! A session that is used only on our own pages.
 
 use super::{NOW, database, newcomer, node, sign_in};
 use crate::App;
@@ -13,7 +13,7 @@ use rules::{Span, Time};
 use store::tables::fences::{self, Fence};
 use tempfile::TempDir;
 
-/// A house, and a browser in which somebody has just signed in.
+/// Returns a node, and a browser in which a user has just signed in.
 async fn house() -> (TempDir, App, Clock, Browser) {
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
@@ -29,7 +29,7 @@ async fn last_seen(app: &App, browser: &Browser) -> Time {
 
 #[tokio::test]
 async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
-    // red without is_fresh or email_verified in account.rs, save_profile.
+    // Red without is_fresh or email_verified in account.rs, save_profile.
     let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
     let app = node(database(folder.path()).await, clock.clone()).await;
     app.add_user(&newcomer("ada", "ada@example.test"), Role::Member).await.unwrap().unwrap();
@@ -58,7 +58,7 @@ async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
 
 #[tokio::test]
 async fn asvs_7_3_1_a_session_in_use_never_counts_as_idle() {
-    // red without note_use in uses.rs, session_in_use; or where it waits for the next batch, which is too late here.
+    // Red without note_use in uses.rs, session_in_use; or where it waits for the next batch, which is too late here.
     let (_folder, app, clock, browser) = house().await;
     let idle = app.realm.settings.session_idle;
     for _ in 0..8 {
@@ -94,7 +94,7 @@ async fn se_02_what_a_browser_held_behind_a_fence_ends_when_it_signs_in_anew() {
 
 #[tokio::test]
 async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
-    // red if uses.rs, note_use, did not ask when it was noted last, or committed something itself.
+    // Red if uses.rs, note_use, did not ask when it was last noted, or committed something itself.
     let (_folder, app, clock, browser) = house().await;
     let every = app.realm.settings.touch_every;
     for _ in 0..3 {
@@ -116,7 +116,7 @@ async fn the_use_of_a_session_is_noted_when_that_is_due_and_not_before() {
 
 #[tokio::test]
 async fn a_note_brings_no_session_back() {
-    // red if uses.rs, note_use, wrote more than the moment.
+    // Red if uses.rs, note_use, wrote more than the moment.
     let (_folder, app, clock, browser) = house().await;
     let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
     clock.advance(app.realm.settings.touch_every);

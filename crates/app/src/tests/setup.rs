@@ -26,7 +26,7 @@ async fn set_up(app: &App, link: &Secret, owner: &NewPerson) -> Result<SetUp, Re
 
 #[tokio::test]
 async fn pe_05_a_set_up_link_is_good_for_half_an_hour() {
-    // red without the time in setup.rs, is_open, or with another one in LINK_LIVES.
+    // Red without the time in setup.rs, is_open, or with another one in LINK_LIVES.
     assert_eq!(LINK_LIVES, Span::minutes(30));
     for (age, good) in [(Span(LINK_LIVES.0 - 1), true), (LINK_LIVES, false)] {
         let (_folder, app, clock) = house().await;
@@ -41,7 +41,7 @@ async fn pe_05_a_set_up_link_is_good_for_half_an_hour() {
 
 #[tokio::test]
 async fn pe_05_a_set_up_link_of_a_clock_that_was_ahead_is_none() {
-    // red without is_believable in realm.rs, lasts, and where the only link leaves one that ends later.
+    // Red without is_believable in realm.rs, lasts, and where the only link leaves one that ends later.
     let (_folder, app, clock) = house().await;
     clock.set(Span::days(365));
     let link = app.offer_setup(false).await.unwrap().expect("nobody owns it");
@@ -57,7 +57,7 @@ async fn pe_05_a_set_up_link_of_a_clock_that_was_ahead_is_none() {
 
 #[tokio::test]
 async fn pe_05_a_set_up_link_is_used_once_and_none_where_there_is_an_owner() {
-    // red without UseSetup in setup.rs, set_up, or without the questions for the owner there.
+    // Red without UseSetup in setup.rs, set_up, or without the questions for the owner there.
     let (_folder, app, _) = house().await;
     let link = app.offer_setup(true).await.unwrap().expect("nobody owns it");
     let another = app.offer_setup(false).await.unwrap().expect("nobody owns it");
@@ -69,7 +69,7 @@ async fn pe_05_a_set_up_link_is_used_once_and_none_where_there_is_an_owner() {
     }
     assert!(app.offer_setup(true).await.unwrap().is_none() && !app.setup_is_open().await.unwrap());
 
-    // Even if the owner could be taken away, the link that was used would make no second one.
+    // Even if the owner could be removed, the used link would make no second one.
     let owner: UserId = app.ask(Owner).await.unwrap().expect("there is one");
     app.commit(vec![Change::RemoveUser(owner)], NOW, &crate::entropy::fresh().unwrap()).await.unwrap();
     assert_eq!(set_up(&app, &link, &newcomer("eve", "")).await.err(), Some(Refused::Link));
@@ -77,7 +77,7 @@ async fn pe_05_a_set_up_link_is_used_once_and_none_where_there_is_an_owner() {
 
 #[tokio::test]
 async fn an_address_signs_one_person_in_whoever_else_is_made() {
-    // red without by_email in setup.rs, set_up, and in admin/users.rs, add: it would be tried until it is a fault.
+    // Red without by_email in setup.rs, set_up, and in admin/users.rs, add: it would be retried until it is a fault.
     let (_folder, app, _) = house().await;
     let [ada, bob] = [newcomer("ada", "one@example.test"), newcomer("bob", "One@Example.test")];
     let (first, second) = tokio::join!(app.add_user(&ada, Role::Member), app.add_user(&bob, Role::Member));

@@ -1,17 +1,17 @@
-//! An application as it asks and is answered.
+//! The requests of an application, and its answers.
 
 use rules::oauth::params::Params;
 use rules::oauth::redirect::Response;
 
-/// Where it is answered.
+/// Where its answers go.
 pub const REDIRECT: &str = "https://shop.test/cb";
 
-/// What was sent.
+/// Parameters as they were sent.
 pub fn params(pairs: &[(&str, &str)]) -> Params {
     Params::parse(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()).unwrap()
 }
 
-/// What it asks for.
+/// Its authorization request.
 pub fn request() -> Params {
     params(&[
         ("client_id", "shop"),
@@ -23,7 +23,7 @@ pub fn request() -> Params {
     ])
 }
 
-/// The code of an answer.
+/// Returns the code in an answer.
 #[track_caller]
 pub fn code(response: &Response) -> String {
     let code = response.fields.iter().find(|(name, _)| *name == "code");

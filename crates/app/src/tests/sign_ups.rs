@@ -23,14 +23,14 @@ fn at(address: &str) -> Browser {
     Browser { counted: Some(address.parse().unwrap()), ..Browser::default() }
 }
 
-/// So many accounts were made at that address, or in its network if it is the second counter.
+/// Counts so many accounts as made at that address, or in its network if that is the second counter.
 async fn were_made(app: &App, browser: &Browser, counter: usize, times: i64) {
     let shared = app.sign_up_counters(browser)[counter];
     let count = Change::CountFailure { key: shared.key, at: NOW, leak: Span(shared.leak.0 * times) };
     app.commit(vec![count], NOW, &entropy::fresh().unwrap()).await.unwrap();
 }
 
-/// Whether an account of that name is made there; if not, how long to wait.
+/// Makes an account of that name there; if that is refused, returns how long to wait.
 async fn sign_up(app: &App, name: &str, browser: &Browser) -> Result<(), Span> {
     let flow = Flow::new(To::Place(Place::Account), NOW);
     match app.sign_up(flow, newcomer(name, ""), browser).await.unwrap() {
@@ -42,7 +42,7 @@ async fn sign_up(app: &App, name: &str, browser: &Browser) -> Result<(), Span> {
 
 #[tokio::test]
 async fn ds_05_of_any_number_of_sign_ups_at_once_as_many_are_heard_as_in_turn() {
-    // red without `beside` in app/sign_up.rs, may_sign_up.
+    // Red without `beside` in app/sign_up.rs, may_sign_up.
     let (_folder, app) = start().await;
     let browser = at("192.0.2.1");
     // The next three are the last.
@@ -61,7 +61,7 @@ async fn ds_05_of_any_number_of_sign_ups_at_once_as_many_are_heard_as_in_turn() 
 
 #[tokio::test]
 async fn ds_05_who_has_a_network_of_addresses_makes_no_more_accounts_with_each() {
-    // red where app/sign_up.rs looks at the address alone.
+    // Red where app/sign_up.rs looks only at the address.
     let (_folder, app) = start().await;
     for (one, another, elsewhere) in
         [("192.0.2.1", "192.0.2.2", "192.0.3.1"), ("2001:db8:1:200::1", "2001:db8:1:201::1", "2001:db8:1:300::1")]
@@ -75,7 +75,7 @@ async fn ds_05_who_has_a_network_of_addresses_makes_no_more_accounts_with_each()
 
 #[tokio::test]
 async fn what_a_clock_counted_that_was_ahead_counts_no_more_once_it_is_right() {
-    // red without `until` in store/tables/counters.rs, failure, where it is written and where it is looked at.
+    // Red without `until` in store/tables/counters.rs, failure, where it is written and where it is read.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let ahead = node(Arc::clone(&engine), Clock::fixed(NOW + Span::days(3_650))).await;

@@ -1,4 +1,4 @@
-//! What has expired goes in idle moments, and gives way to requests.
+//! Expired rows go in idle moments, and their removal gives way to requests.
 
 use super::{NOW, database, node};
 use crate::App;
@@ -12,7 +12,7 @@ use store::engine::{Answer, Around, Engine, Read, Row, Unavailable};
 /// An engine that does not get to the end of all accounts.
 struct Slow(Arc<dyn Engine>);
 
-/// Whether that is the look at the hashes of all accounts.
+/// Whether these reads look at the hashes of all accounts.
 fn looks_at_hashes(reads: &[Read]) -> bool {
     reads.iter().any(|read| read.sql.text().contains("SUBSTR(password"))
 }
@@ -31,7 +31,7 @@ impl Around for Slow {
 
 #[tokio::test]
 async fn where_password_hashes_cannot_be_looked_at_everything_else_goes_on() {
-    // red where keep_up_once in jobs.rs ends there.
+    // Red where keep_up_once in jobs.rs ends there.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let app = node(Arc::new(Slow(engine.clone())), Clock::fixed(NOW)).await;
@@ -43,7 +43,7 @@ async fn where_password_hashes_cannot_be_looked_at_everything_else_goes_on() {
     assert_eq!(app.sweep(&|| false).await.unwrap(), 0, "nothing was left");
 }
 
-/// An engine during whose look at all accounts somebody signs in whose hash cannot be verified, and was looked at already.
+/// An engine in which, during a look at all accounts, a user signs in whose unverifiable hash was passed already.
 struct Passed(Arc<dyn Engine>, OnceLock<Arc<App>>);
 
 impl Around for Passed {
@@ -60,7 +60,7 @@ impl Around for Passed {
 
 #[tokio::test]
 async fn whose_hash_came_behind_the_look_is_not_forgotten_at_its_end() {
-    // red if kinds_of_hashes in passwords.rs forgot at its end who came while it looked.
+    // Red if kinds_of_hashes in passwords.rs, at its end, forgot the sign-ins that came meanwhile.
     let folder = tempfile::tempdir().unwrap();
     let engine = Arc::new(Passed(database(folder.path()).await, OnceLock::new()));
     let app = Arc::new(node(engine.clone(), Clock::fixed(NOW)).await);
@@ -75,7 +75,7 @@ async fn whose_hash_came_behind_the_look_is_not_forgotten_at_its_end() {
 
 #[tokio::test]
 async fn what_is_remembered_is_not_forgotten_for_a_clock_that_leaps() {
-    // red without `steady` in jobs.rs, sweep_for: what was revoked, and an assertion that was used, would be good again.
+    // Red without `steady` in jobs.rs, sweep_for: a revoked token and a used assertion would be good again.
     let folder = tempfile::tempdir().unwrap();
     let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
     let app = node(engine.clone(), clock.clone()).await;
@@ -91,7 +91,8 @@ async fn what_is_remembered_is_not_forgotten_for_a_clock_that_leaps() {
 
 #[tokio::test]
 async fn a_clock_that_leaps_or_begins_behind_brings_in_no_keys() {
-    // red in admin/keys.rs, rotate_aged_keys, without `steady`, where that judges what is believable, and without has_settled.
+    // Red in admin/keys.rs, rotate_aged_keys, without `steady`, where that judges what is believable, and without
+    // has_settled.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let (clock, behind) = (Clock::fixed(NOW), Clock::fixed(NOW - Span::days(300)));
@@ -112,7 +113,7 @@ async fn a_clock_that_leaps_or_begins_behind_brings_in_no_keys() {
 
 #[tokio::test]
 async fn a_hash_of_another_kind_is_found_wherever_it_is_among_many_accounts() {
-    // red where one window is all that is looked at, or where each ends at the last of the others in it.
+    // Red where only one window is looked at, or where each window ends at the last of the other hashes in it.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let ours = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
@@ -138,7 +139,7 @@ async fn a_hash_of_another_kind_is_found_wherever_it_is_among_many_accounts() {
 
 #[tokio::test]
 async fn a_sweep_takes_smaller_steps_while_requests_wait_and_comes_to_its_end_either_way() {
-    // red without `busy` in jobs.rs, sweep.
+    // Red without `busy` in jobs.rs, sweep_for.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let app = node(engine.clone(), Clock::fixed(NOW)).await;

@@ -1,4 +1,4 @@
-//! A database that has no room for anything new: what was there can be changed.
+//! A database that has no room for anything new: existing rows can still be changed.
 
 use super::{NOW, PASSWORD, database, newcomer, node, sign_in};
 use crate::App;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use store::engine::{Answer, Around, CommitError, Engine, Write};
 use store::tables::counters::Each;
 
-/// An engine in which, while it is full, nothing is committed but what begins with a change of a counter.
+/// An engine in which, while it is full, only batches are committed that begin with a change of a counter.
 struct Full {
     inner: Arc<dyn Engine>,
     full: AtomicBool,
@@ -40,7 +40,7 @@ async fn tries(app: &App, password: &[u8]) -> Result<Result<SignedIn, Refusal>, 
     app.sign_in(flow, Typed::new("ada", password), &Browser::default()).await
 }
 
-/// The failures that are counted for somebody.
+/// Returns the failures that are counted for a user.
 async fn failures(app: &App, user: &User) -> i64 {
     let key = account_key(&app.keyring.lookup, user.id.as_str(), None);
     app.ask(Each(&[key])).await.unwrap()[0].map_or(0, |counter| counter.count)
@@ -48,7 +48,8 @@ async fn failures(app: &App, user: &User) -> i64 {
 
 #[tokio::test]
 async fn a_right_password_is_no_failure_where_the_database_has_no_room_and_a_wrong_one_is() {
-    // red without unless_right in sign_in.rs: the sixth right one was told to wait. Where it gives wrong ones back, they are free.
+    // Red without unless_right in sign_in.rs: the sixth right password was told to wait. If it gave wrong ones back:
+    // free guesses.
     let folder = tempfile::tempdir().unwrap();
     let engine = Arc::new(Full { inner: database(folder.path()).await, full: AtomicBool::new(false) });
     let app = node(Arc::clone(&engine) as Arc<_>, Clock::fixed(NOW)).await;

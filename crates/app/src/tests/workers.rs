@@ -7,7 +7,7 @@ use rules::secret::{Handle, base64url};
 use rules::worker::{TOKEN_LIVES, spent};
 use rules::{Change, Decision, Span};
 
-/// Prefixes, longer ones, other characters at each place, white space and other case.
+/// Near misses of a token: prefixes, longer ones, another character at each place, white space, other case.
 fn near(good: &str) -> Vec<String> {
     let mut near: Vec<String> = (0..good.len()).map(|at| good[..at].to_owned()).collect();
     for at in 0..good.len() {
@@ -23,7 +23,7 @@ fn near(good: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
-    // red if admin/workers.rs, enroll_worker, looked for less than the handle of all that was sent.
+    // Red if admin/workers.rs, enroll_worker, looked for less than the handle of all that was sent.
     let folder = tempfile::tempdir().unwrap();
     let clock = Clock::fixed(NOW);
     let app = node(database(folder.path()).await, clock.clone()).await;
@@ -39,7 +39,7 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
         assert!(!enroll(&text, 1).await, "{text}");
     }
     for off in [TOKEN_LIVES, Span::days(-365)] {
-        // red without either half of realm.rs, lasts: it has ended, or a clock that was ahead has made it.
+        // Red without either half of realm.rs, lasts: it has expired, or a clock that was ahead has made it.
         clock.set(off);
         assert!(!enroll(good.reveal(), 1).await, "{off:?}");
         clock.set(Span(-off.0));
@@ -50,7 +50,7 @@ async fn co_10_a_worker_is_let_in_by_its_token_alone_and_once() {
 
 #[tokio::test]
 async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is() {
-    // red where store/tables/workers.rs, enroll, forgets the token: the worker's folder could never be used.
+    // Red where store/tables/workers.rs, enroll, forgets the token: the worker's folder could never be used.
     let folder = tempfile::tempdir().unwrap();
     let clock = Clock::fixed(NOW);
     let app = node(database(folder.path()).await, clock.clone()).await;
@@ -65,7 +65,7 @@ async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is(
         assert_eq!(enroll(good.reveal(), 1).await.as_deref(), Ok("worker"));
     }
     assert_eq!(app.workers().await.unwrap().len(), 1);
-    // What is kept of it is no token.
+    // What is kept of a used token is no token.
     let kept = base64url(&spent(good.handle(), Handle([1; 32])).0);
     for (token, key, why) in
         [(good.reveal(), 2, "used up"), (kept.as_str(), 2, "used up"), ("another", 1, "enrolled as worker")]
@@ -85,7 +85,8 @@ async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is(
 
 #[tokio::test]
 async fn a_quarantined_worker_that_dials_in_a_loop_asks_the_database_seldom() {
-    // Red without `recalled` in admin/workers.rs, worker: each call would be a look; or without `forget`: whoever trusts it waits.
+    // Red without `recalled` in admin/workers.rs, worker: each call would be a query; without `forget`: a trusted
+    // worker waits.
     let folder = tempfile::tempdir().unwrap();
     let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
     let (app, other) = (node(engine.clone(), clock.clone()).await, node(engine, clock).await);

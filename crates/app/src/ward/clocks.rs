@@ -1,5 +1,5 @@
-//! Whether the clocks of nodes agree, as far as it shows in when they say that they are there. A node that goes on saying so runs,
-//! whatever its clock says.
+//! Whether the clocks of nodes agree, as far as the times show at which nodes report that they are there (their beats).
+//! A node that keeps reporting is running, whatever its clock says.
 
 use crate::App;
 use rules::{Span, Time};
@@ -7,23 +7,23 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::tables::nodes::Node;
 
-/// A clock that is off by more is told of. Nodes rely on differences below ten seconds (`refresh.grace`).
+/// Operators are told of a clock that is off by more. Nodes rely on differences below ten seconds (`refresh.grace`).
 const OFF: Span = Span::seconds(5);
-/// It is right again once it is off by no more than this. What is known is less than what is, by up to the five seconds between two
-/// words, and by how much less changes as the two looks move beside each other.
+/// A clock is right again once it is off by no more than this. The difference seen is less than the real one by up to
+/// five seconds, the time between two beats; how much less varies as two nodes' checks drift.
 const RIGHT: Span = Span::seconds(1);
-/// So many words in a row are those of a clock that is off: a single one may have waited in a database that stood still.
+/// This many beats in a row must be off: a single one may have waited in a database that stood still.
 const ENOUGH: u32 = 2;
-/// Who has said nothing for so long runs no more, and nothing is known of its clock.
+/// A node that has reported nothing for this long is not running, and nothing is known of its clock.
 const SILENT: Span = Span::seconds(30);
 
-/// What was seen of other nodes' clocks.
+/// What this node saw of other nodes' clocks.
 #[derive(Default)]
 pub(crate) struct Clocks(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// When the last look at the nodes was begun, by this node's clock.
+    /// When the last check of the nodes began, by this node's clock.
     looked: Option<Time>,
     others: HashMap<String, Other>,
 }
@@ -31,27 +31,27 @@ struct State {
 /// Another node.
 struct Other {
     mark: i64,
-    /// When it was last found to have said something since the look before.
+    /// When a check last found that it had reported since the check before.
     heard: Option<Time>,
-    /// By how many milliseconds its clock is ahead of this node's at least; below 0 where it is behind.
+    /// By how many milliseconds, at least, its clock is ahead of this node's; negative where it is behind.
     ahead: i64,
     in_a_row: u32,
     told: bool,
 }
 
-/// What an operator is told of a node's clock.
+/// What an operator is told about a node's clock.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
-    /// It is ahead by so many milliseconds, or behind.
+    /// The clock is ahead by this many milliseconds; negative where it is behind.
     Off(i64),
     Right,
 }
 
 impl Clocks {
-    /// Looks at nodes that were read between these two moments, by this node's clock.
+    /// Judges nodes whose rows were read between these two moments, by this node's clock.
     fn look(&self, nodes: &[Node], own: &str, (begun, read): (Time, Time)) -> Vec<(String, News)> {
         let mut state = self.state();
-        // Between two looks of a clock that was set back meanwhile nothing can be told.
+        // Nothing can be told between two checks if this node's clock was set back meanwhile.
         let before = state.looked.replace(begun).filter(|before| *before <= begun && begun <= read);
         state.others.retain(|name, _| nodes.iter().any(|node| node.node == *name));
         let mut news = Vec::new();
@@ -67,8 +67,8 @@ impl Clocks {
         news
     }
 
-    /// By how many milliseconds another node's clock is ahead (0 where that is too little to be told of); `None` for one that has
-    /// not been heard lately.
+    /// Returns by how many milliseconds another node's clock is ahead (0 where the difference is too small to report);
+    /// `None` for a node that was not heard lately.
     fn skew(&self, node: &str, now: Time) -> Option<i64> {
         let state = self.state();
         let other = state.others.get(node).filter(|other| other.runs(now))?;
@@ -102,14 +102,14 @@ impl Other {
     }
 }
 
-/// By how much the clock is ahead, at least, that said `seen` between these two moments.
+/// Returns by how much, at least, a clock is ahead that showed `seen` at some time between these two moments.
 fn ahead(seen: Time, (after, before): (Time, Time)) -> i64 {
     let of = |other: Time| seen.0.saturating_sub(other.0);
     if seen > before { of(before) } else { of(after).min(0) }
 }
 
 impl App {
-    /// Notes what nodes say that were read between these moments, and tells of clocks that differ.
+    /// Notes the beats of nodes that were read since `begun`, and logs clocks that differ.
     pub(super) fn mind_clocks(&self, nodes: &[Node], own: &str, begun: Time) {
         for (node, what) in self.clocks.look(nodes, own, (begun, self.clock.now())) {
             match what {
@@ -122,12 +122,12 @@ impl App {
         }
     }
 
-    /// By how many milliseconds the clock of a node that runs is ahead of this one's, at least; below 0 where it is behind.
+    /// By how many milliseconds, at least, a running node's clock is ahead of this one's; negative where it is behind.
     pub(super) fn skew_of(&self, node: &str) -> Option<i64> {
         self.clocks.skew(node, self.clock.now())
     }
 
-    /// The same of all nodes that run, but for this one, in milliseconds.
+    /// Returns the same for all running nodes but this one, in milliseconds.
     pub fn clock_skews(&self) -> Vec<(String, i64)> {
         let mut names: Vec<String> = self.clocks.state().others.keys().cloned().collect();
         names.sort_unstable();
@@ -135,7 +135,7 @@ impl App {
     }
 }
 
-/// How far a clock is off, for people: `ahead by 40 s`.
+/// Says for people how far a clock is off: `ahead by 40 s`.
 pub fn told(ahead: i64) -> String {
     let side = if ahead < 0 { "behind" } else { "ahead" };
     format!("{side} by {} s", ahead.unsigned_abs() / 1000)
@@ -151,7 +151,7 @@ mod tests {
         Node { node: name.into(), seen, mark, about: None, gone: None }
     }
 
-    /// What is told at each of so many looks, five seconds apart, at a node whose clock is off by so much.
+    /// What an operator is told at `count` checks, five seconds apart, about a clock that is off by `off` seconds.
     fn looks(clocks: &Clocks, from: i64, off: impl Fn(i64) -> i64, count: i64) -> Vec<News> {
         let look = |number: i64| {
             let now = START + Span::seconds(5 * number);
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_off_is_told_of_once_until_it_is_right_again() {
-        // Red without `told` or `ENOUGH`: each look would tell, or a word that was held up on its way.
+        // Red without `told` or `ENOUGH`: each check would tell, or a single beat that was held up on its way.
         for (off, ahead) in [(40, 38_000), (-40, -37_000)] {
             let clocks = Clocks::default();
             assert_eq!(looks(&clocks, 0, |_| off, 10), [News::Off(ahead)]);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_node_that_says_nothing_is_away_whatever_its_last_word_was() {
-        // Red without `spoke`: the age of its last word would be taken for its clock.
+        // Red without `spoke`: the age of its last beat would be taken for its clock.
         let clocks = Clocks::default();
         assert_eq!(looks(&clocks, 0, |_| 0, 2), []);
         let last = [node("other", 1, START)];

@@ -1,4 +1,4 @@
-//! The fence: raised where a failover was seen, lifted when nobody is waited for any more.
+//! The fence: raised where a failover was seen, lifted when no node is waited for any more.
 
 use super::{Memory, Ward};
 use crate::admin::Refused;
@@ -12,15 +12,15 @@ use store::tables::ask;
 use store::tables::fences::{self, Concerned, Fence, Newest, Nodes, Reach, State, Waiting};
 use store::tables::nodes::{self, Node};
 
-/// Who was seen within this time of whoever was seen last, was there. Each tells by its own clock, and two clocks may be a
-/// minute off in either direction.
+/// A node seen within this time of the node that was seen last counts as having been there. Each node reports by its
+/// own clock, and two clocks may be a minute off in either direction.
 const THERE: Span = Span::minutes(4);
-/// How much older than its lifetime an open code may be, since clocks of nodes differ.
+/// How much older than its lifetime an open code may be, because the clocks of nodes differ.
 const SLACK: Span = Span::minutes(10);
-/// How often a fence is tried to be raised while others change the same rows.
+/// How many times this node tries to raise a fence while others change the same rows.
 const TRIES: usize = 10;
 
-/// Where the fences stand.
+/// The state of the fences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// This node.
@@ -29,31 +29,31 @@ pub struct Status {
     pub fence: Option<Fence>,
     /// Whether what was issued before it is refused.
     pub up: bool,
-    /// The nodes that the newest fences concern, and all that are waited for.
+    /// The nodes that the newest fences concern, and all nodes that are waited for.
     pub nodes: Vec<Concerned>,
 }
 
 impl Status {
-    /// Who is waited for.
+    /// Returns the nodes that are waited for.
     pub fn waiting(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().filter(|node| node.state == State::Waiting).map(|node| node.node.as_str())
     }
 }
 
 impl App {
-    /// Where the fences stand now.
+    /// Returns the current state of the fences.
     pub async fn fences(&self) -> Result<Status, Fault> {
         let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
         let engine = self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner());
         let asked = (Newest, fences::Fenced, Nodes, Waiting);
         let (fence, fenced, mut nodes, waiting) = ask(&**engine, &self.realm.id, asked).await?;
-        // However long ago that began.
+        // Nodes that an older fence still waits for, however long ago that began.
         let older: Vec<Concerned> = waiting.into_iter().filter(|waiting| !nodes.contains(waiting)).collect();
         nodes.extend(older);
         Ok(Status { node, fence, up: fenced.is_some(), nodes })
     }
 
-    /// No longer waits for a node: what it acknowledged before the fence and the database lost, stays lost.
+    /// Stops waiting for a node: what it acknowledged before the fence and the database lost stays lost.
     pub async fn accept_loss(&self, node: &str) -> Result<Result<Status, Refused>, Fault> {
         let waiting = ask(&**self.below(), &self.realm.id, Waiting).await?;
         let waiting: Vec<i64> =
@@ -74,12 +74,12 @@ impl App {
         self.fences().await.map(Ok)
     }
 
-    /// The engine below the gate, for what has to be written while it is closed.
+    /// The engine below the gate, for what has to be written while the gate is closed.
     pub(super) fn below(&self) -> &Arc<dyn store::engine::Engine> {
         self.ward.as_ref().map_or(&self.engine, |ward| ward.gate.inner())
     }
 
-    /// A line of the audit log about a fence.
+    /// Builds an audit entry about a fence.
     fn about_fence(&self, kind: Kind, node: &str, number: i64) -> Event {
         Event::new(kind, self.clock.now()).detail("fence", number).detail("node", node)
     }
@@ -101,7 +101,7 @@ impl App {
                 tracing::warn!(fence = fence.number, server = identity, "joined the fence of another node");
                 return Ok(fence.clone());
             }
-            // Also behind the one that this node knows and that was lost: the epoch is counted from its time.
+            // Also later than a fence that this node knows and the database lost: the epoch is counted from its time.
             let known = memory.fence.map(|(_, at)| at + Span(1)).filter(|at| is_believable(*at, clock));
             let fence = next(newest.as_ref(), identity, &reached, clock.max(known.unwrap_or(clock)));
             let waited = there(&nodes, &memory.node, clock);
@@ -127,7 +127,7 @@ impl App {
         Err(Fault::Contended("a fence could not be raised".into()))
     }
 
-    /// This node has said all that it had acknowledged.
+    /// Notes that this node has replayed everything that it had acknowledged.
     pub(super) async fn has_said(&self, ward: &Ward, number: i64, lost: u64) -> Result<(), Fault> {
         let Memory { node, short, .. } = ward.journal.memory();
         let upto = (number, short.unwrap_or(Time(i64::MIN)));
@@ -138,7 +138,7 @@ impl App {
         self.lift().await
     }
 
-    /// Lifts the fence unless somebody is waited for.
+    /// Lifts the fence unless a node is waited for.
     pub(super) async fn lift(&self) -> Result<(), Fault> {
         let node = self.ward.as_ref().map(|ward| ward.journal.memory().node).unwrap_or_default();
         let number = self.fences().await?.fence.map_or(0, |fence| fence.number);
@@ -154,8 +154,8 @@ impl App {
     }
 }
 
-/// A fence behind everything that is there and believed, and behind what was lost, which is dated up to now. Behind what a clock
-/// dated that was wrong it would keep everybody out until it is its time: that ends instead.
+/// Returns a fence later than all that is there and believed, and than what was lost, which is dated up to now. A fence
+/// later than what a wrong clock dated would keep everybody out until its time: what is so dated ends instead.
 fn next(newest: Option<&Fence>, identity: &str, reached: &fences::Reached, clock: Time) -> Fence {
     let believed = newest.filter(|fence| is_believable(fence.at, clock));
     let after = believed.map_or(Time(0), |fence| fence.at + Span(1));
@@ -167,8 +167,8 @@ fn next(newest: Option<&Fence>, identity: &str, reached: &fences::Reached, clock
     }
 }
 
-/// The time by which a fence is placed: that of this node, or where most others have been ahead of it, that of the one in their
-/// middle. What they dated and the database lost would lie behind a fence that is placed by a clock which is behind.
+/// Returns the time by which a fence is placed: this node's, or, where most others have been ahead of it, that of the
+/// middle one. A fence placed by a clock that is behind would miss what others dated and the database lost.
 fn believed(nodes: &[Node], itself: &str, now: Time) -> Time {
     let mut others: Vec<Time> = nodes.iter().filter(|node| node.node != itself).map(|node| node.seen).collect();
     others.sort_unstable();
@@ -178,15 +178,15 @@ fn believed(nodes: &[Node], itself: &str, now: Time) -> Time {
     }
 }
 
-/// Whether what is dated later than that was dated by a clock that is wrong, as far as others show: where most of them are ahead,
-/// too, it is ours.
+/// Whether what is dated later than `by` was dated by a wrong clock, as far as other nodes show: where most of them are
+/// ahead of `by`, too, the wrong clock is this node's.
 fn is_in_time(nodes: &[Node], itself: &str, by: Time) -> bool {
     let others = || nodes.iter().filter(|node| node.node != itself);
     others().filter(|node| node.seen > by).count() * 2 <= others().count()
 }
 
-/// Who was there when the database was last well, and whoever looks: of those that have a journal and are counted on. One that a
-/// clock which was wrong has dated is no measure for the others.
+/// Returns the nodes that were there when the database was last well, of those that have a journal and are counted on,
+/// and the node that asks. A node whose row was dated by a wrong clock is no measure for the others.
 fn there(nodes: &[Node], itself: &str, now: Time) -> Vec<String> {
     let newest = nodes.iter().map(|node| node.seen).filter(|seen| is_believable(*seen, now)).max().unwrap_or(Time(0));
     let counted = |node: &&Node| node.keeps_journal() && (node.gone.is_none() || node.node == itself);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_fence_is_placed_by_the_clocks_of_most() {
-        // red with the clock of this node alone: what others dated and the database lost would not be held.
+        // Red with this node's clock alone: what others dated and the database lost would not be held.
         let node = |name: &str, seen| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
         let placed = |seen: &[i64], now: i64| {
             let nodes: Vec<_> = seen.iter().enumerate().map(|(at, seen)| node(&at.to_string(), *seen)).collect();
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_most_others_are_ahead_of_is_no_measure() {
-        // red with one clock alone: a node that is days behind would end what everybody signed in to since.
+        // Red with one clock alone: a node that is days behind would end whatever anybody signed in to since.
         let node = |name: &str, seen| Node { node: name.into(), seen: Time(seen), mark: 1, about: None, gone: None };
         let in_time = |seen: &[i64]| {
             let nodes: Vec<_> = seen.iter().enumerate().map(|(at, seen)| node(&at.to_string(), *seen)).collect();

@@ -1,4 +1,4 @@
-//! Under which public URL a database is served: one, at all nodes. Cookies, tokens and links carry it.
+//! The public URL under which a database is served: the same at all nodes. Cookies, tokens and links carry it.
 
 use super::nodes::watched;
 use crate::{App, Fault};
@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::tables::ask;
 use store::tables::realms::{Issuer, note_issuer};
 
-/// For so long another public URL is told of after it was seen.
+/// How long after it was last seen another public URL is reported.
 const TOLD: Span = Span::minutes(10);
 
-/// The public URL that another node gave to the database, and when that was seen last.
+/// The public URL that another node gave to the database, and when it was last seen.
 #[derive(Default)]
 pub(crate) struct Elsewhere(Mutex<Option<(String, Time)>>);
 
 impl Elsewhere {
-    /// Whether it is news.
+    /// Notes a URL that was seen; returns whether it is news.
     fn saw(&self, issuer: &str, now: Time) -> bool {
         let before = self.held().replace((issuer.to_owned(), now));
         before.is_none_or(|(known, at)| known != issuer || now.since(at) > TOLD)
@@ -31,8 +31,8 @@ impl Elsewhere {
 }
 
 impl App {
-    /// Notes where the server is reached, which only a server knows: whoever opens its database for a moment may have read
-    /// another configuration, or none. To be done before [`App::meet`], too: who hears of this node reads this one.
+    /// Notes the server's URL, which only a server knows: a command that opens the database for a moment may have read
+    /// another configuration, or none. To be called before [`App::meet`], too: a node that hears of this one reads it.
     pub async fn note_issuer(&self) -> Result<(), Fault> {
         let note = note_issuer(&self.realm.id, &self.realm.issuer);
         let touched = self.below().commit(vec![note]).await?;
@@ -42,20 +42,21 @@ impl App {
         Ok(())
     }
 
-    /// Why this node must not serve: others that run serve the same database under another public URL, and would answer half of
-    /// what is meant for this one with 421. To be asked before [`App::meet`], with which a node says that it is there: those that
-    /// are started together under a new URL would take one another for such. It takes some seconds where the URL has changed.
+    /// Returns why this node must not serve: other running nodes serve the same database under another public URL, and
+    /// would answer half of the requests for this one with 421. To be called before [`App::meet`], which reports this
+    /// node: nodes started together under a new URL would take one another for such. Takes seconds if the URL has
+    /// changed.
     pub async fn served_elsewhere(&self) -> Result<Option<String>, Fault> {
         self.served_elsewhere_by(watched()).await
     }
 
-    /// The same, by those that are heard in the course of this.
+    /// The same, by the nodes that are heard while `watched` runs.
     pub(super) async fn served_elsewhere_by(&self, watched: impl Future<Output = ()>) -> Result<Option<String>, Fault> {
         if self.noted_elsewhere().await?.is_none() {
             return Ok(None);
         }
         let others = self.others_heard(watched).await?;
-        // One that came meanwhile may have come with the same.
+        // A node that came meanwhile may have come with the same URL.
         let (Some(node), Some(noted)) = (others.first(), self.noted_elsewhere().await?) else { return Ok(None) };
         Ok(Some(format!(
             "node {node} serves this database as {noted}, and this one would as {}: give this one the same public_url; or, to change it, \
@@ -64,7 +65,7 @@ impl App {
         )))
     }
 
-    /// The public URL that was noted last, where it is not this node's. A file has one server.
+    /// The public URL that was noted last, where it is not this node's. `None` over a file, which has one server.
     async fn noted_elsewhere(&self) -> Result<Option<String>, Fault> {
         let below = &**self.below();
         if below.answering().is_none() {
@@ -74,7 +75,7 @@ impl App {
         Ok(noted.filter(|noted| *noted != self.realm.issuer))
     }
 
-    /// Looks whether somebody else has noted another public URL since, and puts this node's back: where both run, both see it.
+    /// Checks whether another node has noted another public URL, and puts this node's back: if both run, both see it.
     pub(super) async fn mind_issuer(&self) {
         let Ok(Some(noted)) = self.ask(Issuer).await else { return };
         if noted == self.realm.issuer {
@@ -88,7 +89,7 @@ impl App {
         }
     }
 
-    /// That this database is served under another public URL, too, where that was seen a short time ago.
+    /// Says that this database is also served under another public URL, if that was seen a short time ago.
     pub fn elsewhere(&self) -> Option<String> {
         self.elsewhere.lately(self.clock.now()).map(|noted| told(&noted))
     }

@@ -1,8 +1,8 @@
-//! Over a database server that may lose acknowledged commits at a failover: nothing acknowledged is undone.
+//! Guards a database server that may lose acknowledged commits at a failover: nothing acknowledged is undone.
 //!
-//! Every batch that ended something is written into a journal on this node after its COMMIT and before its
-//! acknowledgement. When another server answers than before, nobody believes it ([`Gate`]) until the journal was said to
-//! it again; and what was issued before is not believed until every node that was there has done the same (the fence).
+//! Every batch that ended something is written to a journal on this node after its COMMIT and before its
+//! acknowledgement. When another server answers, the [`Gate`] lets nobody in until the journal was replayed to it; and
+//! what was issued before is not believed until every node that was there has done the same (the fence).
 
 mod clocks;
 mod fence;
@@ -32,36 +32,36 @@ use store::tally::{Histogram, TIMES};
 use store::turn;
 use tokio::sync::{RwLock, oneshot};
 
-/// Whoever waits for the journal for so long is told that nobody knows what became of theirs: less than `refresh.grace`, so that a
-/// client which asks again is still given the successor that it was not told of.
+/// A caller that waits this long for the journal is told that the outcome of its commit is unknown. Less than
+/// `refresh.grace`, so that a client that retries is still given the successor that it was not told of.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// Watches over what this node acknowledged.
+/// Guards the commits that this node acknowledged.
 pub struct Ward {
     gate: Arc<Gate>,
     journal: Kept,
-    /// Held for reading from before a commit until its record is in the journal: who says it again waits for that.
+    /// Held for reading from before a commit until its record is in the journal: a replay waits for that.
     turn: RwLock<()>,
-    /// Whether the server that answers could lose what it acknowledges.
+    /// Whether the server that answers could lose commits that it acknowledges.
     lossy: AtomicBool,
     /// How long records took to get into the journal.
     times: Histogram,
     seen: Mutex<Seen>,
 }
 
-/// What was seen at the last look.
+/// What this node saw at its last check of the server.
 #[derive(Default)]
 struct Seen {
     status: Option<Status>,
     trouble: Option<String>,
-    /// The greatest mark that this process has set, or may have set.
+    /// The greatest mark that this process has set for this node, or may have set.
     mark: Option<i64>,
-    /// When somebody else set one for this node.
+    /// When another process was last seen to have set a mark for this node.
     double: Option<Time>,
 }
 
 impl Ward {
-    /// Over this engine, with nothing let in yet.
+    /// Creates a ward over this engine, with no server let in yet.
     pub fn new(engine: Arc<dyn Engine>, journal: Kept) -> Self {
         Ward {
             gate: Arc::new(Gate::new(engine)),
@@ -73,7 +73,7 @@ impl Ward {
         }
     }
 
-    /// What everybody else works on.
+    /// Returns the engine that all other code works on.
     pub(crate) fn gate(&self) -> Arc<Gate> {
         Arc::clone(&self.gate)
     }
@@ -83,13 +83,13 @@ impl Ward {
         self.lossy.load(SeqCst)
     }
 
-    /// Commits, then notes what that ended. Goes on to its end even where nobody waits any more: what others can see in
-    /// the database has to be in the journal.
+    /// Commits, then notes in the journal what the commit ended. Runs to its end even if the caller stops waiting: what
+    /// others can see in the database has to be in the journal.
     #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
     pub(crate) async fn commit(self: &Arc<Self>, writes: Vec<Write>, record: Record) -> Result<(), CommitError> {
         let (ward, (commits, committed)) = (Arc::clone(self), oneshot::channel());
         let mut work = tokio::spawn(async move { turn::waiting(ward.commit_and_note(writes, &record, commits)).await });
-        // What was committed goes on into the journal in its turn, however long that takes.
+        // A committed batch goes on into the journal in its turn, however long that takes.
         let stalls = async {
             let _ = committed.await;
             tokio::time::sleep(STALLED).await;
@@ -114,14 +114,14 @@ impl Ward {
         commits: oneshot::Sender<()>,
     ) -> Result<(), CommitError> {
         let unknown = |why: String| CommitError::Unknown(why);
-        // Whoever comes while it is made sure that nothing is undone, which may take minutes, is told so at once.
+        // While this node makes sure that nothing is undone, which may take minutes, a caller is told so at once.
         let Ok(_turn) = self.turn.try_read() else { return Err(CommitError::Unavailable(gate::CLOSED.to_owned())) };
         let entered = self.gate.passes();
-        // What cannot be noted afterwards would be done all the same, and whoever is told to come back would find it done: a code that is
-        // used up, a token that another took the place of.
+        // A batch that cannot be noted afterwards would take effect all the same, and a caller told to come back would
+        // find it done: a code used up, a token replaced by another.
         self.journal.works().map_err(|why| CommitError::Unavailable(format!("the journal: {why}")))?;
         self.gate.commit(writes).await?;
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = commits.send(());
         let begun = Instant::now();
         let noted = self.journal.append(record).await;

@@ -1,4 +1,4 @@
-//! Which nodes there are: those that live, those that are waited for, and those that are gone.
+//! The nodes of a database: those that live, those that are waited for, and those that are gone.
 
 use super::Ward;
 use crate::admin::Refused;
@@ -12,51 +12,51 @@ use store::tables::ask;
 use store::tables::fences::{self, Concerned, Waiting};
 use store::tables::nodes::{self, About, Journal, Node};
 
-/// Who was seen within this time lives: six beats.
+/// A node seen within this time lives: six beats.
 const LIVES: Span = Span::seconds(30);
-/// A node that was not there for so long, and that nobody waits for, is taken out, and so is a fence that is so old. Its
-/// journal ended long before ([`KEPT`](super::KEPT)).
+/// A node that was away for this long, and that no fence waits for, is removed, and so is a fence of this age. The
+/// node's journal expired long before ([`KEPT`](super::KEPT)).
 const KEPT_FOR: Span = Span::days(30);
-/// A node without a journal has another name at each start.
+/// The same for a node without a journal, which has another name at each start.
 const NAMELESS_FOR: Span = Span::hours(1);
-/// Who was away for so long may have been taken out: clocks of nodes differ by less than the rest.
+/// A node away for this long may have been removed: the clocks of nodes differ by less than the rest of `KEPT_FOR`.
 const SWEPT_AFTER: Span = Span::days(29);
-/// Between two words of a node without a journal.
+/// Between two beats of a node without a journal.
 const BEAT: Duration = Duration::from_secs(5);
-/// Longer than between two words of any node.
+/// Longer than the time between two beats of any node.
 const WATCHED: Duration = Duration::from_secs(7);
 
 /// A node as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What the database has of it.
+    /// What the database has about it.
     pub node: Node,
-    /// Whether it is the one that was asked.
+    /// Whether it is the node that was asked.
     pub own: bool,
     /// Whether it was there a moment ago.
     pub lives: bool,
     /// The newest fence that waits for it.
     pub fence: Option<i64>,
-    /// By how many milliseconds its clock is ahead of this node's at least, below 0 where it is behind, and 0 where that is little;
-    /// `None` where this node has not heard it lately.
+    /// By how many milliseconds, at least, its clock is ahead of this node's: negative where it is behind, 0 where the
+    /// difference is small; `None` where this node has not heard it lately.
     pub ahead: Option<i64>,
 }
 
 impl App {
-    /// Every node that is not forgotten. None where the facts are in a file, which has one.
+    /// Returns every node that was not forgotten: no nodes where the facts are in a file, which only one node uses.
     pub async fn nodes(&self) -> Result<Vec<Shown>, Fault> {
         let (nodes, waiting) = ask(&**self.below(), &self.realm.id, (nodes::All, Waiting)).await?;
         let skew = |name: &str| self.skew_of(name);
         Ok(shown((nodes, &waiting), &self.own_name(), self.clock.now(), &skew))
     }
 
-    /// The other nodes that run on this database: those that say so while it is watched. When they said so last does not tell:
-    /// a copy of a database has nodes that were there a moment before it was made.
+    /// Returns the other nodes that run on this database: those that report while it is watched. The time of a node's
+    /// last report does not tell: a copy of a database has nodes that were there a moment before the copy was made.
     pub async fn others_running(&self) -> Result<Vec<String>, Fault> {
         self.others_heard(watched()).await
     }
 
-    /// The same, of those that say so in the course of this.
+    /// The same, by the nodes that report while `watched` runs.
     pub(super) async fn others_heard(&self, watched: impl Future<Output = ()>) -> Result<Vec<String>, Fault> {
         let (below, own) = (&**self.below(), self.own_name());
         let before = ask(below, &self.realm.id, nodes::All).await?;
@@ -68,12 +68,12 @@ impl App {
         Ok(running(&before, after, &own))
     }
 
-    /// What this node is called among nodes.
+    /// The name of this node among nodes.
     pub(crate) fn own_name(&self) -> String {
         self.ward.as_ref().map_or_else(|| self.node.clone(), |ward| ward.journal.memory().node)
     }
 
-    /// No longer counts on a node's return: no failover from now on waits for it.
+    /// Stops counting on a node's return: no failover from now on waits for it.
     pub async fn forget_node(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
         let refuse = |why: String| Ok(Err(Refused(why)));
         let nodes = self.nodes().await?;
@@ -102,7 +102,7 @@ impl App {
         }
     }
 
-    /// Takes out nodes and fences of long ago.
+    /// Removes nodes and fences of long ago.
     pub(crate) async fn sweep_nodes(&self) -> Result<(), Fault> {
         let now = self.clock.steady();
         let asked = (nodes::All, Waiting, fences::Before(now - KEPT_FOR));
@@ -113,7 +113,7 @@ impl App {
         let fences = fences.into_iter().map(|number| fences::remove(realm, number));
         for batch in [writes].into_iter().filter(|writes| !writes.is_empty()).chain(fences) {
             match self.engine.commit(batch).await {
-                // Somebody is waited for since: next time.
+                // A fence waits for the node by now: the next sweep tries again.
                 Ok(_) | Err(CommitError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -121,11 +121,11 @@ impl App {
         Ok(())
     }
 
-    /// Says again and again that a node without a journal is there. For operators alone: no fence waits for it.
+    /// Reports regularly that a node without a journal is there. For operators alone: no fence waits for such a node.
     pub(super) async fn show_itself(&self) {
         let mut was = None;
         loop {
-            // What it is set to may have changed: it is looked at with or without a journal.
+            // The server's settings may have changed: they are checked with or without a journal.
             if self.engine.answering().is_some()
                 && let Err(error) = self.engine.health().await
             {
@@ -137,7 +137,7 @@ impl App {
                 let next = Node { node, seen, mark: was.unwrap_or(0) + 1, about: Some(about), gone: None };
                 match self.engine.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
                     Ok(_) => was = Some(next.mark),
-                    // It was taken out meanwhile, or an outcome was unknown: under its mark it is not there.
+                    // The row was removed meanwhile, or an outcome was unknown: the node is not there under its mark.
                     Err(CommitError::Conflict { .. }) => was = self.own_mark().await,
                     Err(error) => tracing::debug!(?error, "the database does not know that this node is there"),
                 }
@@ -156,7 +156,7 @@ impl App {
         nodes.into_iter().find(|node| node.node == self.node).map(|node| node.mark)
     }
 
-    /// For the end of a node. One without a journal has nothing to come back for; of one that has one it is known that it stopped.
+    /// For the end of a node: removes it if it has no journal, and so nothing to come back for, or notes its stop.
     pub async fn take_leave(&self) {
         if let Some(ward) = &self.ward {
             if let Err(fault) = self.close_journal(ward).await {
@@ -172,14 +172,14 @@ impl App {
         }
     }
 
-    /// What this node says of itself.
+    /// What this node reports about itself.
     pub(super) fn about(&self, class: Durability, journal: Journal) -> About {
         About { version: env!("CARGO_PKG_VERSION").to_owned(), class, journal }
     }
 }
 
 impl Ward {
-    /// How it is with the journal, over a server that could lose something or not.
+    /// The state of the journal, over a server that could lose commits or not.
     pub(super) fn journal_is(&self, lossy: bool) -> Journal {
         match (lossy, self.journal.works()) {
             (_, Err(_)) => Journal::Failing,
@@ -189,12 +189,12 @@ impl Ward {
     }
 }
 
-/// As long as it takes to hear every node that runs.
+/// Waits for as long as it takes to hear every running node.
 pub(super) fn watched() -> impl Future<Output = ()> {
     tokio::time::sleep(WATCHED)
 }
 
-/// Whose marks grew from one look to the next, or are new.
+/// Returns the nodes whose marks grew from one reading to the next, or are new.
 fn running(before: &[Node], after: Vec<Node>, own: &str) -> Vec<String> {
     let same = |node: &Node| before.iter().any(|was| was.node == node.node && was.mark == node.mark);
     after.into_iter().filter(|node| node.node != own && !same(node)).map(|node| node.node).collect()
@@ -206,7 +206,7 @@ fn shown(
     now: Time,
     skew: &dyn Fn(&str) -> Option<i64>,
 ) -> Vec<Shown> {
-    // By the clocks of the nodes, and by ours where none of them runs.
+    // By the clocks of the nodes, and by this node's where none of them runs.
     let newest =
         nodes.iter().map(|node| node.seen).filter(|seen| is_believable(*seen, now)).max().unwrap_or(now).max(now);
     let fence = |node: &Node| {
@@ -214,17 +214,17 @@ fn shown(
         waited.map(|concerned| concerned.number).max()
     };
     let shown = |node: Node| {
-        // Who is heard lives, whatever its clock says, unless that was its last word.
+        // A node that is heard lives, whatever its clock says, unless that was its last report.
         let (own, ahead) = (node.node == own, skew(&node.node));
         let by_clock = newest.since(node.seen) <= LIVES && is_believable(node.seen, now);
         let lives = (by_clock || ahead.is_some()) && !node.has_stopped();
         Shown { own, lives, fence: fence(&node), ahead, node }
     };
-    // Who is waited for is shown, whatever was said of it.
+    // A node that is waited for is shown, even if it was forgotten.
     nodes.into_iter().map(shown).filter(|shown| shown.node.gone.is_none() || shown.fence.is_some()).collect()
 }
 
-/// The nodes that nobody needs to know any more.
+/// Returns the nodes that nobody needs to know of any more.
 fn old<'a>(nodes: &'a [Node], waiting: &'a [Concerned], now: Time) -> impl Iterator<Item = &'a Node> {
     nodes.iter().filter(move |node| {
         let kept = if node.keeps_journal() { KEPT_FOR } else { NAMELESS_FOR };
@@ -232,8 +232,8 @@ fn old<'a>(nodes: &'a [Node], waiting: &'a [Concerned], now: Time) -> impl Itera
     })
 }
 
-/// Whether a node that was `seen` last by the database may have been taken out of it since. Then it was away for so long
-/// that its journal has ended.
+/// Whether a node that the database last saw at `seen` may have been removed from it since. If so, the node was away
+/// for so long that its journal has expired.
 pub(super) fn may_be_swept(seen: Option<Time>, now: Time) -> bool {
     seen.is_some_and(|seen| now.since(seen) > SWEPT_AFTER)
 }
@@ -297,14 +297,14 @@ mod tests {
             gone("d"),
             gone("e"),
         ];
-        // One whose clock was wrong lives for nobody, and takes nobody's life. Red without `is_believable`.
+        // A node whose clock was wrong lives for nobody, and makes no other look dead. Red without `is_believable`.
         let ahead = Node { seen: NOW + Span::days(365), ..node("f", Span::ZERO, Journal::Kept) };
         let beside = shown(([nodes.clone(), vec![ahead.clone()]].concat(), &[]), "b", NOW, &|_| None);
         assert_eq!(beside.iter().map(|one| one.lives).collect::<Vec<_>>(), [true, true, false, false]);
-        // Unless it is heard. Red without `ahead.is_some()`.
+        // Unless the node is heard. Red without `ahead.is_some()`.
         let heard = shown((vec![ahead], &[]), "b", NOW, &|_| Some(1));
         assert_eq!(heard.iter().map(|one| (one.lives, one.ahead)).collect::<Vec<_>>(), [(true, Some(1))]);
-        // Red without `has_stopped`: who stopped a moment ago could not be forgotten.
+        // Red without `has_stopped`: a node that stopped a moment ago could not be forgotten.
         let stopped = shown((vec![node("s", Span::ZERO, Journal::Closed)], &[]), "b", NOW, &|_| Some(1));
         assert!(!stopped[0].lives);
         let told = |waiting: &[Concerned]| {

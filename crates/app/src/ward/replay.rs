@@ -1,4 +1,4 @@
-//! Saying again what this node had acknowledged.
+//! Replaying what this node had acknowledged to a database that may have lost it.
 
 use super::Ward;
 use crate::{App, Fault};
@@ -11,46 +11,46 @@ use store::tables::audit::{Begins, Whole};
 use store::tables::fences::{Fence, WaitingFor};
 use store::tables::journal::{Known, known, replay};
 
-/// Records that are looked for at a time.
+/// Records that are looked up at a time.
 const AT_ONCE: usize = 1024;
 /// Statements of one batch.
 const BATCH: usize = 200;
-/// A failover loses the end of what was committed. Where a database has everything of so long a time, it has all before.
+/// A failover loses the end of what was committed. A database that has all records of so long a time has all before.
 const UNBROKEN: Span = Span::minutes(15);
 
-/// What came of it.
+/// The outcome of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     /// Batches that the database had lost.
     pub(super) lost: u64,
-    /// Whether it can be told that nothing older is missing: the database has something of what the journal has.
+    /// Whether it is known that nothing older is missing, for example because the database has some of the journal.
     pub(super) whole: bool,
 }
 
-/// How far the look back has come.
+/// How far the look back through the journal has come.
 #[derive(Default)]
 struct Back {
     lost: u64,
-    /// Whether the database has something of it, and whether it was told something of it again.
+    /// Whether the database has a record by itself, and whether it has one that was replayed to it before.
     found: bool,
     said: bool,
-    /// The youngest record since which nothing was missing.
+    /// The time of the youngest record of the present stretch without a gap.
     since: Option<Time>,
     enough: bool,
-    /// Since when lines of the audit log are kept, where older ones were taken out: of what is older nobody can tell whether it was
-    /// lost, and what was decided since must not be undone.
+    /// Since when entries of the audit log are kept, where older ones were removed: nobody can tell whether something
+    /// older was lost, and what was decided since must not be undone.
     kept_since: Option<Time>,
-    /// Whether it has come to such a record.
+    /// Whether the look back has reached such an older record.
     untold: bool,
 }
 
 impl Back {
-    /// Whether something was missing, now or when it was looked at before.
+    /// Whether something was missing, now or at an earlier replay.
     fn has_gap(&self) -> bool {
         self.lost > 0 || self.said
     }
 
-    /// Takes one record that is, or is not, in the database; whether it is to be said.
+    /// Takes one record that is, or is not, in the database; returns whether it has to be replayed.
     fn takes(&mut self, record: &Record, known: &HashMap<String, Known>) -> bool {
         if self.kept_since.is_some_and(|since| record.at < since) {
             self.untold = true;
@@ -64,7 +64,7 @@ impl Back {
                 self.enough = since.since(record.at) >= UNBROKEN;
                 false
             }
-            // It tells nothing of those before: a replay begins with the newest, and may have been interrupted.
+            // It tells nothing about records before it: a replay begins with the newest, and may have been interrupted.
             Some(Known::Said) => {
                 self.said = true;
                 self.since = None;
@@ -80,7 +80,7 @@ impl Back {
 }
 
 impl App {
-    /// From the newest record back, says again what the database does not have.
+    /// Replays what the database does not have, from the newest record back.
     pub(super) async fn say_again(&self, ward: &Ward, fence: &Fence) -> Result<Said, Fault> {
         let mut back = Back { kept_since: self.kept_since(ward).await?, ..Back::default() };
         let node = ward.journal.memory().node;
@@ -102,8 +102,8 @@ impl App {
         Ok(Said { lost: back.lost, whole: back.found || !back.has_gap() || !ward.journal.is_cut() })
     }
 
-    /// Since when the lines of the audit log are kept; `None` where none was ever taken out. Those of the last day always are (see
-    /// audit/retire.rs), whatever a clock that was ahead wrote into the oldest block.
+    /// Returns since when audit entries are kept; `None` if none was ever removed. Entries of the last day always are
+    /// (see audit/retire.rs), whatever a clock that was ahead wrote into the oldest block.
     async fn kept_since(&self, ward: &Ward) -> Result<Option<Time>, Fault> {
         let oldest = Whole { number: 0, limit: 1 };
         let (begins, oldest) = ask(&**ward.gate.inner(), &self.realm.id, (Begins, oldest)).await?;
@@ -132,13 +132,13 @@ impl App {
     }
 }
 
-/// What is younger than a day is never taken for something of which nobody can tell.
+/// Limits `oldest`: a record younger than a day is never taken for one of which nobody can tell.
 fn no_later_than(oldest: Time, now: Time) -> Time {
     oldest.min(now - super::KEPT)
 }
 
-/// The fence of the failover that lost a record: the first that this node has not answered yet and that is younger. Against a
-/// later one, what was given between the two would count as older than what had ended before both.
+/// Returns the fence of the failover that lost a record: the first younger one that this node has not answered yet.
+/// Against a later fence, what was issued between the two would count as older than what had ended before both.
 fn lost_at<'a>(fences: &'a [Fence], record: &Record) -> Option<&'a Fence> {
     fences.iter().find(|fence| record.at <= fence.at).or(fences.last())
 }
@@ -175,7 +175,7 @@ mod tests {
         let mut back = Back::default();
         assert!(back.takes(&record(9_000_000, Some("lost")), &known));
         assert!(!back.takes(&record(8_000_000, Some("a")), &known));
-        // A gap begins the stretch anew.
+        // A gap starts the stretch anew.
         assert!(back.takes(&record(7_999_000, Some("lost too")), &known));
         assert!(!back.takes(&record(7_998_000, Some("b")), &known));
         assert!(back.takes(&record(7_997_000, None), &known), "what has no witness is said again");
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_lines_that_are_kept_is_not_said() {
-        // red without `kept_since`: who was disabled long ago, and enabled again, would be disabled once more.
+        // Red without `kept_since`: a user disabled long ago, and enabled again since, would be disabled once more.
         let mut back = Back { kept_since: Some(Time(5_000)), ..Back::default() };
         assert!(back.takes(&record(5_000, Some("lost")), &HashMap::new()));
         assert!(!back.takes(&record(4_999, Some("retired")), &HashMap::new()));
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_a_node_did_in_the_last_day_is_said_whatever_clock_wrote_the_oldest_line() {
-        // red without `min`: a line that is dated years ahead would silence every journal.
+        // Red without `min`: an entry that is dated years ahead would silence every journal.
         let (day, now) = (super::super::KEPT, Time(0) + Span::days(100));
         assert_eq!(no_later_than(now + Span::days(3_650), now), now - day);
         assert_eq!(no_later_than(Time(0) + Span::days(10), now), Time(0) + Span::days(10));
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn what_was_said_before_is_not_said_and_does_not_end_the_look_back() {
-        // red where `Said` counts as `Kept`: a replay that was interrupted after a quarter of an hour's records.
+        // Red where `Said` counts as `Kept`: a replay interrupted after a quarter of an hour's records would end it.
         let known = [("said", Known::Said), ("also", Known::Said)].map(|(witness, known)| (witness.to_owned(), known));
         let (known, mut back) = (known.into(), Back::default());
         assert!(!back.takes(&record(9_000_000, Some("said")), &known));

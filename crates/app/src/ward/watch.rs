@@ -1,4 +1,4 @@
-//! Looking which server answers, and letting it in.
+//! Checks which database server answers, and lets it in.
 
 use super::Ward;
 use super::nodes::may_be_swept;
@@ -16,20 +16,20 @@ use store::tables::fences::{self, Fence, Newest, Waiting};
 use store::tables::nodes::{self, Node};
 use store::tally::Spread;
 
-/// Between two looks, while all is well.
+/// Between two checks, while all is well.
 const BEAT: Duration = Duration::from_secs(5);
-/// Between two looks at a server that is not let in.
+/// Between two checks of a server that is not let in.
 const SOON: Duration = Duration::from_millis(300);
-/// The most that a clock may be behind those of other nodes before it is not waited for.
+/// The longest that this node waits for its clock, where it is behind those of other nodes.
 const BEHIND: Span = Span::minutes(1);
 
 impl App {
-    /// How long it took until what was ended was in this node's journal; nothing where there is none.
+    /// Returns how long it took until endings were in this node's journal; `None` where there is no journal.
     pub fn journal_times(&self) -> Option<Spread> {
         self.ward.as_ref().map(|ward| ward.times.spread())
     }
 
-    /// Whether what this node acknowledged is watched over, and why nothing can be acknowledged at present.
+    /// Whether a ward guards what this node acknowledged, and why nothing can be acknowledged at present.
     pub fn guarded(&self) -> Option<Result<(), String>> {
         let ward = self.ward.as_ref()?;
         Some(match (ward.journal.works(), &ward.seen().trouble) {
@@ -39,12 +39,12 @@ impl App {
         })
     }
 
-    /// Where the fences stood at the last look.
+    /// The state of the fences at the last check.
     pub fn last_seen(&self) -> Option<super::Status> {
         self.ward.as_ref()?.seen().status.clone()
     }
 
-    /// Lets in the server that answers, after all that has to be done for that. To be called before anything else.
+    /// Lets in the server that answers, after everything that has to be done first. To be called before anything else.
     pub async fn meet(&self) -> Result<(), Fault> {
         match &self.ward {
             None => Ok(()),
@@ -52,13 +52,13 @@ impl App {
         }
     }
 
-    /// Why this program can no longer work on its database, if a newer one has changed that too far.
+    /// Returns why this program can no longer work on its database, if a newer version has changed it too far.
     pub async fn outgrown(&self) -> Result<Option<String>, Fault> {
         let outgrown = schema::outgrown(&**self.below(), MIGRATIONS).await?;
         Ok(outgrown.map(|why| why.to_string()))
     }
 
-    /// Runs until it is dropped.
+    /// Watches the server; runs until dropped.
     pub async fn watch(&self) {
         let Some(ward) = &self.ward else { return self.show_itself().await };
         loop {
@@ -76,13 +76,13 @@ impl App {
                     SOON
                 }
             };
-            // Whoever finds the gate closed need not wait for the next look.
+            // A caller that finds the gate closed need not wait for the next check.
             drop(tokio::time::timeout(pause, ward.gate.knocked()).await);
         }
     }
 
     async fn look_at_server(&self, ward: &Ward) -> Result<(), Fault> {
-        // Asks which server it is, too.
+        // Also asks which server it is.
         let health = ward.gate.inner().health().await?;
         let Some(answering) = ward.gate.inner().answering() else {
             return Err(Fault::Broken("an engine that does not say which server answers is watched over".into()));
@@ -98,9 +98,9 @@ impl App {
         match &moved {
             Some(why) => {
                 ward.gate.close();
-                // The steps of the schema may have been lost as well.
+                // Migrations of the schema may have been lost as well.
                 ward.gate.inner().migrate().await?;
-                // Whatever was committed before is in the journal then, or was never acknowledged.
+                // By then, everything committed before is in the journal, or was never acknowledged.
                 let _turn = ward.turn.write().await;
                 self.fence_in(ward, &answering.identity, why).await?;
             }
@@ -108,7 +108,7 @@ impl App {
         }
         self.beat(ward, &answering, (lossy, moved.is_some()), ward.journal_is(lossy)).await?;
         if lossy {
-            // Before anybody is let in: from the first batch on it is in the journal.
+            // Before any caller is let in: from the first batch on, endings are in the journal.
             ward.lossy.store(true, SeqCst);
         }
         if !entered || ward.gate.passes().is_none() {
@@ -125,14 +125,14 @@ impl App {
         if trouble.is_some() {
             tracing::info!("it is known again that the database has all that was acknowledged");
         }
-        // A key that was thrown out again may have had an heir that was lost.
+        // A key that was revoked again may have had a successor that was lost.
         if moved.is_some() {
             self.bring_in(|rows, alg, now| keys::signer(rows, alg, now).is_none()).await?;
         }
         Ok(())
     }
 
-    /// Keeps the journal from the moment at which it is known that something could be lost.
+    /// Keeps the journal from the moment at which it is known that commits could be lost.
     async fn mind_losses(&self, ward: &Ward, answering: &Answering, lossy: bool) -> Result<(), Fault> {
         let memory = ward.journal.memory();
         if !lossy || memory.identity.as_ref() != Some(&answering.identity) {
@@ -146,7 +146,7 @@ impl App {
         Ok(())
     }
 
-    /// Why the database may have lost something that this node acknowledged; `None` where it cannot.
+    /// Returns why the database may have lost something that this node acknowledged; `None` where it cannot have.
     async fn moved(&self, ward: &Ward, answering: &Answering) -> Result<Option<String>, Fault> {
         let memory = ward.journal.memory();
         let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
@@ -158,7 +158,7 @@ impl App {
         }
         let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };
         let now = &answering.identity;
-        // It took no writes since it was copied.
+        // The old server took no writes after it was copied.
         if marks::moved_from(&**ward.gate.inner()).await?.is_some_and(|from| marks::is_same_server(&from, &was)) {
             tracing::info!(was, now, "the database was moved, with all that was acknowledged");
             return Ok(None);
@@ -180,8 +180,9 @@ impl App {
         self.answer(ward, &fence).await
     }
 
-    /// A backup was put back, as whoever did it says: nodes say again what they acknowledged since it was made. Their marks need not
-    /// tell, which they raise every few seconds. A node whose journal is empty is new, and no older one is waited for on its word.
+    /// Raises a fence after a restore, on the operator's word: nodes replay what they acknowledged since the backup.
+    /// Their marks, raised every few seconds, need not show it. A node with an empty journal is new: no older node is
+    /// waited for on its word.
     pub async fn fence_restored(&self) -> Result<(), Fault> {
         let Some(ward) = &self.ward else { return Ok(()) };
         if ward.journal.parts().map_err(Fault::Broken)?.is_empty() || self.fences().await?.up {
@@ -192,24 +193,24 @@ impl App {
         self.fence_in(ward, &answering.identity, "a backup was put back").await
     }
 
-    /// Says again what this node had acknowledged where others wait for that.
+    /// Replays what this node had acknowledged, where others wait for that.
     async fn catch_up(&self, ward: &Ward) -> Result<(), Fault> {
         let memory = ward.journal.memory();
         let (newest, waiting, up) =
             ask(&**ward.gate.inner(), &self.realm.id, (Newest, Waiting, fences::Fenced)).await?;
         if waiting.is_empty() && up.is_some() {
-            // A node ended between its word and the lifting.
+            // A node stopped after it had reported its replay and before it lifted the fence.
             return self.lift().await;
         }
         let mine = waiting.iter().any(|concerned| concerned.node == memory.node);
-        // One that it knows and still is waited for in, it cannot answer.
+        // A fence that this node knows, and that still waits for it, is one that it cannot answer.
         let Some(fence) = newest.filter(|fence| memory.fence != Some((fence.number, fence.at))) else {
             return Ok(());
         };
         match mine {
             true => self.answer(ward, &fence).await,
-            // It has nothing to say to that. Later it would take it for the fence of a loss that nobody else has seen yet. Asked
-            // once more, now that the fence is known: it may have come between the two answers.
+            // This node has nothing to say to that fence; later it would take it for that of a loss which no other node
+            // has seen yet. Asks again, now that the fence is known: it may have come between the two answers.
             false => {
                 let waiting = ask(&**ward.gate.inner(), &self.realm.id, Waiting).await?;
                 if waiting.iter().any(|concerned| concerned.node == memory.node) {
@@ -220,13 +221,13 @@ impl App {
         }
     }
 
-    /// Says again what this node had acknowledged, and remembers the fence.
+    /// Replays what this node had acknowledged, and remembers the fence.
     async fn answer(&self, ward: &Ward, fence: &Fence) -> Result<(), Fault> {
         let said = self.say_again(ward, fence).await?;
         let memory = ward.journal.memory();
         let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
-        // A mark that this node does not remember was set with a journal that is gone; unless this process set it, and the disk
-        // did not take that down.
+        // A mark that this node does not remember was set with a journal that is gone, unless this process set it and
+        // the disk did not store it.
         let set = ward.seen().mark.unwrap_or(0).max(memory.mark);
         let is_older = nodes.iter().any(|node| node.node == memory.node && node.mark > set + 1);
         if is_older {
@@ -257,7 +258,7 @@ impl App {
         Ok(())
     }
 
-    /// What is issued here has to be younger than the fence by this node's clock, or it would be refused, too.
+    /// Waits until this node's clock is past the fence: what it issues before would be refused, too.
     async fn wait_until_past(&self, at: Time) {
         let behind = at.since(self.clock.now());
         if behind > Span::ZERO {
@@ -267,7 +268,7 @@ impl App {
         }
     }
 
-    /// The last word of a node that has a journal: it is not there any more. Said to nobody but the server that was looked at.
+    /// Sends the last beat of a node that has a journal: it has stopped. Sent only to the server that was checked.
     pub(super) async fn close_journal(&self, ward: &Ward) -> Result<(), Fault> {
         match ward.gate.inner().answering() {
             Some(answering) if ward.gate.passes() == Some(answering.generation) => {
@@ -278,7 +279,7 @@ impl App {
         }
     }
 
-    /// Says that this node is there, and remembers what the database knows of it.
+    /// Reports that this node is there, and remembers what the database knows of it.
     async fn beat(
         &self,
         ward: &Ward,
@@ -298,10 +299,10 @@ impl App {
         self.mind_double(ward, was, mark);
         let (now, about) = (self.clock.now(), self.about(answering.durability, journal));
         let next = Node { node: memory.node, seen: now, mark, about: Some(about), gone: None };
-        // To the server that was looked at: what is noted below is a word about that one.
+        // To the server that was checked: the note below is about that server.
         match below.commit_within(answering.generation, vec![nodes::beat(&self.realm.id, &next, was)]).await {
             Ok(_) => {}
-            // Another process, or a beat of this one whose answer was lost: the next look tells.
+            // Another process, or a beat of this one whose answer was lost: the next check tells.
             Err(CommitError::Conflict { .. }) => {
                 let why = format!("the mark of node {} was raised meanwhile", next.node);
                 return Err(Fault::Unavailable(why));
@@ -318,8 +319,8 @@ impl App {
         on_disk(ward, move |journal| journal.forget(before)).await
     }
 
-    /// Notes where the mark of this node is one that this process has not set: two that use copies of one data folder take turns,
-    /// and each would believe of the other's work that it was its own.
+    /// Notes where the mark of this node is one that this process did not set: two processes that use copies of one
+    /// data folder take turns, and each would take the other's work for its own.
     fn mind_double(&self, ward: &Ward, was: Option<i64>, next: i64) {
         let now = self.clock.now();
         let mut seen = ward.seen();
@@ -332,7 +333,7 @@ impl App {
         seen.mark = seen.mark.max(Some(next));
     }
 
-    /// That another process calls itself by this node's name, where that was seen a short time ago.
+    /// Says that another process uses this node's name, if that was seen a short time ago.
     pub fn double(&self) -> Option<String> {
         let ward = self.ward.as_ref()?;
         let at = ward.seen().double?;
@@ -356,7 +357,7 @@ impl App {
     }
 }
 
-/// For so long another process of this name is told of after it was seen.
+/// How long after it was last seen another process of this name is reported.
 const DOUBLE: Span = Span::minutes(10);
 
 fn double(node: &str) -> String {
@@ -366,8 +367,8 @@ fn double(node: &str) -> String {
     )
 }
 
-/// Does something in the folder of the journal, beside the thread that asks: whatever else that one does would wait for a disk
-/// that stalls.
+/// Does something in the journal's folder on another thread: otherwise, whatever else the calling thread does would
+/// wait for a disk that stalls.
 async fn on_disk(
     ward: &Ward,
     act: impl FnOnce(&dyn super::Journal) -> Result<(), String> + Send + 'static,

@@ -180,24 +180,8 @@ const YES: &[&str] = &[
 ];
 
 /// Words that say no only if they stand alone.
-const ONLY_NO: &[&str] = &[
-    "no",
-    "nein",
-    "non",
-    "não",
-    "nee",
-    "nie",
-    "ne",
-    "nej",
-    "nei",
-    "ei",
-    "nega",
-    "hayır",
-    "нет",
-    "いいえ",
-    "否",
-    "不",
-];
+const ONLY_NO: &[&str] =
+    &["no", "nein", "non", "não", "nee", "nie", "ne", "nej", "nei", "ei", "nega", "hayır", "нет", "いいえ", "否", "不"];
 
 /// Words that say yes only if they stand alone.
 const ONLY_YES: &[&str] =

@@ -1,4 +1,4 @@
-//! Places for one kind of work, and a queue before them that is bounded by time.
+//! Places for one kind of work, with a queue in front that is bounded by time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use store::tally::nanos;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A request that is done moves the mean by this share of the difference.
+/// A finished request moves the mean by one part in so many of the difference.
 const WEIGHT: u64 = 16;
-/// The least that anybody is asked to stay away.
+/// The shortest time after which a client is told to come back.
 const LEAST: Duration = Duration::from_secs(1);
-/// The longest wait that is told: what stood still so long may go on any moment.
+/// The longest wait that is told: work that has stalled for so long may resume at any moment.
 const MOST: Duration = Duration::from_secs(60);
 
 /// Places for requests of one kind.
 pub struct Lane {
     places: Arc<Semaphore>,
     count: usize,
-    /// The longest that somebody waits for a place.
+    /// The longest that a request waits for a place.
     pub(super) budget: Duration,
     waiting: AtomicUsize,
     /// How long a place is taken, in nanoseconds: a moving mean.
     taken: AtomicU64,
-    /// Where the next one counts from.
+    /// The moment from which `moved` counts.
     made: Instant,
     /// When a place was last taken or given back, in nanoseconds.
     moved: AtomicU64,
@@ -39,24 +39,24 @@ pub struct LaneState {
     pub running: usize,
     /// Requests that wait for one.
     pub waiting: usize,
-    /// How long a newcomer would wait.
+    /// How long a request that arrives now would wait.
     pub expected_wait: Duration,
-    /// The longest that a newcomer may wait.
+    /// The longest that a request may wait.
     pub budget: Duration,
     /// Requests that were let in.
     pub admitted_total: u64,
-    /// Requests that were told to come back.
+    /// Requests that were told to come back later.
     pub refused_total: u64,
 }
 
-/// A place, until it is dropped.
+/// A place, given back when it is dropped.
 pub struct Permit {
     lane: Arc<Lane>,
     since: Instant,
     _place: OwnedSemaphorePermit,
 }
 
-/// Somebody who waits, until he does no more.
+/// A request that waits, until this is dropped.
 struct Waits<'a>(&'a Lane);
 
 impl Lane {
@@ -74,10 +74,10 @@ impl Lane {
         })
     }
 
-    /// A place, in the order of arrival.
+    /// Takes a place, in order of arrival.
     ///
     /// # Errors
-    /// When to come back: a place would not be free within the budget.
+    /// When to come back, if no place would be free within the budget.
     pub(super) async fn enter(self: &Arc<Self>) -> Result<Permit, Duration> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Ok(self.permit(place));
@@ -92,13 +92,13 @@ impl Lane {
         drop(waits);
         match place {
             Ok(Ok(place)) => Ok(self.permit(place)),
-            // Slower than it was: what the mean says now is the best guess.
+            // The lane got slower than it was: the current mean is the best guess.
             _ => Err(self.refuse(self.expected_wait())),
         }
     }
 
-    /// How long a newcomer would wait for a place. The mean is of those who are done; where nobody is done any more, it takes
-    /// at least as long as nothing has moved already.
+    /// Returns how long a new request would wait for a place. The mean is of finished requests; if none finishes any
+    /// more, the wait is at least as long as nothing has moved already.
     fn expected_wait(&self) -> Duration {
         if self.places.available_permits() > 0 {
             return Duration::ZERO;
@@ -116,7 +116,7 @@ impl Lane {
         Permit { lane: Arc::clone(self), since, _place: place }
     }
 
-    /// As [`Lane::moved`] counts it.
+    /// Converts a moment to the scale of [`Lane::moved`].
     fn clock(&self, at: Instant) -> u64 {
         nanos(at.saturating_duration_since(self.made))
     }
@@ -126,7 +126,7 @@ impl Lane {
         wait.clamp(LEAST, MOST)
     }
 
-    /// For metrics.
+    /// Returns the state, for metrics.
     pub fn state(&self) -> LaneState {
         LaneState {
             places: self.count,
@@ -141,7 +141,7 @@ impl Lane {
 }
 
 impl LaneState {
-    /// The share of the budget that a newcomer would use up.
+    /// Returns the share of the budget that a new request would use up.
     pub fn share(&self) -> f64 {
         self.expected_wait.as_secs_f64() / self.budget.as_secs_f64()
     }
@@ -153,7 +153,7 @@ impl Drop for Permit {
         self.lane.moved.store(self.lane.clock(now), Relaxed);
         let took = nanos(now.saturating_duration_since(self.since));
         let mean = self.lane.taken.load(Relaxed);
-        // Two at once may lose one of their steps, which a mean bears.
+        // Two drops at once may lose one of their updates, which a mean tolerates.
         let next = if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT };
         self.lane.taken.store(next, Relaxed);
     }
@@ -174,7 +174,7 @@ mod tests {
     async fn who_finds_a_place_waits_for_nobody_and_who_would_wait_too_long_is_told_at_once() {
         let lane = Lane::new(2, Duration::from_secs(10));
         let (first, second) = (lane.enter().await.unwrap(), lane.enter().await.unwrap());
-        // A place is taken for 30 s: the next is free in 15.
+        // A place is taken for 30 s: the next one is free in 15 s.
         lane.taken.store(30_000_000_000, Relaxed);
         assert_eq!(lane.enter().await.err(), Some(Duration::from_secs(5)));
         let state = lane.state();
@@ -207,7 +207,7 @@ mod tests {
 
     #[tokio::test]
     async fn where_nobody_is_done_any_more_newcomers_are_told_at_once() {
-        // red without `still` in expected_wait: nobody was ever done, so that the mean knows nothing.
+        // Red without `still` in expected_wait: no request ever finished, so the mean knows nothing.
         let lane = Lane::new(1, Duration::from_millis(20));
         let hangs = lane.enter().await.unwrap();
         std::thread::sleep(Duration::from_millis(30));
@@ -219,7 +219,7 @@ mod tests {
         drop(newcomer);
         drop(hangs);
         assert_eq!(lane.state().share(), 0.0);
-        // A time in which nobody came is none in which nobody was done.
+        // A time without any request is not a time in which requests did not finish.
         let left = lane.moved.load(Relaxed);
         std::thread::sleep(Duration::from_millis(1));
         let _next = lane.enter().await.unwrap();

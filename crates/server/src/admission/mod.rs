@@ -1,7 +1,7 @@
-//! Who may come in now. Each kind of work has places of its own, so that one kind's flood does not slow the others, and
-//! whoever fails too often has to wait.
+//! Which requests may come in now. Each kind of work has places of its own, so that a flood of one kind does not slow
+//! the others, and clients that fail too often have to wait.
 //!
-//! What a password costs is not known here: its hash has a gate of its own, in `hasher`.
+//! The cost of a password is not known here: its hash has a gate of its own, in `hasher`.
 
 mod lane;
 mod refusals;
@@ -19,18 +19,18 @@ use refusals::{Hashing, Refusals};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What kind of work a door does. Every route says which.
+/// The kind of work that a door does. Every route names its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pace {
-    /// What applications ask all day: tokens, introspection, userinfo.
+    /// What applications request all day: tokens, introspection, userinfo.
     Tokens,
-    /// Keys and discovery: in the same places, and nobody's rate but an address's own holds for them.
+    /// Keys and discovery: they share the places of tokens; of the rates, only that of the address applies to them.
     Metadata,
     /// Pages, and forms without a password.
     Pages,
     /// Forms with a password: they wait for a hash.
     Passwords,
-    /// What costs next to nothing and has to be answered always.
+    /// Work that costs next to nothing and always has to be answered.
     Free,
 }
 
@@ -46,58 +46,58 @@ pub struct Admission {
     refusals: Refusals,
 }
 
-/// Commands of operators that are carried out at a time.
+/// How many operators' commands run at a time.
 const COMMANDS: usize = 16;
 
-/// What is counted of an address, each by itself. Who does wrong is slowed at every door; a crowd behind one address that finds no
-/// room there keeps neither those out who are signed in already nor their applications.
+/// What is counted of an address, each count apart. A client that does wrong is slowed at every door; a crowd behind
+/// one address that finds no room keeps out neither its users who are signed in already nor their applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Book {
-    /// What was wrong.
+    /// Requests that were wrong.
     Wrong,
     /// Requests of applications for which there was no room.
     Applications,
-    /// The same of pages, for who says that they are signed in.
+    /// Requests for pages for which there was no room, by clients that claim to be signed in.
     Inside,
-    /// The same for who was not.
+    /// The same, by clients that do not.
     Outside,
 }
 
-/// Who had a request sent, as far as a browser says it (Fetch Metadata, W3C). Each is counted by itself: no page of another site
-/// keeps its visitors, and whoever shares their address, out of the pages here, or out of the applications that they use.
+/// What caused a request, as far as the browser tells (Fetch Metadata, W3C). Each is counted apart: no page of another
+/// site can keep its visitors, or others at their address, out of the pages here or out of their applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sender {
-    /// Whoever came: through a page of ours, by a link, with a program.
+    /// The user: through a page of ours, by a link, or with a program.
     Visitor,
-    /// A script of a registered application, on a page of its own.
+    /// A script of a registered application, on its own page.
     Application,
     /// Any other page of another site.
     Foreign,
 }
 
-/// An address, a book, and whose requests it is about.
+/// An address, a book, and the sender of the requests counted there.
 type Account = (AddressKey, Book, Sender);
 
-/// Counted as failed, and as refused where that may come of it, until it is known how it went.
+/// A request counted as failed, and as refused if that may happen, until its outcome is known.
 pub struct Debt {
     wrong: (Account, Standing),
     refused: Option<(Account, Standing)>,
 }
 
-/// How a request went, as far as its sender answers for it.
+/// How a request went, as far as its sender is responsible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Went {
-    /// Nothing is held against them.
+    /// Nothing is held against the sender.
     Well,
-    /// They did something wrong.
+    /// The sender did something wrong.
     Wrong,
-    /// There was no room for them.
+    /// There was no room for the request.
     Refused,
-    /// There was none, and what they had brought to show that they are signed in proved nothing.
+    /// There was no room, and the sender's proof of being signed in proved nothing.
     Stranger,
 }
 
-/// Counted for the realm; given back when it is dropped before somebody has come in, who may have left while they waited.
+/// A request counted for the realm; dropping this before the request has a place (its client may leave) uncounts it.
 struct Counted<'a> {
     realm: &'a Rates<Pace>,
     pace: Pace,
@@ -124,7 +124,7 @@ impl Drop for Counted<'_> {
 }
 
 impl Admission {
-    /// As configured.
+    /// Makes the configured places and rates.
     pub fn of(config: &Config) -> Self {
         let limits = &config.limits;
         let lane = |count| Lane::new(count, limits.max_wait);
@@ -142,12 +142,12 @@ impl Admission {
         }
     }
 
-    /// A place for work of this kind; `None` where it needs none. It is counted for the realm before it waits for one: each
-    /// kind of work by itself here, too, and only what is worked on. Trusted machines use up nothing of it and are bound by
-    /// none of it, and neither do keys and discovery: anybody may ask for these as often as they like.
+    /// Takes a place for work of this kind; `None` if it needs none. The request is counted for the realm before it
+    /// waits: each kind of work apart, and only work that is done. Trusted machines, and requests for keys and
+    /// discovery, neither count for that rate nor are bound by it: anybody may ask for those as often as they like.
     ///
     /// # Errors
-    /// [`Fault::Over`] the realm's rate; [`Fault::Busy`], at once or when the budget of waiting is over.
+    /// [`Fault::Over`] for the realm's rate; [`Fault::Busy`], at once or when the wait budget is used up.
     pub async fn enter(&self, pace: Pace, client: &Client) -> Result<Option<Permit>, Fault> {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
         let realm = self.realm.as_ref().filter(|_| pace != Pace::Metadata && !self.lists(client));
@@ -157,7 +157,7 @@ impl Admission {
         Ok(Some(entered))
     }
 
-    /// A place for a command of an operator. Whoever commands is trusted: no rate holds for them.
+    /// Takes a place for a command of an operator. Operators are trusted: no rate applies to them.
     ///
     /// # Errors
     /// When to come back.
@@ -165,12 +165,12 @@ impl Admission {
         self.commands.enter().await
     }
 
-    /// Counts a request of a client as failed before it is worked on, for its address, and apart by who had it sent;
-    /// [`Admission::settle`] takes that back. What is always answered counts where it fails, too. `inside` tells whether it
-    /// says that it is of a session or has a token, which may be made up.
+    /// Counts a request as failed before it is worked on, for its client's address, and apart by its sender;
+    /// [`Admission::settle`] takes that back. Work that is always answered counts if it fails, too. `inside` returns
+    /// whether the request claims to belong to a session or to have a token, which may be made up.
     ///
     /// # Errors
-    /// [`Fault::Over`]: too many from there have failed, or were refused.
+    /// [`Fault::Over`]: too many requests from there have failed, or were refused.
     pub fn owe(
         &self,
         pace: Pace,
@@ -199,15 +199,15 @@ impl Admission {
         }
     }
 
-    /// Gives back what was counted, unless it came so; then says how its sender stands. Whose session of yesterday proved nothing
-    /// belongs to those outside.
+    /// Gives back what was counted, unless the request went that way; then returns how its sender stands. A request
+    /// whose old session proved nothing counts with those outside.
     pub fn settle(&self, debt: Debt, went: Went) -> Option<Standing> {
         let (failures, Debt { wrong, refused }) = (self.failures.as_ref()?, debt);
         if went != Went::Wrong {
             failures.give_back(&wrong.0, &wrong.1);
         }
         let (address, _, sender) = wrong.0;
-        // As long as those outside are not over it: what is made up would never be.
+        // Unless those outside are over their rate: otherwise made-up sessions would never be limited.
         let outside =
             (went == Went::Stranger).then(|| failures.count(&(address, Book::Outside, sender)).ok()).flatten();
         let is_kept = went == Went::Refused || went == Went::Stranger && outside.is_none();
@@ -221,8 +221,8 @@ impl Admission {
         }
     }
 
-    /// Lets whoever came then, and is told to come back, wait for their turn to hear it: see [`refusals`]. Machines that the operator
-    /// lists hear it at once.
+    /// Delays a refusal of a request that `came` then until its turn: see [`refusals`]. Machines that the operator
+    /// lists are told at once.
     pub async fn tell(&self, client: &Client, came: Instant, hasher: &Hasher) {
         if self.lists(client) {
             return;
@@ -232,24 +232,24 @@ impl Admission {
         }
     }
 
-    /// As if hashing had gone short: refusals go out at this pace for as long as a test takes.
+    /// Acts as if hashing were short of cores: refusals go out at this pace for as long as a test takes.
     #[cfg(test)]
     pub fn slow_refusals(&self, each: Duration) {
         self.refusals.slow_down(each);
     }
 
-    /// Refusals that waited for their turn.
+    /// Returns how many refusals waited for their turn.
     pub fn slowed(&self) -> u64 {
         self.refusals.slowed()
     }
 
-    /// Whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts. What comes
-    /// through a proxy there that nobody listed may be anybody's.
+    /// Returns whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts.
+    /// A request through an unlisted proxy there may be anybody's.
     pub fn trusts(&self, client: &Client) -> bool {
         !client.untrusted_forwarding && (client.key().is_none() || self.is_exempt(client))
     }
 
-    /// Whether a request comes from a network that the operator lists: nothing is counted for its address.
+    /// Returns whether a request comes from a network that the operator lists: nothing is counted for its address.
     pub fn lists(&self, client: &Client) -> bool {
         self.exempt.iter().any(|network| network.contains(client.address))
     }
@@ -267,25 +267,25 @@ impl Admission {
         }
     }
 
-    /// The longest that a request waits for a place.
+    /// Returns the longest that a request waits for a place.
     pub fn max_wait(&self) -> Duration {
         self.tokens.budget
     }
 
-    /// The lanes of requests, each with its name.
+    /// Returns the lanes of requests, each with its name.
     pub fn lanes(&self) -> [(&'static str, LaneState); 3] {
         [("tokens", &self.tokens), ("pages", &self.pages), ("passwords", &self.passwords)]
             .map(|(name, lane)| (name, lane.state()))
     }
 
-    /// Every lane with its name, that of commands among them.
+    /// Returns all lanes with their names, including that of commands.
     pub fn all_lanes(&self) -> impl Iterator<Item = (&'static str, LaneState)> {
         self.lanes().into_iter().chain([("commands", self.commands.state())])
     }
 }
 
 impl Book {
-    /// Where it counts when there is no room.
+    /// Returns the book in which a request counts if there is no room.
     fn of_refusals(pace: Pace, inside: impl FnOnce() -> bool) -> Option<Book> {
         match pace {
             Pace::Tokens | Pace::Metadata => Some(Book::Applications),
@@ -307,7 +307,7 @@ mod tests {
         Admission::of(&Config::load(Sources { flags, ..Sources::default() }).unwrap())
     }
 
-    /// Somebody out there.
+    /// A client from outside.
     fn somebody() -> Client {
         at("203.0.113.7:5000")
     }
@@ -319,13 +319,13 @@ mod tests {
 
     #[tokio::test]
     async fn the_realm_has_a_rate_for_each_kind_of_work_and_who_is_over_it_takes_no_place() {
-        // red without the realm in `enter`, or where it is counted behind the lane.
+        // Red without the realm in `enter`, or where it is counted behind the lane.
         let admission = admission(&[("limits.requests_per_realm", "1"), ("limits.tokens", "3")]);
         let client = somebody();
         let tokens = || admission.enter(Pace::Tokens, &client);
         let held = (tokens().await.unwrap(), tokens().await.unwrap());
         assert!(held.0.is_some() && held.1.is_some(), "twice as many at once");
-        // One more a second is let in, however long this takes.
+        // One more request is let in each second, however long this takes.
         let mut admitted = 2;
         let over = loop {
             match tokens().await {
@@ -345,7 +345,7 @@ mod tests {
 
     #[tokio::test]
     async fn keys_and_trusted_machines_are_no_part_of_the_realms_rate() {
-        // red where `enter` counts everybody: whoever asks for keys often enough keeps all applications from their tokens.
+        // Red where `enter` counts everybody: a client that asks for keys all the time would deny applications tokens.
         let options = [("limits.requests_per_realm", "1"), ("limits.exempt_addresses", "203.0.113.0/24")];
         for (options, pace) in [(&options[..1], Pace::Metadata), (&options[..], Pace::Tokens)] {
             let admission = admission(options);
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn what_a_page_of_another_site_has_sent_keeps_nobody_out() {
-        // Red where failures are counted for the address alone, or in two books: two thousand pictures that are not there would
-        // shut out whoever is there, or the applications in their browsers.
+        // Red where failures are counted for the address alone, or in two books: two thousand missing pictures would
+        // shut out the user there, or the applications in their browser.
         let admission = admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let client = somebody();
         let owe = |sender| admission.owe(Pace::Tokens, (&client, sender), || false);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_crowd_that_finds_no_room_keeps_nobody_out_who_is_inside() {
-        // red with one counter for an address: a school that signs in would shut out its pages and its applications.
+        // Red with one counter per address: a school that signs in would shut out its pages and its applications.
         let client = somebody();
         let fresh = || admission(&[("limits.failures_per_address", "1"), ("limits.failures_burst", "3")]);
         let went = |admission: &Admission, pace, inside, went| {
@@ -381,7 +381,7 @@ mod tests {
             owed.map(|debt| admission.settle(debt, went))
         };
         let may = |admission: &Admission, pace, inside| went(admission, pace, inside, Went::Well).is_some();
-        // A cookie of yesterday proves nothing: its owner's refusals are those of the crowd outside, as long as that is not over it.
+        // A cookie of yesterday proves nothing: its refusals count with the crowd, unless that is over its rate.
         for (inside, how) in [(false, Went::Refused), (true, Went::Stranger)] {
             let admission = fresh();
             for _ in 0..3 {
@@ -390,17 +390,17 @@ mod tests {
             assert!(!may(&admission, Pace::Passwords, false), "the crowd is told to slow down");
             assert!(may(&admission, Pace::Pages, true) && may(&admission, Pace::Tokens, false));
         }
-        // Nor is what is made up without a limit.
+        // Nor are made-up sessions without a limit.
         let admission = fresh();
         let refused = (0..20).filter(|_| went(&admission, Pace::Pages, true, Went::Stranger).is_some()).count();
         assert!((6..20).contains(&refused), "{refused}");
-        // What may be made up is limited by itself, and so are applications.
+        // Requests with a session that may be made up have a limit of their own, and so do applications.
         let admission = fresh();
         while went(&admission, Pace::Pages, true, Went::Refused).is_some() {}
         assert!(may(&admission, Pace::Passwords, false) && may(&admission, Pace::Tokens, false));
         while went(&admission, Pace::Tokens, false, Went::Refused).is_some() {}
         assert!(!may(&admission, Pace::Metadata, false) && may(&admission, Pace::Passwords, false));
-        // What is wrong counts at every door.
+        // Wrong requests count at every door.
         let admission = fresh();
         while went(&admission, Pace::Pages, true, Went::Wrong).is_some() {}
         for (pace, inside) in [(Pace::Metadata, false), (Pace::Passwords, false), (Pace::Pages, true)] {
@@ -410,7 +410,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_finds_no_place_does_not_count_for_the_realm() {
-        // red without the giving back in `enter`.
+        // Red without the giving back in `enter`.
         let options = [("limits.requests_per_realm", "1"), ("limits.pages", "1"), ("limits.max_wait", "10ms")];
         let admission = admission(&options);
         let client = somebody();
@@ -425,7 +425,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_leaves_while_they_wait_for_a_place_does_not_count_for_the_realm() {
-        // red where `enter` gives back only what is refused.
+        // Red where `enter` gives back only refused requests.
         let options = [("limits.requests_per_realm", "1"), ("limits.pages", "1"), ("limits.max_wait", "60s")];
         let (admission, client) = (admission(&options), somebody());
         let held = admission.enter(Pace::Pages, &client).await.unwrap();

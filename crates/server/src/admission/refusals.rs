@@ -1,9 +1,9 @@
-//! Whoever is told to come back, and comes back at once, again and again, leaves hashing its share of the cores.
+//! Clients that are refused, and ask again at once, again and again, must leave hashing its share of the cores.
 //!
-//! A refusal is quick, but not free: five hundred programs that ask anew the moment that they are refused had a machine of two
-//! cores refuse 18,000 times a second, and sign in a sixth of those whom it could have. So where hashing goes short of the cores
-//! while more are refused than at twice ten times the capacity, refusals go out at a pace. Whoever heeds them notices nothing: an
-//! address that has hardly been refused of late is told at once, and nobody waits for as long as anybody is told to stay away.
+//! A refusal is quick, but not free: five hundred programs that retried at once made a machine of two cores refuse
+//! 18,000 times a second, and sign in a sixth of the users it could. So if hashing is short of cores and there are more
+//! refusals than at twice ten times the capacity, they go out at a pace. Clients that heed them notice nothing: an
+//! address hardly refused of late is told at once, and nobody waits as long as they are told to stay away.
 
 use crate::net::AddressKey;
 use app::rates::{Rate, Rates};
@@ -12,28 +12,28 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks at what hashing gets.
+/// The time between two looks at how hashing fares.
 const LOOK: Duration = Duration::from_millis(100);
-/// After so long without a refusal nothing is known any more.
+/// After so long without a refusal, nothing is known any more.
 const FORGET: Duration = Duration::from_secs(1);
-/// Hashing goes short where it had less than this share of what it could have used. Beside sign-ins alone it has about 0.7.
+/// Hashing is short if it had less than this share of what it could have used. Beside sign-ins alone it has about 0.7.
 const SHORT: f64 = 0.6;
-/// From this share on it has enough.
+/// From this share on, it has enough.
 const ENOUGH: f64 = 0.66;
-/// Hashing that could have used less than this share of a core is not what is short of anything.
+/// Hashing that could have used less than this share of a core is short of nothing.
 const IDLE: f64 = 0.25;
-/// By how much the pace changes from look to look. Back with care: who waits comes again only after it.
+/// The factors by which the pace changes per look. It recovers slowly: clients that wait ask again only later.
 const SLOWER: f64 = 1.25;
 const FASTER: f64 = 1.05;
-/// So many refusals for each password that is hashed may go out: they take an eighth of the time that it takes.
+/// So many refusals may go out per hashed password: they take an eighth of the time that the hash takes.
 const EACH: f64 = 20.0;
-/// So may so many a second, and so many of those who come for the first time.
+/// So many refusals may go out per second in any case, and so many of addresses hardly refused before.
 const FREE: f64 = 1000.0;
-/// How much of what is known of the rate of hashing is of the last look, where it was lower.
+/// The weight of the last look in the rate of hashing, if the rate was lower then.
 const NEWS: f64 = 0.2;
-/// Nobody waits for longer, however many do: whoever is refused is told to stay away for a second at least.
+/// No refusal waits longer, however many wait: each tells its client to stay away for a second at least.
 const LONGEST: Duration = Duration::from_millis(900);
-/// An address that is refused no more often than that is told at once.
+/// An address that is refused no more often than this is told at once.
 const FRESH: Rate = Rate { per_second: 1, burst: 5 };
 
 /// The pace of refusals.
@@ -44,7 +44,7 @@ pub struct Refusals {
     slowed: AtomicU64,
 }
 
-/// What hashing has had, and done, since it began.
+/// What hashing has used, and done, since it began.
 #[derive(Clone, Copy, Default)]
 pub struct Hashing {
     cores: CpuTime,
@@ -54,7 +54,7 @@ pub struct Hashing {
 }
 
 impl Hashing {
-    /// By now.
+    /// Reads the current values.
     pub fn of(hasher: &Hasher) -> Self {
         let state = hasher.state();
         Hashing { cores: hasher.cpu_time(), done: state.done_total, busy: state.running > 0 }
@@ -63,7 +63,7 @@ impl Hashing {
 
 /// A refusal that waits for its turn.
 pub struct Turn<'a> {
-    /// How long.
+    /// How long it waits.
     pub wait: Duration,
     waiting: &'a AtomicU32,
 }
@@ -75,7 +75,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Refusals {
-    /// At once, as long as nothing else is known.
+    /// Sends refusals at once, as long as nothing else is known.
     pub fn new() -> Self {
         Refusals {
             pace: Mutex::new(Spacing::new()),
@@ -85,7 +85,7 @@ impl Refusals {
         }
     }
 
-    /// The turn of a refusal that could go out now, of whoever came then; `None` where it may.
+    /// Returns the turn of a refusal that is ready now, of a request that `came` then; `None` if it may go out now.
     pub fn turn(
         &self,
         (address, came): (Option<AddressKey>, Instant),
@@ -93,7 +93,7 @@ impl Refusals {
         hashing: impl FnOnce() -> Hashing,
     ) -> Option<Turn<'_>> {
         let look = self.pace().counts(now);
-        // The system is asked while nobody waits for the lock.
+        // The system is asked without holding the lock.
         if let Some(look) = look {
             let hashing = hashing();
             self.pace().judge(&look, hashing, self.waiting.load(Relaxed));
@@ -115,36 +115,36 @@ impl Refusals {
         self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As if hashing had gone short.
+    /// Acts as if hashing were short of cores.
     #[cfg(test)]
     pub fn slow_down(&self, each: Duration) {
         let mut pace = self.pace();
         (pace.looked, pace.each) = (Some(Instant::now() + Duration::from_secs(3600)), Some(each));
     }
 
-    /// How many have waited.
+    /// Returns how many refusals have waited.
     pub fn slowed(&self) -> u64 {
         self.slowed.load(Relaxed)
     }
 }
 
-/// How far apart refusals go out, and what that is found by.
+/// The interval between refusals, and what determines it.
 struct Spacing {
     looked: Option<Instant>,
     seen: Hashing,
-    /// Refusals since.
+    /// Refusals since the last look.
     many: u32,
-    /// Of these, whoever was told at once although the others waited.
+    /// Of these, the refusals sent at once although others waited.
     first: u32,
-    /// Passwords that are hashed in a second.
+    /// Passwords hashed per second.
     hashed: f64,
-    /// Between two refusals; `None` where they go out at once.
+    /// The interval between two refusals; `None` if they go out at once.
     each: Option<Duration>,
-    /// When the next one's turn is.
+    /// When the next refusal's turn is.
     next: Instant,
 }
 
-/// What there was between two looks.
+/// What happened between two looks.
 struct Look {
     gone: Duration,
     refused: f64,
@@ -163,7 +163,7 @@ impl Spacing {
         }
     }
 
-    /// Counts one more; a look, where it is time for one.
+    /// Counts one more refusal; returns a look, if it is time for one.
     fn counts(&mut self, now: Instant) -> Option<Look> {
         self.many += 1;
         let gone = self.looked.map_or(Duration::MAX, |looked| now.saturating_duration_since(looked));
@@ -175,16 +175,16 @@ impl Spacing {
         Some(Look { gone, refused })
     }
 
-    /// Whether one more may be told at once: as many as cost next to nothing.
+    /// Returns whether one more may go out at once: as many may as cost next to nothing.
     fn may_skip(&mut self) -> bool {
         self.first += 1;
         f64::from(self.first) <= FREE * LOOK.as_secs_f64()
     }
 
-    /// How long it is until the next one's turn, behind so many that wait.
+    /// Returns how long it is until the turn of the next refusal, with so many waiting before it.
     fn next_turn(&mut self, now: Instant, waiting: u32) -> Duration {
         let (each, places) = (self.each.unwrap_or_default(), waiting + 1);
-        // Whoever hung up has left the queue.
+        // A client that hung up has left the queue.
         let turn = self.next.clamp(now, now + (each * places).min(LONGEST));
         self.next = turn + each.min(LONGEST / places);
         turn - now
@@ -202,17 +202,17 @@ impl Spacing {
         self.hashed = done.max(self.hashed + NEWS * (done - self.hashed));
         let (allowed, share) = (FREE.max(EACH * self.hashed), ran.as_secs_f64() / wanted.as_secs_f64());
         self.each = match self.each {
-            // What a thread waited is known once it runs: one that has not run at all is short of everything, or has nothing to do.
+            // A thread's wait is known once it runs: one that has not run at all is short of everything, or idle.
             each if wanted < gone.mul_f64(IDLE) && hashing.busy => each,
             each if wanted < gone.mul_f64(IDLE) || share > ENOUGH => {
                 each.map(|each| each.div_f64(FASTER)).filter(|_| waiting > 0)
             }
             each if share > SHORT => each,
-            // It is not they who take the cores.
+            // It is not the refused clients that take the cores.
             None if refused < allowed => None,
             each => {
                 let apart = Duration::from_secs_f64(1.0 / refused);
-                // What is twice as slow as they come cannot be told from what is slower still.
+                // At twice the interval at which they arrive, no effect of slowing down further can be seen.
                 let slower = each.unwrap_or(apart).mul_f64(SLOWER).min(2 * apart);
                 Some(slower.min(Duration::from_secs_f64(1.0 / allowed)))
             }
@@ -227,13 +227,13 @@ mod tests {
     use std::collections::BinaryHeap;
     use std::net::IpAddr;
 
-    /// What a refusal takes of two cores, and what a password.
+    /// The time that a refusal, and a password, take of two cores.
     const REFUSAL: Duration = Duration::from_micros(45);
     const PASSWORD: Duration = Duration::from_millis(7);
-    /// What hashing gets where others want all of both.
+    /// The share that hashing gets if others want all of both cores.
     const REST: f64 = 0.1;
 
-    /// A machine on which refusals take cores from hashing, which wants all there is.
+    /// A machine on which refusals take cores from hashing, which wants all it can get.
     struct Machine {
         now: Instant,
         hashing: Hashing,
@@ -247,7 +247,7 @@ mod tests {
             Machine { now, hashing: Hashing::default(), refused: 0, longest: Duration::ZERO }
         }
 
-        /// Both cores are for hashing alone until then, and for a refusal after that.
+        /// Until then, both cores are for hashing alone; after that, for a refusal.
         fn refuse<'a>(&mut self, refusals: &'a Refusals, at: Instant, address: Option<AddressKey>) -> Option<Turn<'a>> {
             let alone = at.saturating_duration_since(self.now);
             self.now = self.now.max(at) + REFUSAL;
@@ -261,8 +261,8 @@ mod tests {
             turn
         }
 
-        /// So many ask again as soon as they are refused, for so long. Gives hashing's share of the cores, how many were refused in
-        /// a second, and the longest that one of them waited.
+        /// So many clients ask again as soon as they are refused, for so long. Returns hashing's share of the cores,
+        /// the refusals per second, and the longest that one of them waited.
         fn crowd(&mut self, refusals: &Refusals, many: u32, seconds: f64) -> (f64, f64, Duration) {
             let (began, before) = (self.now, self.hashing.cores.ran);
             (self.refused, self.longest) = (0, Duration::ZERO);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn who_asks_again_at_once_leaves_hashing_its_share_and_waits_for_less_than_a_second() {
-        // red without a pace: hashing has a tenth, whether three hundred ask or five thousand.
+        // Red without a pace: hashing has a tenth, whether three hundred ask or five thousand.
         for many in [300, 1_000, 5_000] {
             let (refusals, mut machine) = (Refusals::new(), Machine::new());
             machine.crowd(&refusals, many, 4.0);
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn where_hashing_has_enough_nobody_waits() {
-        // red where the number of refusals decides: thirty who ask again at once take next to nothing on a machine with many cores.
+        // Red where the number of refusals decides: thirty clients that ask again at once take few of many cores.
         let (refusals, now) = (Refusals::new(), Instant::now());
         for (ran, waited) in [(1.0, 0.0), (0.7, 0.3), (0.0, 0.0), (0.02, 0.2)] {
             for number in 0..20_000_u32 {
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn ten_times_the_capacity_is_refused_at_once() {
-        // red without `allowed`: other programs on the machine, which take what hashing wants, would have everybody wait.
+        // Red without `allowed`: everybody would wait because other programs take the cores that hashing wants.
         let (refusals, now) = (Refusals::new(), Instant::now());
         for number in 0..20_000_u32 {
             let after = Duration::from_micros(400) * number;
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn addresses_without_number_are_not_all_told_at_once() {
-        // red without `may_skip`: a network has as many addresses as it likes.
+        // Red without `may_skip`: a network has as many addresses as it likes.
         let (refusals, mut machine) = (Refusals::new(), Machine::new());
         machine.crowd(&refusals, 1_000, 2.0);
         let mut turns = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn hashing_that_did_not_run_at_all_is_no_reason_to_go_faster() {
-        // red where only what is told counts: what a thread waited is told once it runs.
+        // Red where only reported time counts: the time that a thread waited is reported once it runs.
         let (refusals, now) = (Refusals::new(), Instant::now());
         refusals.slow_down(Duration::from_millis(1));
         let mut pace = refusals.pace();

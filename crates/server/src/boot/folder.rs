@@ -1,4 +1,4 @@
-//! The data folder: whose it is, who has it, and the master key in it.
+//! The data folder: its ownership, its lock, and the master key in it.
 
 use super::BootError;
 use crate::config::Config;
@@ -10,29 +10,29 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is in a data folder that was used before: the database, or what a node on another database keeps.
+/// The files that show that a data folder was used before: the database, or the files of a node on another database.
 const OURS: [&str; 4] = ["portiere.db", "master.key", "node.lock", "portiere.sock"];
 
-/// What a node saw last of the end of the audit log.
+/// The end of the audit log as the node last saw it.
 const MARK: &str = "audit.mark";
 
-/// How often it is tried again to have the folder, which somebody else may have for a moment.
+/// How often a process retries to lock the folder, which another process may hold for a moment.
 const TRIES: u32 = 20;
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Whether a server or a command worked in the data folder before.
+/// Returns whether a server or a command has worked in the data folder before.
 pub fn was_used(folder: &Path) -> bool {
     OURS.iter().any(|name| folder.join(name).exists())
 }
 
-/// Makes the data folder, which is its owner's alone.
+/// Makes the data folder, accessible to its owner alone.
 pub fn make(folder: &Path) -> Result<(), BootError> {
     private::folder(folder, &OURS).map_err(|why| BootError::Other(format!("the data folder {why}")))
 }
 
-/// The data folder for this process alone, until the file is dropped. A database's own lock keeps others from that database
-/// only: with another one they would take the socket and the marks that are here.
+/// Locks the data folder for this process alone, until the file is dropped. A database's own lock protects only that
+/// database: a process with another database would take the socket and the marks in this folder.
 pub(super) fn take(folder: &Path) -> Result<File, BootError> {
     let name = folder.join("node.lock");
     let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
@@ -48,8 +48,8 @@ pub(super) fn take(folder: &Path) -> Result<File, BootError> {
     }
 }
 
-/// The same for whoever has a database already: who does not get one has the folder until that is clear, and who ends lets go of
-/// the database first.
+/// Locks the folder for a process that already holds a database. Other processes may hold the folder for a moment: one
+/// that is about to be refused its database, and one that ends and has released its database first.
 pub(super) async fn take_soon(folder: &Path) -> Result<File, BootError> {
     for _ in 0..TRIES {
         match take(folder) {
@@ -60,8 +60,8 @@ pub(super) async fn take_soon(folder: &Path) -> Result<File, BootError> {
     take(folder)
 }
 
-/// Refuses to begin anew where a database was: an empty one in its place would look like a new server, and nobody would ask
-/// where everything went.
+/// Refuses to begin anew where a database was: an empty one in its place would look like a new server, and nobody would
+/// ask where the data went.
 pub(super) fn nothing_left_of(database: &Path, data: &Path) -> Result<(), BootError> {
     let Some(left) = left_of(database, data) else { return Ok(()) };
     Err(BootError::Other(format!(
@@ -72,8 +72,8 @@ pub(super) fn nothing_left_of(database: &Path, data: &Path) -> Result<(), BootEr
     )))
 }
 
-/// What is left where a database was: its log, or what a restore that was cut short had put aside; of one that was closed, the mark
-/// of its audit log in the data folder, or the journal of a node whose database is a server.
+/// Returns what is left where a database was: its log, or a file that an interrupted restore had put aside; of a closed
+/// database, the mark of its audit log in the data folder, or the journal of a node whose database is a server.
 fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     if database.exists() {
         return None;
@@ -86,8 +86,8 @@ fn left_of(database: &Path, data: &Path) -> Option<PathBuf> {
     beside.or_else(|| [MARK, journal::FOLDER].map(|name| data.join(name)).into_iter().find(|left| left.exists()))
 }
 
-/// Refuses a server that has nothing of ours to a node that has worked on a database: an empty one in the place of that would be
-/// filled, and could not be moved or restored to any more. What is `found` of a first start that was cut short is no other's.
+/// Refuses a server without data of Portiere to a node that has worked on another database: the server would be filled,
+/// and could no longer be moved or restored to. What an interrupted first start left (`found`) is the node's own.
 pub(super) fn no_other_before(config: &Config, found: Found) -> Result<(), BootError> {
     let (data, place) = (&config.server.data, address(config));
     let (mark, journal) = (data.join(MARK), data.join(journal::FOLDER));
@@ -105,8 +105,8 @@ pub(super) fn no_other_before(config: &Config, found: Found) -> Result<(), BootE
     )))
 }
 
-/// The master key: from the environment, or from its file, which the first start makes. Once the database has `begun`, a
-/// missing key is never replaced: everything that it sealed would be lost.
+/// Returns the master key, from the configuration or from its file, which the first start makes. Once the database has
+/// `begun`, a missing key is never replaced: everything that it sealed would be lost.
 pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
     if let Some(key) = config.master_key() {
         return Ok(key);
@@ -117,7 +117,7 @@ pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, B
         Ok(key) => Ok(key),
         Err(Unread::Missing) if !begun => {
             let key = private::Key::new(app::entropy::bytes()?);
-            // Another one that starts at the same time may have been faster, and its key is not overwritten.
+            // Another process that starts at the same time may have been faster; its key is not overwritten.
             private::leave(&file, &*key).map_err(|error| failed(error.to_string()))?;
             Ok(key)
         }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_node_that_worked_on_a_database_does_not_fill_an_empty_server() {
-        // red without no_other_before in server/boot.rs, hold: the tables were made, and nothing could be moved there any more.
+        // red without no_other_before in hold (boot.rs): tables were made, and nothing could be moved there any more.
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path();
         let url = "postgres://u:secret@db.test/new".to_owned();
@@ -168,13 +168,17 @@ mod tests {
             !why.contains("secret") && tables.is_none() && realm.is_none(),
             "a first start that was cut short goes on"
         );
+        // Red where an error is taken for a memory that is not there.
+        std::fs::remove_file(journal.join("node.json")).unwrap();
+        std::fs::create_dir(journal.join("node.json")).unwrap();
+        assert!(all()[0].is_some(), "what cannot be read may remember a server");
         std::fs::write(data.join(MARK), "").unwrap();
         let [nothing, tables, realm] = all();
         assert!([nothing, tables].into_iter().flatten().filter(|why| why.contains("audit.mark")).count() == 2);
         assert_eq!(realm, None, "what was moved or restored is served from");
     }
 
-    /// Two that start on one empty folder at the same time: whatever either of them goes on with is what is kept.
+    /// Several processes start on one empty folder at once: each of them goes on with the key that is kept.
     #[test]
     fn a_folder_has_one_master_key_however_many_start_there() {
         for _ in 0..20 {

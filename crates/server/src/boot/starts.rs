@@ -1,8 +1,8 @@
-//! That a server starts and stops, as the audit log tells it.
+//! Records in the audit log that a server starts and stops.
 //!
-//! No start waits for that: the line is written beside the first requests, and again where the database does not take it. A server that
-//! breaks down each time that it is started, and is started anew each time, leaves one line a minute, which says how many starts it is
-//! about. How many they are is kept in the data folder.
+//! No start waits for its line: the line is written while the first requests are served, and retried if the database
+//! does not take it. A server that breaks down at each start, and is restarted each time, leaves one line a minute,
+//! which says how many starts it stands for. The data folder keeps that number.
 
 use crate::private;
 use app::App;
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// In the data folder: when a start was told last, in milliseconds since 1970, and how many were not since.
+/// In the data folder: when a start was last recorded, in milliseconds since 1970, and how many were not since then.
 const FILE: &str = "node.starts";
-/// Between two lines of starts on one data folder.
+/// The least time between two lines about starts on one data folder.
 const EVERY: Span = Span::minutes(1);
 
 /// The start of this process.
 pub struct Starts {
     file: PathBuf,
-    /// Whether the audit log tells of it.
+    /// Whether the audit log has its line.
     told: AtomicBool,
 }
 
-/// What earlier starts left.
+/// What earlier starts left in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Kept {
     told: i64,
@@ -32,12 +32,12 @@ struct Kept {
 }
 
 impl Starts {
-    /// On this data folder.
+    /// Returns the start of this process on this data folder.
     pub fn of(data: &Path) -> Self {
         Starts { file: data.join(FILE), told: AtomicBool::new(false) }
     }
 
-    /// Tells of this start, once it may, and waits until it is dropped.
+    /// Records this start once it may, then waits until the future is dropped.
     pub async fn tell(&self, app: &App) {
         let kept = self.count().await;
         tokio::time::sleep(kept.wait(app.clock.now())).await;
@@ -46,7 +46,7 @@ impl Starts {
             if !std::mem::replace(&mut complained, true) {
                 tracing::warn!(why, "the audit log does not tell yet that this node has started");
             }
-            // It may be there all the same.
+            // The line may have been written all the same.
             tokio::time::sleep(Duration::from_millis(EVERY.0.unsigned_abs())).await;
         }
         self.told.store(true, Relaxed);
@@ -54,7 +54,7 @@ impl Starts {
         std::future::pending().await
     }
 
-    /// Tells of the end. One whose start is not told is part of what the next one tells.
+    /// Records the stop. A start that has no line gets no line for its stop: it is counted in the next start's line.
     pub async fn leave(&self, app: &App) {
         if self.told.load(Relaxed)
             && let Err(why) = app.tell_of_stop().await
@@ -63,7 +63,7 @@ impl Starts {
         }
     }
 
-    /// What is kept, with this start. What cannot be read says nothing.
+    /// Reads the file and counts this start in it. A file that cannot be read counts as empty.
     async fn count(&self) -> Kept {
         let file = self.file.clone();
         let read = tokio::task::spawn_blocking(move || fs::read_to_string(file)).await;
@@ -73,7 +73,7 @@ impl Starts {
         kept
     }
 
-    /// Beside the thread that asks, which answers requests.
+    /// Writes the file on another thread: the calling thread answers requests.
     async fn keep(&self, kept: Kept) {
         let (file, text) = (self.file.clone(), format!("{} {}\n", kept.told, kept.untold));
         let kept = tokio::task::spawn_blocking(move || private::replace(&file, text.as_bytes())).await;
@@ -89,7 +89,7 @@ impl Kept {
         Some(Kept { told: told.parse().ok()?, untold: untold.parse().ok()? })
     }
 
-    /// How long the next line has to wait. One that was told by a clock that was ahead is no reason to.
+    /// Returns how long the next line has to wait. A line that was dated by a clock that was ahead holds nothing back.
     fn wait(self, now: Time) -> Duration {
         let since = now.since(Time(self.told));
         let wait = if self.told <= now.0 && since < EVERY { EVERY.0 - since.0 } else { 0 };
@@ -105,7 +105,7 @@ mod tests {
     use app::audit::Filter;
     use serde_json::{Value, json};
 
-    /// What the log tells of starts and stops, the oldest first, without the node's name.
+    /// Returns the log's lines about starts and stops, the oldest first, without the node's name.
     async fn lines(app: &App) -> Vec<(String, Value)> {
         let kinds = ["node.started", "node.stopped"].map(str::to_owned).to_vec();
         let page = app.audit_lines(&Filter { kinds, ..Filter::default() }, "", false, 100).await.unwrap();
@@ -121,7 +121,7 @@ mod tests {
         Kept::read(&fs::read_to_string(&starts.file).ok()?)
     }
 
-    /// A process that lives until so many starts are not told, or its own is.
+    /// Runs a process until so many starts are not recorded, or until its own start is.
     async fn lives(app: &App, data: &Path, untold: u64) -> Starts {
         let starts = Starts::of(data);
         let is_counted = |kept: Kept| kept.untold == untold || starts.told.load(Relaxed) && kept.untold == 0;
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_started_again_and_again_leaves_a_line_a_minute() {
-        // Red without `wait`, and where `leave` tells of ends whose start is not told: a line each time, for as long as that goes on.
+        // Red without `wait`, and where `leave` records a stop whose start has no line: a line each time then.
         let folder = tempfile::tempdir().unwrap();
         let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();

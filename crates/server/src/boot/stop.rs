@@ -1,4 +1,4 @@
-//! When a process is to stop.
+//! The signals that stop a process, and its last work.
 
 use std::convert::Infallible;
 use std::io::IsTerminal;
@@ -9,16 +9,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-/// What tells a process to stop: SIGTERM, SIGINT, or the end of the terminal in which it was started.
+/// The events that stop a process: SIGTERM, SIGINT, or the end of the terminal in which it was started.
 pub struct Orders {
     terminate: Option<Signal>,
     interrupt: Option<Signal>,
-    /// SIGHUP by itself asks for less (files are read again): heard where there is a terminal that may go.
+    /// SIGHUP alone asks for less (to read files again): listened to only if there is a terminal that may go away.
     hangup: Option<Signal>,
 }
 
 impl Orders {
-    /// From now on none of them ends the process by itself.
+    /// Listens for the signals: from now on none of them ends the process by itself.
     pub fn listen() -> Self {
         let heard = |kind| signal(kind).ok();
         Orders {
@@ -28,7 +28,7 @@ impl Orders {
         }
     }
 
-    /// Passes each of them on, and says so. From the first on the server is `leaving`.
+    /// Passes each order on, and logs it. From the first order on, the server is `leaving`.
     pub async fn pass_on(&mut self, leaving: &AtomicBool, tell: mpsc::UnboundedSender<()>) {
         loop {
             self.next().await;
@@ -36,12 +36,12 @@ impl Orders {
                 false => tracing::info!("stopping"),
                 true => tracing::warn!("told to stop again: what runs is cut"),
             }
-            // Nobody hears it where serving has ended.
+            // Nobody receives the order once serving has ended.
             let _ = tell.send(());
         }
     }
 
-    /// Ready when the next one came.
+    /// Waits for the next order.
     pub async fn next(&mut self) {
         tokio::select! {
             () = comes(&mut self.terminate) => {}
@@ -62,28 +62,28 @@ async fn terminal_gone(hangup: &mut Option<Signal>) {
     loop {
         comes(hangup).await;
         if !std::io::stdin().is_terminal() {
-            // A terminal goes once.
+            // A terminal goes away only once.
             *hangup = None;
             return;
         }
     }
 }
 
-/// Does the last work of a server, then closes it, on a thread that may be kept waiting: a disk may stand still, or a database
-/// server not answer. Whether all was done before the server was told `again` to stop; if not, that thread gives up the work and
-/// goes on with closing for as long as the process lets it.
+/// Does the last work of a server, then closes it, on a thread that may block: a disk may stall, or a database server
+/// may not answer. Returns whether all was done before the server was told `again` to stop. If not, the thread abandons
+/// the work and goes on with closing for as long as the process lives.
 pub async fn wind_down(
     work: impl Future<Output = ()> + Send + 'static,
     close: impl FnOnce() + Send + 'static,
     again: impl Future<Output = ()>,
 ) -> bool {
-    // Dropped with this function.
+    // Dropped when this function returns.
     let (_waited_for, given_up) = oneshot::channel::<Infallible>();
     let (runtime, work) = (Handle::current(), Box::pin(work));
     let done = spawn_blocking(move || {
         runtime.block_on(async move {
             tokio::select! {
-                // First: the runtime may have ended meanwhile, and the work would ask it for the time.
+                // Polled first: the runtime may have ended meanwhile, and the work would ask it for the time.
                 biased;
                 _ = given_up => {}
                 () = work => {}
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_more_order_ends_a_wind_down_whose_work_never_ends() {
-        // red without `again`, or where what is given up is not closed: whoever drops it last would wait for the disk.
+        // red without `again`, or where abandoned work is not closed: the last to drop it would wait for the disk.
         let (closes, closed) = oneshot::channel();
         assert!(!wind_down(pending(), move || closes.send(()).unwrap(), ready(())).await);
         assert_eq!(closed.await, Ok(()));

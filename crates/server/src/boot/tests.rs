@@ -1,4 +1,4 @@
-//! Opening, and who may.
+//! Opening an instance, and which process may.
 
 use super::*;
 use crate::config::Sources;
@@ -15,7 +15,7 @@ use store::tables::changes;
 
 const OWN: [u8; 32] = [7; 32];
 
-/// A database as the first schema had it, with a key that [`OWN`] sealed.
+/// Makes a database as the first schema had it, with a key that [`OWN`] sealed.
 async fn earlier(file: &Path) {
     let sqlite = Sqlite::open(Options::at(file), &MIGRATIONS[..1]).unwrap();
     sqlite.migrate().await.unwrap();
@@ -49,7 +49,7 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     assert!(tables(&file).await > before, "or the test shows nothing");
 }
 
-/// A file of the version after the next, which nobody before can work on.
+/// Makes a file of the version after the next, which no earlier program can work on.
 fn of_later(file: &Path) -> Sqlite {
     let version = MIGRATIONS.len() as i64;
     let later = |ahead| Migration { version: version + ahead, name: "later", oldest: version + ahead, steps: &[] };
@@ -58,7 +58,7 @@ fn of_later(file: &Path) -> Sqlite {
 
 #[tokio::test]
 async fn whoever_cannot_work_on_what_was_moved_here_has_not_served_from_it() {
-    // red where `begin` marks it before it looks at the schema: the move could not be given up any more.
+    // red where `begin` marks the move as served before it checks the schema: the move could not be given up any more.
     let folder = tempfile::tempdir().unwrap();
     let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
     let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();

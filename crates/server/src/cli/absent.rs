@@ -1,12 +1,12 @@
-//! `--if-absent`: what is there already is left as it is, so that a command can be run again.
+//! `--if-absent`: leaves what exists already as it is, so that a command can be run again.
 
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::harmless;
 use app::admin::Refused;
 use serde_json::{Value, json};
 
-/// Makes something unless, where that will do, `look` finds it: before, and again where `make` was refused, since somebody else may
-/// have made it meanwhile. After a fault nobody looks: what is found then may have been made here, with a secret that nobody saw.
+/// Makes something unless `will_do` is set and `look` finds it: before, and again if `make` was refused, as another
+/// process may have made it meanwhile. Not after a fault: it may have been made here, with a secret that nobody saw.
 pub async fn or_make<L, M>(will_do: bool, look: impl Fn() -> L, make: M) -> Reply
 where
     L: Future<Output = Result<Option<Outcome>, Failure>>,
@@ -24,18 +24,18 @@ where
     }
 }
 
-/// What is there already, as `show` has it for programs.
+/// Says that something exists already; `shown` describes it for programs.
 pub fn there(what: &str, name: &str, shown: Value) -> Outcome {
     let text = format!("{what} \"{}\" is there already; nothing was changed", harmless(name));
     created(Outcome::new(text, shown), false)
 }
 
-/// Whether that is the whole answer, and nothing that would have been needed to make it is asked for.
+/// Returns whether this is the whole answer, so that the input for making it is not asked for.
 pub fn is_there(found: &Outcome) -> bool {
     found.json["created"] == json!(false)
 }
 
-/// A look that found nothing: what is to be made can be asked for.
+/// The outcome of a look that found nothing: the input for making it can be asked for.
 pub fn nothing() -> Outcome {
     Outcome::new("", Value::Null)
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// What comes of it where the look after the first one finds something, and how often was looked.
+    /// Returns the reply where the look after the first one finds something, and how often was looked.
     async fn raced(made: Result<Result<Outcome, Refused>, Failure>) -> (Reply, u8) {
         let looks = Cell::new(0);
         let look = || {
@@ -62,7 +62,7 @@ mod tests {
         (reply, looks.get())
     }
 
-    /// Red without the second look in `or_make`: whoever comes second would be told that it failed.
+    /// Red without the second look in `or_make`: the second caller would be told that it failed.
     #[tokio::test]
     async fn what_somebody_else_made_meanwhile_is_there_already() {
         let (reply, looks) = raced(Ok(Err(Refused("a group called staff exists".into())))).await;
@@ -72,7 +72,7 @@ mod tests {
         assert!(is_there(&told) && !is_there(&nothing()));
     }
 
-    /// Red with a look after every failure: a secret that was made and never shown would be passed over.
+    /// Red with a look after every failure: a secret that was made and never shown would be overlooked.
     #[tokio::test]
     async fn what_may_have_been_made_here_is_not_called_there_already() {
         let lost = Failure::Failed("nobody knows whether it was done".into());

@@ -1,4 +1,4 @@
-//! `client set`: what is to be another way from now on.
+//! `client set`: changes the registration of an application.
 
 use super::input::Input;
 use super::one_of::OneOf;
@@ -18,12 +18,12 @@ pub struct Set {
     /// The client's id
     #[arg(allow_hyphen_values = true)]
     pub id: String,
-    /// What changes.
+    /// The changes.
     #[command(flatten)]
     pub edit: Edit,
 }
 
-/// What is to change; all else stays.
+/// The changes; everything else stays.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Edit {
     /// The name that users see
@@ -139,7 +139,7 @@ struct List<'a, T> {
 }
 
 impl<T: Clone + PartialEq> List<'_, T> {
-    /// What is to go and is not there has gone already, as what is to come and is there has come.
+    /// Changes a list. An item to remove may be missing already, and an item to add may be there already.
     fn apply(&self, to: &mut Vec<T>) {
         if !self.instead.is_empty() {
             *to = distinct(self.instead);
@@ -151,7 +151,7 @@ impl<T: Clone + PartialEq> List<'_, T> {
 }
 
 impl Set {
-    /// Reads the keys where they were given.
+    /// Reads the keys, if they were given.
     pub fn complete(&mut self, _: &mut Input) -> Result<(), Failure> {
         self.edit.keys = self.edit.jwks.as_deref().map(key_set).transpose()?;
         let says = |edit: &Edit| serde_json::to_value(edit).map_err(|error| Failure::Failed(error.to_string()));
@@ -163,7 +163,7 @@ impl Set {
 }
 
 impl Edit {
-    /// Changes `client`.
+    /// Applies the changes to `client`.
     pub fn apply(&self, client: &mut Client) -> Result<(), Refused> {
         self.lists(client);
         self.scopes(client)?;
@@ -193,7 +193,7 @@ impl Edit {
             }
             client.jwks = Some(keys.clone());
         }
-        // As at `client add`.
+        // As for `client add`.
         let new = self.redirect_uri.iter().chain(&self.add_redirect_uri);
         if self.native.is_none() && client.is_public() && new.into_iter().any(|uri| is_native(uri)) {
             client.native = true;

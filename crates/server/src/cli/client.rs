@@ -1,4 +1,4 @@
-//! Applications. For programs they are shown with the field names of RFC 7591 and OpenID Connect Registration 1.0.
+//! Applications. Programs see them with the field names of RFC 7591 and OpenID Connect Registration 1.0.
 
 use super::absent;
 use super::change::Set;
@@ -18,7 +18,7 @@ use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What can be done about applications.
+/// The subcommands of `client`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// Register an application
@@ -81,7 +81,7 @@ pub struct List {
     /// Start after the client with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
-    /// Whether the list was begun by a page before.
+    /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
 }
@@ -110,7 +110,7 @@ pub struct RotateSecret {
 }
 
 impl Command {
-    /// Reads secret and keys where they were given.
+    /// Reads the secret and the keys, if they were given.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         match self {
             Command::Add(add) => add.complete(input),
@@ -124,7 +124,7 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Add(add) => add_client(app, *add).await,
@@ -169,7 +169,7 @@ async fn add_client(app: &App, add: Add) -> Reply {
     absent::or_make(if_absent, || there(app, &id), made(app, client, secret)).await
 }
 
-/// The client of that id.
+/// Returns the client with that ID, if it exists.
 async fn there(app: &App, id: &ClientId) -> Result<Option<Outcome>, Failure> {
     let found = app.find_client(id).await?;
     Ok(found.map(|client| absent::there("client", client.id.as_str(), metadata(&client, None))))
@@ -200,7 +200,7 @@ async fn set_client(app: &App, set: Set) -> Reply {
     Ok(Outcome::new(text, told))
 }
 
-/// What changed, a setting on each line.
+/// Lists what changed, one setting per line.
 fn differences(changed: &Map<String, Value>) -> String {
     let word = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -219,7 +219,7 @@ fn differences(changed: &Map<String, Value>) -> String {
     facts(&lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect::<Vec<_>>())
 }
 
-/// What the application has to be configured with.
+/// Returns what the application has to be configured with.
 fn credentials(app: &App, client: &Client, made: Option<&Secret>) -> String {
     let lines = [
         ("issuer", app.realm.issuer.clone()),
@@ -331,13 +331,13 @@ fn grants(client: &Client) -> String {
     known.chain(client.unknown_of("grants")).collect::<Vec<_>>().join(" ")
 }
 
-/// A grant's name without the prefix of its URN.
+/// Returns a grant's name without the prefix of its URN.
 pub fn short(grant: Grant) -> &'static str {
     grant.name().rsplit(':').next().unwrap_or_default()
 }
 
-/// RFC 7591 §2 and §3.2.1, OpenID Connect Registration §2; what these do not know has names of our own. A client may
-/// register several authentication methods: the first is told under the standard name, all of them under ours.
+/// Describes a client in the fields of RFC 7591 §2 and §3.2.1 and OpenID Connect Registration §2, and in our own for
+/// the rest. Of several authentication methods, the standard field has the first, our own field has all.
 pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
     let methods: Vec<_> = client.auth_methods.iter().map(|method| method.name()).collect();
     let by_code = client.may(Grant::AuthorizationCode);
@@ -381,7 +381,7 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
     fields
 }
 
-/// What fields of an application are called for programs that may hold what only a later version knows.
+/// The fields of an application that may hold values of a later version, with their names for programs.
 const TOLD_AS: [(&str, &str); 6] = [
     ("grants", "grant_types"),
     ("auth_methods", "token_endpoint_auth_methods"),
@@ -391,7 +391,7 @@ const TOLD_AS: [(&str, &str); 6] = [
     ("jwks", "jwks"),
 ];
 
-/// Tells what this version does not know as it is stored, and that it is not understood.
+/// Adds the values that this version does not know, as they are stored, and says that they are not understood.
 fn tell_unknown(client: &Client, fields: &mut Value) {
     let stored = |(field, name): (&str, &'static str)| Some((name, client.unknown.get(field)?));
     let unknown: Vec<_> = TOLD_AS.into_iter().filter_map(stored).collect();

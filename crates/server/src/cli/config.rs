@@ -1,4 +1,4 @@
-//! `config`: what can be set, what is set, and what is wrong with it.
+//! `config`: shows what can be set, what is set, and what is wrong with it.
 
 use super::outcome::{Failure, Outcome};
 use super::text::Table;
@@ -7,7 +7,7 @@ use crate::trial;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-/// What can be done about the configuration.
+/// The subcommands of `config`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Print a configuration file with every option, its documentation and its default
@@ -28,7 +28,7 @@ Examples:
 }
 
 impl Command {
-    /// Does it. What is wrong is an answer, too, which programs read.
+    /// Carries out the command. Problems are an answer, too, which programs read.
     pub fn run(&self, sources: Sources) -> Result<(Outcome, Option<Failure>), Failure> {
         match self {
             Command::Example => Ok((Outcome::new(example(), json!({ "example": example() })), None)),
@@ -38,7 +38,7 @@ impl Command {
     }
 }
 
-/// Loads the configuration. Everything that is wrong with it is told at once, a line each.
+/// Loads the configuration. Reports all that is wrong with it at once, one line each.
 pub fn load(sources: Sources) -> Result<Config, Failure> {
     Config::load(sources).map_err(|problems| failure(&problems))
 }
@@ -69,7 +69,7 @@ fn check(sources: Sources) -> (Outcome, Option<Failure>) {
     (Outcome::new(format!("{warnings}{what}: nothing is wrong"), json), None)
 }
 
-/// A problem for programs; what is not known is null.
+/// Describes a problem for programs; what is not known is null.
 fn told(problem: &Problem) -> Value {
     let place = Some(&problem.place).filter(|place| !place.is_empty());
     json!({ "place": place, "option": problem.option, "message": problem.message })
@@ -117,7 +117,7 @@ mod tests {
             ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/c.pem'", "tls.key: "),
             ("[store]\nurl = 'mysql://u:p%zz@127.0.0.1/d'", "store.url: "),
             ("[store]\nurl = 'postgres://u@127.0.0.1:port/d'", "store.url: "),
-            // red without `named` in database.rs: whatever is wrong, store.url is named.
+            // red without `named` in database.rs: every error would name store.url.
             ("[store]\nurl = 'postgres://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "store.authorities: "),
             ("[store]\nurl = 'mysql://u@127.0.0.1/d'\nauthorities = 'FOLDER/none.pem'", "store.authorities: "),
             (

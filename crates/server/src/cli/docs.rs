@@ -1,4 +1,4 @@
-//! What the table of commands says elsewhere: manual pages and completions.
+//! Manual pages and completions, made from the table of commands.
 
 use super::outcome::Failure;
 use super::table::Cli;
@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, ValueHint};
 use clap_mangen::roff::{Roff, roman};
 use std::path::{Path, PathBuf};
 
-/// Which manual page.
+/// The arguments of `man`.
 #[derive(Clone, Debug, Args)]
 pub struct Man {
     /// A command, such as: client add
@@ -17,9 +17,9 @@ pub struct Man {
 }
 
 impl Man {
-    /// The page; nothing when the pages were written to a folder.
+    /// Returns the page; nothing if the pages were written to a folder.
     pub fn page(&self) -> Result<Vec<u8>, Failure> {
-        // A page about the command `help`, and one more below each that has commands, would say nothing.
+        // Pages about the command `help`, which every command with subcommands has, would say nothing.
         let mut program = Cli::command().disable_help_subcommand(true);
         program.build();
         let program = with_synopsis(program);
@@ -49,13 +49,13 @@ fn title(command: &clap::Command) -> &str {
     command.get_display_name().unwrap_or(command.get_name())
 }
 
-/// The page of one command. No word is broken and no line is stretched, since what is typed must not be; what follows the help
-/// comes last, in sections of its own.
+/// Renders the page of one command. No word is hyphenated and no line is stretched, since the text to type must not be.
+/// What follows the help comes last, in sections of its own.
 fn page(command: &clap::Command) -> std::io::Result<String> {
     let nothing = None::<&'static str>;
     let bare = command.clone().after_help(nothing).after_long_help(nothing);
     let source = format!("portiere {}", env!("CARGO_PKG_VERSION"));
-    // No date, in quotes: what is empty would be left out, and the source be taken for it.
+    // No date, in quotes: an empty one would be left out, and the source would take its place.
     let written = clap_mangen::Man::new(bare).title(title(command)).date("\"\"").source(source);
     let mut page = Vec::new();
     written.render(&mut page)?;
@@ -67,8 +67,8 @@ fn page(command: &clap::Command) -> std::io::Result<String> {
     Ok(page)
 }
 
-/// What follows a command's help: a word and a colon at the beginning of a line head a section, and all that is indented below
-/// it is shown line by line.
+/// Renders what follows a command's help: a word and a colon at the beginning of a line head a section, and everything
+/// that is indented below it is shown line by line.
 fn sections(help: &str) -> String {
     let mut roff = Roff::new();
     let mut shown = false;
@@ -90,12 +90,12 @@ fn sections(help: &str) -> String {
     if shown {
         roff.control("fi", []);
     }
-    // As they are in a shell, not as a printer would set them.
+    // As they are in a shell, not as a typesetter would set them.
     let plain = [('\'', r"\*(Aq"), ('`', r"\(ga"), ('^', r"\(ha"), ('~', r"\(ti")];
     plain.into_iter().fold(roff.to_roff(), |text, (c, escape)| text.replace(c, escape))
 }
 
-/// With synopses that say what each option takes, all the way down.
+/// Gives every command a synopsis that says what each option takes.
 fn with_synopsis(command: clap::Command) -> clap::Command {
     let synopsis = synopsis(&command);
     command.mut_subcommands(with_synopsis).override_usage(synopsis)
@@ -113,7 +113,7 @@ fn synopsis(command: &clap::Command) -> String {
     words.join(" ")
 }
 
-/// A shell's completions.
+/// Returns the completion script for a shell.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     let mut program = without_hidden(&Cli::command());
@@ -124,7 +124,7 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     script
 }
 
-/// What fish may offer where a word stands without a flag: its generator leaves that out, so that it would offer files.
+/// Returns what fish may offer for a word without a flag: its generator leaves that out, and fish would offer files.
 fn choices_for_fish(program: &clap::Command) -> String {
     let mut lines = String::new();
     for command in program.get_subcommands() {
@@ -139,8 +139,8 @@ fn choices_for_fish(program: &clap::Command) -> String {
     lines
 }
 
-/// The table as completions want it, which offer what is hidden, too. Names have to live as long as the program: it makes one
-/// script and ends.
+/// Copies the table without its hidden entries, which completions would offer, too. Names have to live as long as the
+/// program, so they are leaked: the program makes one script and ends.
 fn without_hidden(command: &clap::Command) -> clap::Command {
     let named = |name: &str| &*name.to_owned().leak();
     let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).map(without_hidden);

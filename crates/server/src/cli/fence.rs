@@ -1,4 +1,4 @@
-//! Fences: what is refused after a failover of the database, and for whom that waits.
+//! `fence`: what is refused after a failover of the database, and which nodes are waited for.
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::tables::fences::State;
 
-/// What can be done about fences.
+/// The subcommands of `fence`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// Show whether a fence is up, and which nodes it waits for
@@ -35,7 +35,7 @@ Examples:
     AcceptLoss(AcceptLoss),
 }
 
-/// Whose loss.
+/// The arguments of `fence accept-loss`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct AcceptLoss {
     /// The node, as `portiere fence status` shows it
@@ -46,7 +46,7 @@ pub struct AcceptLoss {
 }
 
 impl Command {
-    /// Asks whoever typed it whether it is meant.
+    /// Asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         let Command::AcceptLoss(AcceptLoss { node, yes: false }) = self else { return Ok(()) };
         let question = format!(
@@ -60,7 +60,7 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Status => Ok(told(&app.fences().await?, String::new())),
@@ -82,7 +82,7 @@ fn told(status: &Status, before: String) -> Outcome {
         true => "up: what was issued before it is refused; whoever signs in anew is let in",
         false => "lifted",
     };
-    // Of earlier fences, those who are waited for still: as long as they are, this one is up.
+    // Of earlier fences, only the nodes that are still waited for: as long as there are any, this fence is up.
     let mut nodes = Table::new(["NODE", "STATE", "SINCE", "FENCE"], true);
     for node in status.nodes.iter().filter(|node| node.number == fence.number || node.state == State::Waiting) {
         nodes.row([node.node.clone(), node.state.name().into(), when(node.at), node.number.to_string()]);
@@ -97,7 +97,7 @@ fn told(status: &Status, before: String) -> Outcome {
     Outcome::new(format!("{before}{about}\n{}", nodes.render()), shown(status))
 }
 
-/// For programs; the readiness page shows the same.
+/// Describes the fences for programs; the readiness page shows the same.
 pub fn shown(status: &Status) -> Value {
     let waiting: Vec<&str> = status.waiting().collect();
     json!({

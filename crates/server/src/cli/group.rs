@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use store::tables::groups::Group;
 
-/// What can be done about groups.
+/// The subcommands of `group`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// Create a group
@@ -36,7 +36,7 @@ Examples:
     Member(Member),
 }
 
-/// A group that there will be.
+/// A new group.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct NewGroup {
     /// The group's name
@@ -55,7 +55,7 @@ pub struct Named {
     pub name: String,
 }
 
-/// Whose members to list.
+/// The arguments of `group show`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Show {
     /// The group's name
@@ -64,12 +64,12 @@ pub struct Show {
     /// Start after the account with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
-    /// Whether the list was begun by a page before.
+    /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
 }
 
-/// Somebody in a group.
+/// A user and a group.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Member {
     /// The group's name
@@ -84,7 +84,7 @@ pub struct Member {
 }
 
 impl Command {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Add(new) => absent::or_make(new.if_absent, || new.there(app), new.made(app)).await,
@@ -100,7 +100,7 @@ impl Command {
 }
 
 impl NewGroup {
-    /// The group of that name.
+    /// Returns the group with that name, if it exists.
     async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
         let found = app.find_group(&self.name).await?;
         Ok(found.map(|group| absent::there("group", &group.name, told(&group))))
@@ -122,7 +122,7 @@ async fn list(app: &App) -> Reply {
     Ok(Outcome::new(table.render(), groups.iter().map(told).collect()))
 }
 
-/// A group for programs.
+/// Describes a group for programs.
 fn told(group: &Group) -> Value {
     json!({ "id": group.id, "name": group.name })
 }

@@ -1,10 +1,10 @@
-//! The page `docs/guide/commands.md`, from the table of commands. A test keeps it up to date.
+//! Generates the page `docs/guide/commands.md` from the table of commands. A test keeps the page up to date.
 
 use super::table::Cli;
 use clap::{Arg, Command, CommandFactory};
 use std::fmt::Write as _;
 
-/// The page.
+/// Returns the page.
 pub fn markdown() -> String {
     let mut program = Cli::command();
     program.build();
@@ -76,7 +76,7 @@ fn row(arg: &Arg) -> String {
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let mut help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     let takes = arg.get_action().takes_values();
-    // Those that are hidden are said in its help.
+    // Hidden choices are named in the argument's help.
     let choices = if arg.is_hide_possible_values_set() { Vec::new() } else { arg.get_possible_values() };
     if takes && !choices.is_empty() {
         let choices: Vec<_> = choices.iter().map(|choice| format!("`{}`", choice.get_name())).collect();

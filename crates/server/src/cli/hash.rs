@@ -11,7 +11,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What can be done about password hashing.
+/// The subcommands of `hash`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure this machine, and recommend parameters for new password hashes
@@ -43,7 +43,7 @@ Examples:
     Binding(NewPepper),
 }
 
-/// How dear a hash may be.
+/// The arguments of `hash tune`.
 #[derive(Debug, Args)]
 pub struct Tune {
     /// The longest time that one hash may take on a machine with nothing else to do
@@ -54,7 +54,7 @@ pub struct Tune {
     memory: Option<Size>,
 }
 
-/// What a recommendation without --memory takes for granted.
+/// What a recommendation without --memory assumes.
 const CEILING: &str = "With a hash.memory of less than the quarter of the machine that it is without, fewer run side by side: name it with \
                        --memory.\n\n";
 
@@ -75,14 +75,14 @@ fn target(text: &str) -> Result<Duration, String> {
     if fits { Ok(found) } else { Err("must be between 1ms and 10s".to_owned()) }
 }
 
-/// As in the configuration, and with a letter alone as most tools take it.
+/// Parses a size as the configuration does, and also with a letter alone, as most tools do.
 fn memory(text: &str) -> Result<Size, String> {
     let whole = if text.ends_with(['K', 'M', 'G']) { format!("{text}iB") } else { text.to_owned() };
     Size::parse(&Raw::Word(whole))
 }
 
 impl Command {
-    /// Does it.
+    /// Carries out the command.
     pub fn run(self) -> Reply {
         match self {
             Command::Tune(tune) => tune.run(),
@@ -133,7 +133,7 @@ impl Tune {
             ),
             ("Memory", format!("{} under load, {} allowed", mib(here.memory), mib(memory))),
         ]);
-        // Recommended for so much memory: with less a server would run fewer side by side.
+        // Recommended for this much memory: with less, a server would run fewer hashes side by side.
         let room =
             self.memory.map_or_else(String::new, |_| format!("  [hash]\n  memory = \"{}KiB\"\n\n", memory >> 10));
         format!(
@@ -171,7 +171,7 @@ impl Tune {
     }
 }
 
-/// What the choices of others cost here.
+/// Renders what the parameters that others recommend cost here.
 fn table(rows: &[Row]) -> String {
     let mut table = Table::new(["SOURCE", "ARGON2ID", "ONE HASH", "A SECOND, CORE", "A SECOND, ALL", "MEMORY"], true);
     for row in rows {
@@ -213,7 +213,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// One line that changes, for somebody who watches.
+/// One line that changes, if somebody watches.
 struct Progress {
     watched: bool,
 }

@@ -1,5 +1,5 @@
-//! Secrets on their way in: from standard input, or typed at a terminal that does not show them. Never from arguments,
-//! which every process on the machine can read.
+//! Reads secrets: from standard input, or typed at a terminal that does not show them. Never from arguments, which
+//! every process on the machine can read.
 
 use super::outcome::{Failure, mutter};
 use rules::Secret;
@@ -7,14 +7,14 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, tcgetattr, 
 use serde::{Deserialize, Deserializer, Serializer};
 use std::io::{self, BufRead, IsTerminal, Read};
 
-/// The longest accepted secret, in bytes: far more than any password that is accepted.
+/// The longest accepted secret, in bytes: far longer than any accepted password.
 const LONGEST: u64 = 64 * 1024;
-/// What Ctrl-C sends.
+/// The byte that Ctrl-C sends.
 const INTERRUPT: u8 = 3;
 
 /// Where secrets come from.
 pub enum Input {
-    /// Somebody types.
+    /// A user types.
     Terminal,
     /// A pipe or a file.
     Stream(Box<dyn Read>),
@@ -32,7 +32,7 @@ pub struct Wanted<'a> {
 }
 
 impl Input {
-    /// Standard input.
+    /// Returns standard input.
     pub fn of_process() -> Self {
         match io::stdin().is_terminal() {
             true => Input::Terminal,
@@ -40,7 +40,7 @@ impl Input {
         }
     }
 
-    /// A secret: typed twice at a terminal, else all of standard input without the line break at its end.
+    /// Reads a secret: typed twice at a terminal, otherwise all of standard input without the line break at its end.
     pub fn secret(&mut self, wanted: Wanted<'_>) -> Result<Secret, Failure> {
         let Wanted { what, flag, given } = wanted;
         let secret = match self {
@@ -58,7 +58,7 @@ impl Input {
 }
 
 impl Input {
-    /// A line that somebody types and sees; `None` where nobody can be asked.
+    /// Reads a line that the user types and sees; `None` if nobody can be asked.
     pub fn line(&mut self, question: &str) -> Result<Option<String>, Failure> {
         let Input::Terminal = self else { return Ok(None) };
         mutter(question);
@@ -88,7 +88,7 @@ fn piped(from: &mut dyn Read, what: &str) -> Result<Secret, Failure> {
     Ok(secret)
 }
 
-/// What can be typed: a browser sends no line breaks out of a password's field. Hashes are another matter, for some of them are JSON.
+/// Refuses what nobody can type: browsers send no line breaks from password fields. Hashes may be JSON: they pass.
 fn writable(secret: Secret, what: &str) -> Result<Secret, Failure> {
     match !what.contains("hash") && secret.reveal().contains(['\n', '\r']) {
         true => Err(Failure::Use(format!("the {what} has a line break in it, which nobody can type"))),
@@ -105,7 +105,7 @@ fn typed_twice(what: &str) -> Result<Secret, Failure> {
     }
 }
 
-/// One line from the terminal, unseen. Ctrl-C ends the line and the command, after the terminal was put right.
+/// Reads one line from the terminal, unseen. Ctrl-C ends the line and the command, after the terminal was restored.
 fn typed(prompt: &str) -> Result<Secret, Failure> {
     let stdin = io::stdin().lock();
     let failed = |error: rustix::io::Errno| Failure::Failed(format!("the terminal: {error}"));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_nobody_can_type_is_no_password() {
-        // Red without `writable`: they were locked out.
+        // Red without `writable`: such users would be locked out.
         for text in [&b"correct horse\n\n"[..], b"correct\nhorse\n", b"correct\rhorse"] {
             let Failure::Use(line) = read(text, true).unwrap_err() else { panic!("wrong use") };
             assert!(line.contains("nobody can type"), "{line}");

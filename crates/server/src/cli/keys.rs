@@ -10,7 +10,7 @@ use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What can be done about signing keys.
+/// The subcommands of `keys`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// List signing keys and their states
@@ -31,7 +31,7 @@ Examples:
     Rotate(Rotate),
 }
 
-/// Whether a key has to go.
+/// The arguments of `keys rotate`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Rotate {
     /// Revoke this key
@@ -40,7 +40,7 @@ pub struct Rotate {
 }
 
 impl Command {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::List => list(app).await,

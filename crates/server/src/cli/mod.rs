@@ -1,9 +1,9 @@
-//! The command line: one table of commands ([`table`]), and from it the parser, the help, the manual pages, the completions
-//! and `docs/guide/commands.md`.
+//! The command line: one table of commands ([`table`]), from which the parser, the help, the manual pages, the
+//! completions and `docs/guide/commands.md` are made.
 //!
-//! Owns words, flags, standard input and output, and exit codes. A [`Request`] is completed here with what comes from
-//! standard input and files, and carried out on an [`App`](app::App): in the running server, which it reaches over the
-//! [control socket](crate::control), or right here where no server runs. What it does is `app`'s to know.
+//! Owns words, flags, standard input and output, and exit codes. Completes a [`Request`] with standard input and
+//! files, and has it carried out on an [`App`](app::App): by the running server, which it reaches over the
+//! [control socket](crate::control), or in this process if no server runs. What a request does is `app`'s business.
 
 mod absent;
 mod audit;
@@ -56,8 +56,8 @@ use tracing::level_filters::LevelFilter;
 pub fn main() -> ExitCode {
     // Keys and passwords pass through commands, too.
     let no_core = serve::leave_no_core();
-    // Requests have somebody who waits for them, so all threads ask for short turns; those of the load generator, too, whose own
-    // waits would be counted as the server's.
+    // Somebody waits for each request, so all threads ask for short turns. The threads of the load generator do so,
+    // too: their own waits would be counted as the server's.
     hasher::step_ahead();
     match table::parse(std::env::args_os().collect()) {
         Err(no_command) => no_command.tell(),
@@ -71,7 +71,7 @@ pub fn main() -> ExitCode {
 fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode, Failure> {
     match command {
         Command::Serve(serve) => Ok(host(&global, &serve, no_core)),
-        // Of a worker's machine, which has neither a server nor its configuration.
+        // Runs on the worker's machine, which has neither a server nor its configuration.
         Command::Request(Request::Verifier(verifier::Command::Enroll(enroll))) => {
             Ok(show(&global, &runtime()?.block_on(enroll.run())?))
         }
@@ -126,14 +126,14 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
     }
 }
 
-/// Serves, until it is told to stop.
+/// Runs the server until it is told to stop.
 fn host(global: &Global, serve: &serve::Serve, no_core: io::Result<()>) -> ExitCode {
     let sources = global.sources(serve.options());
     let format = sources.log_format();
     ended(format, config::load(sources).and_then(|config| serve::run(config, global.json, no_core)))
 }
 
-/// Hashes for a server elsewhere, until it is told to stop.
+/// Hashes for a server elsewhere until it is told to stop.
 fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> ExitCode {
     let sources = global.sources(Vec::new());
     let format = sources.log_format();
@@ -145,18 +145,18 @@ fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> Exi
     ended(format, served)
 }
 
-/// What somebody who has a log comes to, also where it was not begun yet: the end of it says why.
+/// Returns the exit code of a command that has a log; tells a failure in the log's format, even before the log begins.
 fn ended(format: LogFormat, served: Result<(), Failure>) -> ExitCode {
     served.map_or_else(|failure| failure.tell_as(format), |()| ExitCode::SUCCESS)
 }
 
 impl Global {
-    /// Where the configuration comes from, with further `flags`.
+    /// Returns where the configuration comes from, with further `flags`.
     fn sources(&self, mut flags: Vec<(&'static str, String)>) -> Sources {
         let data = self.data.as_ref().map(|data| data.to_str());
         flags.extend(data.flatten().map(|data| ("data", data.to_owned())));
         let mut sources = Sources::of_process(self.config.clone(), flags);
-        // Another folder of nearly that name would be a new one.
+        // Never converted lossily: another folder of nearly that name would be a new one.
         if data == Some(None) {
             sources.unreadable.push("--data".to_owned());
         }
@@ -164,7 +164,7 @@ impl Global {
     }
 }
 
-/// The configuration for everything but the server: only what is amiss is logged, for people.
+/// Loads the configuration for everything but the server: only what is amiss is logged, as text for people.
 fn quiet(global: &Global) -> Result<Config, Failure> {
     let mut config = config::load(global.sources(Vec::new()))?;
     config.log.level = config.log.level.min(LevelFilter::WARN);
@@ -176,11 +176,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Has a request carried out, page by page where it is a list.
+/// Has a request carried out, page by page if it is a list.
 fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure> {
     let config = quiet(global)?;
     let runtime = runtime()?;
-    // Nobody is asked for what is of no use.
+    // The user is not asked for input that would be of no use.
     if let Some(answer) = runtime.block_on(supposed(&config, &request))? {
         return Ok(show(global, &answer));
     }
@@ -191,7 +191,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let mut progress = Progress::default();
     runtime.block_on(async {
         let mut reach = Reach::new(&config);
-        // Whoever follows goes on when the server, or its database, is back.
+        // A command that follows goes on when the server, or its database, is back.
         let mut follows: Option<(std::time::Duration, bool)> = None;
         let shown = loop {
             let outcome = match (reach.ask(&request).await, &mut follows) {
@@ -208,11 +208,11 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             progress.clear();
             match printer.show(&outcome) {
                 Ok(()) => {}
-                // Whether something is wrong is the answer, and the exit code says it to whoever reads nothing.
+                // Whether something is wrong is the answer: the exit code gives it to callers that read no output.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe && request.ends_with_a_verdict() => {}
                 Err(error) => break outcome.lost(&error).map_or(Ok(Err(error)), Err),
             }
-            // Whoever goes by them has what they are about.
+            // Told after the outcome: a user who acts on the notes has seen what they are about.
             outcome.notes.iter().for_each(|note| outcome::say(note));
             let Some(next) = outcome.next else { break Ok(printer.finish()) };
             request.go_on(next);
@@ -228,7 +228,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     })
 }
 
-/// Has what `request` supposes carried out, where it supposes anything: whether that is the answer.
+/// Has what `request` supposes carried out, if anything. Returns the outcome if that is the whole answer.
 async fn supposed(config: &Config, request: &Request) -> Result<Option<Outcome>, Failure> {
     let Some(first) = request.supposes() else { return Ok(None) };
     let mut reach = Reach::new(config);
@@ -237,7 +237,7 @@ async fn supposed(config: &Config, request: &Request) -> Result<Option<Outcome>,
     Ok(Some(found?).filter(absent::is_there))
 }
 
-/// How far a long answer is, on a terminal: one line that is written again and again.
+/// Shows on a terminal how far a long answer is: one line that is written again and again.
 #[derive(Default)]
 struct Progress(usize);
 
@@ -274,7 +274,7 @@ fn print(text: impl AsRef<[u8]>) -> ExitCode {
     written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
 }
 
-/// Whoever reads may stop early (`| head`); anything else that keeps the answer from its reader is a failure.
+/// A reader may stop early (`| head`); anything else that keeps the answer from its reader is a failure.
 fn written(result: io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

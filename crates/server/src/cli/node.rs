@@ -10,7 +10,7 @@ use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What can be done about nodes.
+/// The subcommands of `node`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// List the nodes that share the database
@@ -35,7 +35,7 @@ Examples:
     Forget(Forget),
 }
 
-/// Which node.
+/// The arguments of `node forget`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Forget {
     /// The node, as `portiere node list` shows it
@@ -46,7 +46,7 @@ pub struct Forget {
 }
 
 impl Command {
-    /// Asks whoever typed it whether it is meant.
+    /// Asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         let Command::Forget(Forget { node, yes: false }) = self else { return Ok(()) };
         let question = format!(
@@ -59,7 +59,7 @@ impl Command {
         }
     }
 
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::List => Ok(list(&app.nodes().await?)),

@@ -1,11 +1,11 @@
-//! Values that are among a few known ones: shells offer them, and what is said of another is ours.
+//! Values from a small known set: shells offer them, and errors about other values are in our own words.
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// Reads one. It may know more spellings than it offers.
+/// A parser for one of them. It may accept more spellings than it offers.
 #[derive(Clone)]
 pub struct OneOf<T> {
     names: Vec<&'static str>,
@@ -13,7 +13,7 @@ pub struct OneOf<T> {
 }
 
 impl<T> OneOf<T> {
-    /// Offers `names`.
+    /// Returns a parser that offers `names`.
     pub fn new(names: impl IntoIterator<Item = &'static str>, read: fn(&str) -> Result<T, String>) -> Self {
         OneOf { names: names.into_iter().collect(), read }
     }

@@ -1,4 +1,4 @@
-//! What a command comes to: something to show, or one line and an exit code.
+//! The outcome of a command: something to show, or an error line and an exit code.
 
 use super::text::{harmless, harmless_json};
 use crate::boot::BootError;
@@ -14,18 +14,18 @@ use std::process::ExitCode;
 /// What a command answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// For people.
+    /// The answer for people.
     pub text: String,
-    /// For programs; a list is an array.
+    /// The answer for programs; a list is an array.
     pub json: Value,
     /// Where the next page of a list begins, if there may be one.
     pub next: Option<String>,
-    /// What whoever asked may have meant otherwise, for standard error.
+    /// What the caller may have meant otherwise, for standard error.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// Why a command did not do what was asked: a line, or one for each problem.
+/// Why a command did not do what was asked: one line per problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failure {
     /// The command makes no sense as given.
@@ -34,11 +34,11 @@ pub enum Failure {
     Failed(String),
 }
 
-/// What carrying out a command gives.
+/// The result of carrying out a command.
 pub type Reply = Result<Outcome, Failure>;
 
 impl Outcome {
-    /// What it says that is told once and never again, and the command that makes another.
+    /// Returns what the outcome tells once and never again, and the command that makes another.
     fn told_once(&self) -> Option<(&'static str, String)> {
         let says = |name: &str| self.json.get(name).and_then(Value::as_str);
         let of_client = || says("client_secret").and(says("client_id"));
@@ -48,8 +48,8 @@ impl Outcome {
         of_client().map(rotate).or_else(link).or_else(token)
     }
 
-    /// What came of a command whose answer could not be shown, where it was to be seen this once: it was done, and what it says
-    /// is lost.
+    /// Returns the failure of a command whose answer could not be shown and was to be seen only this once: the command
+    /// was carried out, and its answer is lost.
     pub fn lost(&self, error: &io::Error) -> Option<Failure> {
         let (done, command) = self.told_once()?;
         let why = match error.kind() {
@@ -59,24 +59,24 @@ impl Outcome {
         Some(Failure::Failed(format!("standard output: {why}: {done}, and it is lost; have another made: {command}")))
     }
 
-    /// The same thing for people and for programs.
+    /// Returns the same answer for people and for programs.
     pub fn new(text: impl Into<String>, json: Value) -> Self {
         Outcome { text: text.into(), json, next: None, notes: Vec::new() }
     }
 
-    /// A page of a list, after which there may be another one.
+    /// Makes this a page of a list, after which there may be another one.
     pub fn then(self, next: Option<String>) -> Self {
         Outcome { next, ..self }
     }
 
-    /// With something to say beside it.
+    /// Adds notes to the answer.
     pub fn noting(self, notes: Vec<String>) -> Self {
         Outcome { notes, ..self }
     }
 }
 
 impl Failure {
-    /// 2 for wrong use, 1 for anything else.
+    /// Returns 2 for wrong use, 1 for anything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Use(_) => 2,
@@ -84,14 +84,14 @@ impl Failure {
         }
     }
 
-    /// Says it on standard error.
+    /// Writes the failure to standard error.
     pub fn tell(&self) -> ExitCode {
         let (Failure::Use(lines) | Failure::Failed(lines)) = self;
         lines.lines().for_each(say);
         ExitCode::from(self.exit_code())
     }
 
-    /// Says it as the log of a server does: whoever has that read by a program learns there why it ended.
+    /// Writes the failure as a server's log does: programs that read the log learn there why the server ended.
     pub fn tell_as(&self, format: LogFormat) -> ExitCode {
         if format == LogFormat::Text {
             return self.tell();
@@ -102,12 +102,12 @@ impl Failure {
     }
 }
 
-/// Says a line on standard error.
+/// Writes a line to standard error.
 pub fn say(line: &str) {
     mutter(&format!("portiere: {}\n", harmless(line)));
 }
 
-/// Writes to standard error, as it is. Nobody may be left who reads there, which changes nothing of what was done.
+/// Writes to standard error, as is. If nobody reads there any more, what was done stays done.
 pub fn mutter(text: &str) {
     let mut out = io::stderr().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
@@ -145,7 +145,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Writes outcomes. A list arrives in pages and is written as one: in JSON an array with an item on each line.
+/// Writes outcomes. A list arrives in pages and is written as one: in JSON as an array with one item per line.
 pub struct Printer<W> {
     out: W,
     json: bool,
@@ -179,7 +179,7 @@ impl<W: Write> Printer<W> {
         Ok(())
     }
 
-    /// Ends what was begun.
+    /// Ends a list that was begun.
     pub fn finish(mut self) -> io::Result<()> {
         if self.open {
             self.out.write_all(if self.items == 0 { b"[]\n" } else { b"\n]\n" })?;

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// The picture, unless it is to be another file.
+/// The picture's file, unless another one is named.
 const FILE: &str = "profile.svg";
-/// Routes that are told of; the others are in the picture and in the JSON.
+/// The most routes in the summary; the others are in the picture and in the JSON.
 const ROUTES: usize = 8;
 
-/// For how long, and where to.
+/// The arguments of `profile`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Command {
     /// Seconds to sample: 1 to 120
@@ -36,7 +36,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// How long the answer may take: the time itself, and time to name what was seen.
+    /// Returns how long the answer may take: the sampling time, and time to name what was seen.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.seconds + 60)
     }
@@ -52,7 +52,7 @@ impl Command {
         Ok(Outcome::new("", json))
     }
 
-    /// Has the running server take it, and shows it.
+    /// Has the running server take the profile, and shows it.
     pub fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let config = quiet(global)?;
         let file = self.output.clone().or_else(|| (!global.json).then(|| FILE.into()));
@@ -60,7 +60,7 @@ impl Command {
         let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config)))?;
         let taken: Profile = serde_json::from_value(outcome.json.clone())
             .map_err(|error| Failure::Failed(format!("the server answered something else: {error}")))?;
-        // First on the screen: what does not fit into a file is not lost.
+        // Shown first: if the file cannot be written, the profile is not lost.
         let shown = show(global, &Outcome { text: summary(&taken), ..outcome });
         let Some(file) = file else { return Ok(shown) };
         load::output::write(&file, &profile::picture(&taken))?;
@@ -70,7 +70,7 @@ impl Command {
         Ok(print(format!("\nwritten to {}: open it in a browser\n", file.display())))
     }
 
-    /// Asks, and tells on a terminal how long it will be.
+    /// Asks the server, and tells on a terminal how long it will take.
     async fn ask(&self, reach: &mut Reach<'_>) -> Reply {
         let request = Request::Profile(self.clone());
         let (began, mut progress) = (Instant::now(), Progress::default());
@@ -89,7 +89,7 @@ impl Command {
     }
 }
 
-/// What a terminal shows.
+/// Returns what a terminal shows.
 fn summary(taken: &Profile) -> String {
     let Profile { seconds, samples, cpu_seconds, cores, .. } = taken;
     let busy = 100.0 * cpu_seconds / (seconds * *cores as f64);

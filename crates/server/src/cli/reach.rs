@@ -1,4 +1,4 @@
-//! The way to a realm: the running server, or, where none runs, the database itself.
+//! The way to a realm: through the running server, or, if none runs, to the database itself.
 
 use super::outcome::{Failure, Reply, say};
 use super::request::{Place, Request};
@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take to start or to stop, and another command to end, before it is called stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Carries out requests wherever the database is held.
+/// Has requests carried out wherever the database is held.
 pub struct Reach<'a> {
     config: &'a Config,
     here: Option<Instance>,
-    /// What of ours was in the database before this process opened it, once that was looked at.
+    /// How much of Portiere's data the database had before this process opened it, once that was looked at.
     found: Option<Found>,
 }
 
 impl<'a> Reach<'a> {
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     pub fn new(config: &'a Config) -> Self {
         Reach { config, here: None, found: None }
     }
 
     /// Has a request carried out: by the server if one listens, else on the database, which this process then holds.
-    /// While the database is held by somebody who does not listen, a server starts or stops or another command runs.
+    /// While the database is held and nobody listens, a server starts or stops, or another command runs.
     pub async fn ask(&mut self, request: &Request) -> Reply {
         let began = Instant::now();
         loop {
@@ -88,10 +88,10 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Lets go of the database, if this process holds it.
+    /// Releases the database, if this process holds it.
     pub async fn close(self) {
         let Some(instance) = self.here else { return };
-        // Servers have nodes that seal, under a key that may be none of this folder.
+        // The nodes of a database server seal by themselves, under a key that may not be in this folder.
         if self.config.database().is_some() {
             instance.app.close_books().await;
         }
@@ -99,7 +99,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// What of ours is in the database that is named, before anything is made: whether a file is there, and what a server says.
+/// Returns what a database holds of Portiere, before anything is made: a file has to exist, and a server is asked.
 async fn found(config: &Config) -> Result<Found, BootError> {
     match config.database() {
         Some(file) => Ok(if file.exists() { Found::Realm } else { Found::Nothing }),
@@ -107,7 +107,7 @@ async fn found(config: &Config) -> Result<Found, BootError> {
     }
 }
 
-/// Refuses a database in which nothing of ours is.
+/// Refuses a database that holds nothing of Portiere.
 pub async fn must_be_there(config: &Config) -> Result<(), Failure> {
     match found(config).await? {
         Found::Realm => Ok(()),
@@ -115,7 +115,7 @@ pub async fn must_be_there(config: &Config) -> Result<(), Failure> {
     }
 }
 
-/// Why a command that begins nothing is not carried out.
+/// Says why a command that makes no database is not carried out.
 fn missing(config: &Config, found: Found) -> String {
     match (config.database(), found) {
         (Some(_), _) => format!("there is no database in {}; is --data right?", config.server.data.display()),
@@ -126,7 +126,7 @@ fn missing(config: &Config, found: Found) -> String {
     }
 }
 
-/// Where one has begun: that is not what whoever has a server elsewhere meant.
+/// Says where a database was made: an operator whose server is elsewhere did not mean to make one.
 fn begun(config: &Config) -> String {
     let data = &config.server.data;
     match config.database() {
@@ -138,7 +138,7 @@ fn begun(config: &Config) -> String {
     }
 }
 
-/// Files that root makes in the data folder of somebody else would keep their server from starting.
+/// Refuses a data folder of another user: files that root made there would keep that user's server from starting.
 pub fn own(data: &Path) -> Result<(), Failure> {
     let Ok(folder) = fs::metadata(data) else { return Ok(()) };
     let owner = folder.uid();
@@ -148,8 +148,8 @@ pub fn own(data: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A command that opens the database itself has to be told which it is: where the server has that in its environment, the command
-/// needs the same.
+/// Checks that the database is named, which a command that opens the database itself needs: if the server has the name
+/// in its environment, so must the command.
 pub fn names_its_database(config: &Config) -> Result<(), Failure> {
     let wrong = config.without_server();
     if wrong.is_empty() { Ok(()) } else { Err(Failure::Use(wrong.join("\n"))) }
@@ -158,7 +158,7 @@ pub fn names_its_database(config: &Config) -> Result<(), Failure> {
 /// The users of this machine: passwd(5).
 const USERS: &str = "/etc/passwd";
 
-/// What whoever runs this can do about it, whatever the command is.
+/// Says what the user of this command can do about it, whichever command it is.
 fn not_ours(data: &Path, owner: u32, users: &str) -> String {
     let data = data.display();
     match name_of(owner, users) {
@@ -167,7 +167,7 @@ fn not_ours(data: &Path, owner: u32, users: &str) -> String {
     }
 }
 
-/// What a user is called, as far as the file of users says it.
+/// Returns the name of a user, if the file of users has it.
 fn name_of(user: u32, users: &str) -> Option<&str> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -185,7 +185,7 @@ mod tests {
         let users = "root:x:0:0:root:/root:/bin/sh\n\n+:\nportiere:x:998:998::/var/lib/portiere:/usr/sbin/nologin\n";
         assert_eq!(name_of(998, users), Some("portiere"));
         assert_eq!(name_of(99, users), None);
-        // A restore and a move need the place of a server: to start one does not help them.
+        // A restore and a move take the place of a server: starting one does not help them.
         let said = |owner| not_ours(Path::new("/data"), owner, users);
         assert_eq!(said(998), "/data belongs to portiere: run this as that user (sudo -u portiere …)");
         assert_eq!(said(99), "/data belongs to user 99: run this as that user (sudo -u '#99' …)");

@@ -1,4 +1,4 @@
-//! `client add`: what was typed, completed with the defaults.
+//! `client add`: the arguments, completed with the defaults.
 
 use super::client::short;
 use super::input::{self, Input, Wanted};
@@ -180,7 +180,7 @@ fn alg(name: &str) -> Result<Alg, String> {
 }
 
 impl Add {
-    /// Reads secret and keys where they were given, and refuses what contradicts itself.
+    /// Reads the secret and the keys, if they were given, and refuses contradictions.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         if let Some(file) = &self.jwks {
             self.keys = Some(key_set(file)?);
@@ -202,12 +202,12 @@ impl Add {
         Ok(())
     }
 
-    /// Whether the secret that is to be given was not read: who is asked for it depends on whether the client is there.
+    /// Returns whether a secret is to be given and was not read: it is asked for only if the client does not exist.
     pub fn only_looks(&self) -> bool {
         self.if_absent && self.secret_stdin && self.secret.is_none()
     }
 
-    /// The application, and where its secret comes from.
+    /// Returns the application, and where its secret comes from.
     pub fn client(self) -> (Client, ClientSecret) {
         let auth_methods = self.auth_methods();
         let secret = match (by_secret(&auth_methods), self.secret.clone()) {
@@ -267,7 +267,7 @@ impl Add {
         }
     }
 
-    /// The standard scopes speak of a person: without one they mean nothing.
+    /// Returns the scopes. The standard ones are about a person: for a client without users they mean nothing.
     fn scope(&self) -> Scope {
         if !self.scope.is_empty() {
             return self.scope.iter().fold(Scope::default(), |all, more| all.either(more));
@@ -280,11 +280,11 @@ impl Add {
     }
 }
 
-/// The public keys in a file (RFC 7517 §5).
+/// Reads the public keys in a file (RFC 7517 §5).
 pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
     let wrong = |why: String| Failure::Use(format!("--jwks {}: {why}", file.display()));
     let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
-    // As some editors begin what they save.
+    // Some editors begin the files that they save with this mark.
     let text = text.trim_start_matches('\u{feff}');
     JwkSet::parse(text.as_bytes()).map_err(|error| wrong(error.why().to_owned()))
 }
@@ -293,13 +293,13 @@ fn by_secret(methods: &[AuthMethod]) -> bool {
     methods.iter().any(|method| matches!(method, AuthMethod::Basic | AuthMethod::Post))
 }
 
-/// Each of them once.
+/// Returns each item once.
 pub(super) fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
     let first = |(at, item): (usize, &T)| (!given[..at].contains(item)).then(|| item.clone());
     given.iter().enumerate().filter_map(first).collect()
 }
 
-/// RFC 8252 §7.1 and §7.3: a private scheme, or the loopback interface.
+/// Returns whether a URI is native, RFC 8252 §7.1 and §7.3: a private scheme, or the loopback interface.
 pub(super) fn is_native(uri: &str) -> bool {
     let Some(rest) = uri.strip_prefix("http://") else { return !uri.starts_with("https://") };
     let host = rest.split(['/', '?']).next().unwrap_or("");

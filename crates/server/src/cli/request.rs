@@ -1,4 +1,4 @@
-//! What is carried out on a realm: by the running server, to which it comes over the control socket, or right here.
+//! Commands that are carried out on a realm: by the running server, over the control socket, or in this process.
 
 use super::input::Input;
 use super::moving::AtSource;
@@ -86,13 +86,13 @@ Examples:
 pub struct Place<'a> {
     /// The data folder.
     pub data: &'a Path,
-    /// Whether the server does it, which goes on running.
+    /// Whether the server carries it out, which goes on running.
     pub serves: bool,
     /// Whether hash workers may dial in there (workers.listen).
     pub hears_workers: bool,
 }
 
-/// Where to copy to.
+/// The arguments of `backup`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Backup {
     /// The new file
@@ -109,31 +109,31 @@ impl Request {
             Request::Audit(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
             Request::Node(command) => command.complete(input),
-            // The server's working directory is another one.
+            // The server has another working directory.
             Request::Backup(backup) => {
                 let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
                 backup.file = std::path::absolute(&backup.file).map_err(failed)?;
-                // Here, too: what is found there afterwards is then the copy.
+                // Checked here, too: a file that is found here afterwards is then the copy.
                 backup.is_new()
             }
             _ => Ok(()),
         }
     }
 
-    /// What has to succeed before anybody is asked for what completes it.
+    /// Returns the request that has to succeed before the user is asked for the input that completes this one.
     pub fn supposes(&self) -> Option<Request> {
         match self {
             Request::User(user::Command::SetPassword(set)) => {
                 Some(Request::User(user::Command::Show(user::Named { name: set.name.clone() })))
             }
-            // As it was typed, without what would be read: it only looks, then.
+            // As it was typed, without the input that would be read: then it only looks.
             Request::User(user::Command::Add(add)) if add.if_absent => Some(self.clone()),
             Request::Client(client::Command::Add(add)) if add.if_absent && add.secret_stdin => Some(self.clone()),
             _ => None,
         }
     }
 
-    /// Whether it has a meaning before there is a database, which it then makes.
+    /// Returns whether the request makes sense before there is a database, which it then makes.
     pub fn begins(&self) -> bool {
         matches!(
             self,
@@ -145,7 +145,7 @@ impl Request {
         )
     }
 
-    /// How long an answer may take. A copy takes as long as the disk needs, and so does a look at all accounts.
+    /// Returns how long an answer may take. A copy takes as long as the disk needs, and so does a look at all accounts.
     pub fn patience(&self) -> Duration {
         match self {
             Request::Backup(_) | Request::AtSource(_) | Request::User(user::Command::Hashes(_)) => {
@@ -156,7 +156,7 @@ impl Request {
         }
     }
 
-    /// Whether what it answers is printed as it is, in JSON or not.
+    /// Returns whether the answer is printed as it is, JSON or not.
     pub fn prints(&mut self, as_json: bool) -> bool {
         match self {
             Request::Audit(command) => command.prints(as_json),
@@ -164,7 +164,7 @@ impl Request {
         }
     }
 
-    /// Whether it has no meaning without a server that runs.
+    /// Returns whether the request makes no sense without a running server.
     pub fn needs_server(&self) -> bool {
         match self {
             Request::Audit(command) => command.needs_server(),
@@ -174,7 +174,7 @@ impl Request {
         }
     }
 
-    /// What the answer of a running server comes to here: it may be of an older version, and may see other files than this
+    /// Checks the answer of a running server, which may be of an older version, and may see other files than this
     /// process does.
     pub fn believed(&self, answer: Outcome) -> Reply {
         match self {
@@ -184,12 +184,12 @@ impl Request {
         }
     }
 
-    /// Whether its end says if something is wrong, whoever reads what comes before.
+    /// Returns whether the end of the command says if something is wrong, even if nobody reads its output.
     pub fn ends_with_a_verdict(&self) -> bool {
         matches!(self, Request::Audit(command) if matches!(**command, audit::Command::Verify(_)))
     }
 
-    /// How long to wait before the next page, after one that was empty.
+    /// Returns how long to wait before the next page, after an empty one.
     pub fn pause(&self) -> Option<Duration> {
         match self {
             Request::Audit(command) => command.pause(),
@@ -197,7 +197,7 @@ impl Request {
         }
     }
 
-    /// How far a long answer is, for a terminal.
+    /// Returns how far a long answer is, for a terminal.
     pub fn progress(&self) -> Option<String> {
         match self {
             Request::Audit(command) => command.progress(),
@@ -205,7 +205,7 @@ impl Request {
         }
     }
 
-    /// The request for the next page of a list, which begins at `next`.
+    /// Makes this the request for the next page of a list, which begins at `next`.
     pub fn go_on(&mut self, next: String) {
         match self {
             Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
@@ -217,7 +217,7 @@ impl Request {
         }
     }
 
-    /// Carries it out.
+    /// Carries out the request.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
             Request::User(command) => Box::pin(user_command(command, app, place)).await,
@@ -232,13 +232,13 @@ impl Request {
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
-            // It is the server's alone: what is asked about is its process.
+            // Only the server can do it: the profile is of its process.
             Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),
         }
     }
 }
 
-/// The keys that a backup is of no use without: what it is called for programs and for people, and where it is.
+/// The keys without which a backup is of no use: their names for programs and for people, and where they are.
 const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
     ("master_key", "the master key", "keys.master, else master.key in the data folder"),
     ("audit_key", "the audit key", "audit.key_file, else audit.key in the data folder"),
@@ -247,11 +247,11 @@ const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
     ("import_keys", "keys of imported hashes", "hash.import_keys, where there are any"),
 ];
 
-/// A link that makes the first account is of no use when there is one.
+/// Carries out a command about users. Removes the link that makes the first account once there is an owner.
 async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
     let owner = matches!(&command, user::Command::Add(add) if add.role == Role::Owner);
     let reply = Box::pin(command.execute(app)).await;
-    // Who is there already may be no owner.
+    // A user who was there already may not be the owner.
     if owner && reply.as_ref().is_ok_and(|told| told.json["role"] == Role::Owner.name()) {
         LinkFile::of(place.data).remove();
     }
@@ -283,7 +283,7 @@ impl Backup {
             self.file.display()
         );
         let json = json!({ "file": self.file.display().to_string(), "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
-        // The copy is there, whatever is known of moves.
+        // The copy is made, whatever is known about moves.
         let out = Marks::known(&*app.engine).await.ok().and_then(|marks| marks.out);
         let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
         let told = app.tell_of_copy(&self.file, bytes).await.err();
@@ -300,8 +300,8 @@ impl Backup {
         }
     }
 
-    /// Whether what the server says that it wrote is what this process finds: a service may have a /tmp of its own, and a
-    /// container has a file system of its own.
+    /// Checks that this process finds the file that the server says it wrote: a service may have a /tmp of its own, and
+    /// a container has a file system of its own.
     fn is_here(&self, told: &Value) -> Result<(), Failure> {
         let there = fs::metadata(&self.file).map(|file| file.len());
         if there.as_ref().is_ok_and(|bytes| told["bytes"] == json!(bytes)) {
@@ -328,12 +328,12 @@ async fn migrate(app: &App) -> Reply {
     Ok(Outcome::new(format!("the database has schema version {version}{ahead}"), json!({ "schema": version })))
 }
 
-/// The schema of this program.
+/// Returns the schema version of this program.
 fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |newest| newest.version)
 }
 
-/// Whether a server brought the database as far as this program would: it knows no further than its own version.
+/// Checks that a server brought the database as far as this program would: a server knows no schema after its own.
 fn is_brought_to(newest: i64, told: &Value) -> Result<(), Failure> {
     match told["schema"].as_i64() {
         Some(schema) if schema >= newest => Ok(()),

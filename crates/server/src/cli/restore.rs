@@ -1,4 +1,4 @@
-//! Putting a backup in the place of the database, and making one safe that was put there by other means.
+//! Puts a backup in the place of the database, or makes a database safe that was put there by other means.
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply, say};
@@ -22,7 +22,7 @@ use store::moving::marks::{Leave, Mark, Marks};
 use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
 
-/// Why there is nothing to put in place.
+/// The refusal where the database is a server: there is no file to put in place.
 const ELSEWHERE: &str = "the database is a server (store.url): restore it with that server's own tools, and then run: \
                          portiere restore --in-place";
 
@@ -47,7 +47,7 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Does it, for whoever runs this process.
+    /// Restores, as the user who runs this process.
     pub async fn run(&self, config: &Config) -> Reply {
         let done = async {
             match &self.file {
@@ -58,8 +58,8 @@ impl Restore {
         app::asked::by_operator(rustix::process::geteuid().as_raw(), done).await
     }
 
-    /// The copy is checked, opened with the master key and emptied of all that was issued under another name; only then does
-    /// it take the database's, while no server can start.
+    /// Checks the copy, opens it with the master key and ends all that was issued in it, under another name. Only then
+    /// does the copy take the database's name, while no server can start.
     async fn put_in_place(&self, file: &Path, config: &Config) -> Reply {
         let data = &config.server.data;
         names_its_database(config)?;
@@ -77,7 +77,7 @@ impl Restore {
         let ended = made_safe(config).await?;
         copy.is_whole()?;
         let kept = put_aside(&database)?;
-        // A log that came back after a power loss would be played into what takes its place.
+        // First: a log that came back after a power loss would be played into the file that takes the database's place.
         sync_folder(&database)?;
         fs::rename(&copy.0, &database).map_err(|error| about(&database, error))?;
         sync_folder(&database)?;
@@ -96,8 +96,8 @@ impl Restore {
         Ok(Outcome::new(text, json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) })))
     }
 
-    /// Refuses what is damaged or was never a database of this program. A copy of one that was being moved can be written to
-    /// afterwards, since nothing of that move can go on in it; where to it was moved.
+    /// Refuses a copy that is damaged or was never a database of this program. A copy of a database that was being
+    /// moved becomes writable, since that move cannot go on in it; returns where the database was moved to.
     async fn check(&self, copy: &Path, file: &Path) -> Result<Option<Mark<Leave>>, Failure> {
         let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", file.display()));
         let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
@@ -105,7 +105,7 @@ impl Restore {
         let triggers = fence::triggers(&sqlite).await.map_err(|error| wrong(error.0))?;
         let sound = ask(&sqlite, &realm, Soundness { triggers }).await.map_err(|error| wrong(error.0))?;
         if sound != ["ok"] {
-            // SQLite breaks its lines, and what a command says is one.
+            // SQLite breaks its messages into lines, and a command says one line.
             let found: Vec<&str> = sound.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok").collect();
             return Err(wrong(format!("it is damaged ({})", found.join("; "))));
         }
@@ -123,11 +123,11 @@ impl Restore {
         }
     }
 
-    /// Opens the database as a start would, and ends what is in it.
+    /// Opens the database as a start would, and ends all that was issued in it.
     async fn make_safe_in_place(&self, config: &Config) -> Reply {
         let data = &config.server.data;
         names_its_database(config)?;
-        // Who may not look finds nothing.
+        // A user who may not look finds nothing.
         own(data)?;
         must_be_there(config).await?;
         self.confirm(&mut Input::of_process())?;
@@ -158,7 +158,7 @@ impl Restore {
     }
 }
 
-/// What was ended, for people.
+/// Says what was ended, for people.
 fn sentence(ended: Ended) -> String {
     format!(
         "everybody is signed out: {} sessions, {} families of tokens, {} codes, {} opaque tokens, {} device requests and {} \
@@ -173,7 +173,7 @@ fn sentence(ended: Ended) -> String {
     )
 }
 
-/// What was ended, for programs.
+/// Says what was ended, for programs.
 fn counts(ended: Ended) -> Value {
     json!({
         "sessions": ended.sessions,
@@ -189,7 +189,7 @@ fn counts(ended: Ended) -> Value {
 const UNTIL: &str = "asked nothing until somebody trusts it again, since the backup does not know what was revoked or \
                      quarantined after it was made: portiere verifier trust NAME";
 
-/// What has to be done about so many hash workers.
+/// Says what has to be done about so many hash workers.
 fn untrusted(workers: u64) -> String {
     match workers {
         0 => String::new(),
@@ -198,7 +198,7 @@ fn untrusted(workers: u64) -> String {
     }
 }
 
-/// What nodes have not said again that acknowledged more than the backup has.
+/// Names the nodes that acknowledged more than the backup holds, and have not said it again.
 fn still_to_come(waiting: &[&str]) -> String {
     match waiting {
         [] => String::new(),
@@ -210,7 +210,7 @@ fn still_to_come(waiting: &[&str]) -> String {
     }
 }
 
-/// Ends all that was issued in a database that nobody else works on, and lets the audit log go on from there.
+/// Ends all that was issued in a database that no other process works on, and lets the audit log go on from there.
 async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
     if let Some(node) = app.others_running().await?.first() {
         return Err(Failure::Failed(format!("node {node} runs on this database: stop every node first")));
@@ -221,8 +221,8 @@ async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
     Ok((ended, app.fences().await?))
 }
 
-/// Why a database cannot be opened; of one that was put back as it was during or after a move, also how it is written to again.
-/// Nothing does that unasked: the one that it was moved to may go on, and two servers would have the same accounts and keys.
+/// Says why a database cannot be opened, and, if it was put back as it was during or after a move, how to make it
+/// writable. That is never done unasked: its target may go on, and two servers would have the same accounts and keys.
 async fn or_given_up(config: &Config, why: String) -> String {
     let Ok(database) = Database::connect(config).await else { return why };
     let marks = Marks::read(&*database.engine()).await;
@@ -240,21 +240,21 @@ fn serves(data: &Path) -> Failure {
     Failure::Failed(format!("a server runs on {}: stop it first", data.display()))
 }
 
-/// Opens the copy as a start would, which proves that the master key is the right one and brings the schema up to date;
-/// then ends all that was issued, and lets the audit log go on from there.
+/// Opens the copy as a start would, which proves that the master key is right and brings the schema up to date. Then
+/// ends all that was issued, and lets the audit log go on from there.
 async fn made_safe(config: &Config) -> Result<Ended, Failure> {
     let mut under_its_name = config.clone();
     if let StoreUrl::Sqlite(file) = &mut under_its_name.store.url {
         file.as_mut_os_string().push(".restoring");
     }
     let instance = Box::pin(Instance::open(&under_its_name, None)).await?;
-    // The log of a backup is shorter than the one that this node saw: that is meant, and the log says so.
+    // The backup's log is shorter than the log that this node saw: that is intended, and the log says so.
     let done = end_all(&instance.app).await;
     instance.close().await;
     done.map(|(ended, _)| ended)
 }
 
-/// Takes the place of a server until the file is dropped, by the lock that one takes.
+/// Takes the place of a server until the file is dropped, with the lock that a server takes.
 fn hold(database: &Path, data: &Path) -> Result<File, Failure> {
     let name = beside(database, ".lock");
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&name);
@@ -266,18 +266,18 @@ fn hold(database: &Path, data: &Path) -> Result<File, Failure> {
     }
 }
 
-/// The copy on its way. Whatever is left of it when it is dropped, is removed.
+/// The copy on its way. Dropping it removes whatever is left of it.
 struct Copy(PathBuf);
 
 impl Copy {
     fn make(&self, from: &Path) -> Result<(), Failure> {
         self.clear();
-        // Looked at before it is opened: a named pipe would wait for whoever writes.
+        // Looked at before it is opened: opening a named pipe would wait for a writer.
         let there = fs::metadata(from).map_err(|error| unread(from, &error))?;
         if !there.is_file() || there.len() == 0 {
             return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
         }
-        // SQLite keeps the log beside the file itself, and not beside a link to it.
+        // SQLite keeps the log beside the file itself, not beside a link to it.
         let log = beside(&fs::canonicalize(from).map_err(|error| about(from, error))?, "-wal");
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
             let (from, log) = (from.display(), log.display());
@@ -292,8 +292,8 @@ impl Copy {
         io::copy(&mut source, &mut target).and_then(|_| target.sync_all()).map_err(|error| about(&self.0, error))
     }
 
-    /// Whether all that was written to it is in the file that takes the database's place, and nothing in its log alone, which
-    /// is left behind: it would revive what was ended.
+    /// Checks that all that was written to the copy is in the file that takes the database's place. What is in its log
+    /// alone would be left behind, and what was ended there would be alive again.
     fn is_whole(&self) -> Result<(), Failure> {
         let log = beside(&self.0, "-wal");
         match fs::metadata(&log) {
@@ -320,13 +320,13 @@ impl Drop for Copy {
     }
 }
 
-/// What a database and its log end with, in the order in which they are put aside. The database goes first: where this is cut
-/// short, a log without a database is left, with which no server starts. A database without its log would start, and lack what
-/// was acknowledged last.
+/// What the names of a database and its log end with, in the order in which they are put aside. The database goes
+/// first: if this is cut short, a log without a database is left, with which no server starts. A database without its
+/// log would start, and lack the last acknowledged writes.
 const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Gives the database that is there another name, and its log with it; also a log whose database is gone, which SQLite would play
-/// into whatever has its name. Answers the new name of the database.
+/// Renames the existing database, and its log with it; also a log whose database is gone, which SQLite would play into
+/// any file of that name. Returns the new name of the database.
 fn put_aside(database: &Path) -> Result<Option<PathBuf>, Failure> {
     let there = |path: &Path| ENDINGS.iter().any(|ending| beside(path, ending).exists());
     let had = database.exists();
@@ -349,7 +349,7 @@ fn sync_folder(of: &Path) -> Result<(), Failure> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| about(folder, error))
 }
 
-/// The backup that was named cannot be read: only another name helps, or somebody who lends it.
+/// Reports that the named backup cannot be read: only another name helps, or the right to read it.
 fn unread(path: &Path, error: &io::Error) -> Failure {
     Failure::Use(format!("{}: {error}", path.display()))
 }
@@ -362,7 +362,7 @@ fn about(path: &Path, error: io::Error) -> Failure {
 mod tests {
     use super::*;
 
-    /// What was ended may be in the log alone, where it could not be copied.
+    /// What was ended may be in the log alone, if the log could not be copied into the file.
     #[test]
     fn a_copy_whose_log_is_left_does_not_take_the_databases_place() {
         // red where is_whole looks at the file alone.

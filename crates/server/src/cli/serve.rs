@@ -17,7 +17,7 @@ use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What `serve` takes.
+/// The arguments of `serve`.
 #[derive(Clone, Debug, Args)]
 pub struct Serve {
     /// An address to listen on; may be given several times [default: 127.0.0.1:8080 and [::1]:8080]
@@ -30,19 +30,19 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Its flags as options of the configuration.
+    /// Returns the flags as options of the configuration.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let listen = self.listen.iter().map(|address| ("listen", address.clone()));
         listen.chain(self.public_url.iter().map(|url| ("public_url", url.clone()))).collect()
     }
 }
 
-/// Runs the server until it is told to stop. `no_core` is whether core dumps are off.
+/// Runs the server until it is told to stop. `no_core` tells whether core dumps could be turned off.
 pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     let runtime = runtime(config.log.format).map_err(|error| failed(&error))?;
     let _heard = {
-        // Before anything that takes time: a SIGHUP meanwhile must not be the end, nor a file that may grow no more (ulimit -f).
+        // First of all: a SIGHUP meanwhile must not end the process, nor a file that may grow no more (ulimit -f).
         let _inside = runtime.enter();
         (hear_hangups(), signal(SignalKind::from_raw(process::Signal::XFSZ.as_raw())))
     };
@@ -55,8 +55,8 @@ pub fn run(config: Config, json: bool, no_core: io::Result<()>) -> Result<(), Fa
     Ok(run_out(runtime, Box::pin(boot::run(config, json)))?)
 }
 
-/// The threads of the network. The runtime panics where the system gives it none, and then waits for those that it got: that would
-/// be a process that lives and does not listen.
+/// Starts the threads of the network. If the system gives the runtime no thread, it panics and then waits for those
+/// that it got: the process would live and not listen. So the panic ends the process here.
 fn runtime(format: LogFormat) -> io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get());
     let hook = std::panic::take_hook();
@@ -70,38 +70,38 @@ fn runtime(format: LogFormat) -> io::Result<Runtime> {
     made
 }
 
-/// What keeps a thread from being made.
+/// Why a thread cannot be started.
 const NO_THREADS: &str = "no more threads can be started: raise the limit of processes (ulimit -u, TasksMax, --pids-limit), or give it fewer cores";
 
-/// A process that breaks down leaves its memory nowhere: keys and passwords are in it. From now on, and for good.
+/// Turns core dumps off, for good: the memory of a process that breaks down has keys and passwords in it.
 pub fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
 }
 
-/// Says, once there is a log, when that failed.
+/// Warns, once there is a log, that turning core dumps off failed.
 pub fn tell_of_cores(left: io::Result<()>) {
     if let Err(error) = left {
         tracing::warn!(%error, "core dumps, in which keys and passwords are, could not be turned off: set LimitCORE=0");
     }
 }
 
-/// A first start makes keys, wherever the configuration has them: root's ones would keep the server of the folder's owner from
-/// starting. In a folder that was used before, what root leaves is its owner's.
+/// Refuses a first start in another user's folder: it makes keys, wherever the configuration has them, and root's would
+/// keep the owner's server from starting. In a folder that was used before, what root leaves is its owner's.
 fn may_begin(data: &Path) -> Result<(), Failure> {
     if boot::was_used(data) {
         return Ok(());
     }
     let us = process::geteuid().as_raw();
     let is_roots = data.metadata().is_ok_and(|folder| folder.uid() == 0);
-    // A mount often is, also one that others may write to. Nothing here is better off as root.
+    // A mount often belongs to root, also one that others may write to. Running as root would make nothing better.
     if is_roots && us != 0 {
         return Err(Failure::Failed(roots(data, us, seems_empty(is_empty(data)))));
     }
     own(data)
 }
 
-/// What to do about a folder of root's: one below it is made by whoever may, and stays theirs at the next mount. It is given
-/// away only where nothing of others is in it.
+/// Says what to do about a folder of root's: any user who may can make a folder below it, which stays theirs at the
+/// next mount. Giving the folder itself away is suggested only if nothing of others is in it.
 fn roots(data: &Path, us: u32, is_empty: bool) -> String {
     let (below, data) = (data.join("portiere"), data.display());
     let or = if is_empty { format!(", or give it this one (chown {us} {data})") } else { String::new() };
@@ -109,7 +109,7 @@ fn roots(data: &Path, us: u32, is_empty: bool) -> String {
     format!("{data} belongs to root, and this is user {us}: name a folder in it for this alone, such as {below}{or}")
 }
 
-/// What was made for a service and never given to it is empty, also where only root may look.
+/// Takes a folder that only root may look into for empty: it was made for a service and never given to it.
 fn seems_empty(looked: io::Result<bool>) -> bool {
     looked.unwrap_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn who_is_given_a_mount_of_roots_is_told_of_a_folder_in_it() {
-        // red where a mount that holds something is root's to run: no user of a pod can be root.
+        // red where a mount that holds something has to be run by root: no user of a pod can be root.
         let told = |is_empty| roots(Path::new("/data"), 10_001, is_empty);
         let below =
             "/data belongs to root, and this is user 10001: name a folder in it for this alone, such as /data/portiere";
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_folder_of_roots_that_nobody_else_may_look_into_is_taken_for_empty() {
-        // red where it is not: whoever is to get the folder is told to run as root.
+        // red where it is not: the user who is to get the folder would be told to run as root.
         let looked = |error: io::ErrorKind| seems_empty(Err(error.into()));
         assert_eq!((seems_empty(Ok(true)), seems_empty(Ok(false))), (true, false));
         assert_eq!((looked(io::ErrorKind::PermissionDenied), looked(io::ErrorKind::NotADirectory)), (true, false));

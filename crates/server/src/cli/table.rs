@@ -36,15 +36,15 @@ Examples:
 Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong use (the same)."
 )]
 pub struct Cli {
-    /// What holds for every command.
+    /// The options that every command takes.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What holds for every command.
+/// The options that every command takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
@@ -73,7 +73,7 @@ Examples:
   portiere serve
   portiere serve --listen 0.0.0.0:443 --public-url https://login.example.com --config portiere.toml")]
     Serve(Serve),
-    /// What is carried out on a realm.
+    /// A command that is carried out on a realm.
     #[command(flatten)]
     Request(Request),
     /// Restore the database from a backup, while no server runs
@@ -180,7 +180,7 @@ Examples:
 pub enum NoCommand {
     /// Help or a version was asked for.
     Text(String),
-    /// It makes no sense.
+    /// The command line makes no sense.
     Wrong(Failure),
 }
 
@@ -195,7 +195,7 @@ pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
     })
 }
 
-/// What may follow where the line ends too early.
+/// Says what may follow where the command line ends too early.
 fn missing(words: &[OsString]) -> String {
     let (path, command) = named(words);
     let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
@@ -203,7 +203,7 @@ fn missing(words: &[OsString]) -> String {
     format!("a command is missing ({}); try: {path} --help", names.join(", "))
 }
 
-/// The parser's report, without the usage that follows it, on one line, and where to read more.
+/// Puts the parser's report on one line, without the usage that follows it, and says where to read more.
 fn one_line(report: &str, words: &[OsString]) -> String {
     let paragraphs = report.split("\n\n").take_while(|paragraph| !paragraph.starts_with("Usage:"));
     let told = paragraphs.filter(|paragraph| !paragraph.starts_with("For more information"));
@@ -212,7 +212,7 @@ fn one_line(report: &str, words: &[OsString]) -> String {
     format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), named(words).0)
 }
 
-/// What the parser says of numbers, as people say it.
+/// Puts what the parser says about numbers into plain words.
 fn in_words(text: &str) -> String {
     const WORDS: [(&str, &str); 6] = [
         ("invalid digit found in string", "it is not a whole number"),
@@ -234,7 +234,7 @@ fn in_words(text: &str) -> String {
     }
 }
 
-/// The command that `words` name, flags left aside, and its full name.
+/// Returns the command that `words` name, without regard to flags, and its full name.
 fn named(words: &[OsString]) -> (String, clap::Command) {
     let mut command = Cli::command();
     let mut name = "portiere".to_owned();
@@ -247,7 +247,7 @@ fn named(words: &[OsString]) -> (String, clap::Command) {
 }
 
 impl NoCommand {
-    /// Says it.
+    /// Prints the text or the failure.
     pub fn tell(self) -> ExitCode {
         match self {
             NoCommand::Text(text) => super::print(&text),

@@ -9,7 +9,7 @@ pub struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// An empty table. Pages after the first have no headings.
+    /// Returns an empty table. Pages after the first have no headings.
     pub fn new(headings: [&str; N], headed: bool) -> Self {
         Table { rows: vec![headings.map(str::to_owned)], headed }
     }
@@ -19,7 +19,7 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { harmless(&cell) }));
     }
 
-    /// The table as lines.
+    /// Renders the table as lines.
     pub fn render(&self) -> String {
         let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..N).map(width).collect();
@@ -33,7 +33,7 @@ fn line(row: &[String], widths: &[usize]) -> String {
     format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
-/// Names and their values; each line of a value on a line of its own. What is empty is left out.
+/// Formats names and their values; each line of a value has a line of its own. Empty values are left out.
 pub fn facts(facts: &[(&str, String)]) -> String {
     let width = facts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = facts.iter().flat_map(|(name, value)| {
@@ -43,12 +43,12 @@ pub fn facts(facts: &[(&str, String)]) -> String {
     lines.map(|(name, line)| format!("{name:<width$}  {}\n", harmless(line))).collect()
 }
 
-/// Without what could make a terminal do something, or show text in another order than it is in.
+/// Replaces what could make a terminal do something, or show text in another order than it is in.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if drives(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// The same JSON, with what [`harmless`] takes out written as RFC 8259, section 7, lets it be written.
+/// Returns the same JSON, with the characters that [`harmless`] replaces written as escapes (RFC 8259, section 7).
 pub fn harmless_json(json: String) -> String {
     let obeyed = |c: char| !c.is_ascii_graphic() && !c.is_ascii_whitespace() && drives(c);
     if !json.contains(obeyed) {
@@ -58,7 +58,7 @@ pub fn harmless_json(json: String) -> String {
     json.chars().map(escaped).collect()
 }
 
-/// `true` as `yes`, `false` as nothing.
+/// Returns `yes` for `true`, and nothing for `false`.
 pub fn yes(fact: bool) -> String {
     if fact { "yes".to_owned() } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! People.
+//! Accounts of people.
 
 use super::absent;
 use super::input::{self, Input, Wanted};
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What can be done about people.
+/// The subcommands of `user`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// Create an account
@@ -108,26 +108,26 @@ pub struct List {
     /// Start after the account with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
-    /// Whether the list was begun by a page before.
+    /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
 }
 
-/// Whose hashes.
+/// The arguments of `user hashes`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Hashes {
     /// List the accounts whose hash has this algorithm, or needs the secret of this name
     #[arg(long, value_name = "ALGORITHM|SECRET")]
     pub of: Option<String>,
-    /// The account after which the list goes on.
+    /// The account after which the next page begins.
     #[arg(skip)]
     pub after: Option<String>,
-    /// Whether the list was begun by a page before.
+    /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
 }
 
-/// Somebody.
+/// An account.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Named {
     /// Username, verified e-mail address or id
@@ -181,7 +181,7 @@ fn claim(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl Command {
-    /// Reads the password where one is needed.
+    /// Reads the password, if one is needed.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         let (what, flag, given, password) = match self {
             Command::Add(add) if add.password_hash_stdin => {
@@ -195,7 +195,7 @@ impl Command {
         Ok(())
     }
 
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Add(add) => add.execute(app).await,
@@ -227,14 +227,14 @@ impl Command {
 
 impl Add {
     async fn execute(self, app: &App) -> Reply {
-        // Who is asked for a password depends on whether they are there.
+        // A password is asked for only if the account does not exist.
         if self.if_absent && self.password.is_none() {
             return Ok(self.there(app).await?.unwrap_or_else(absent::nothing));
         }
         absent::or_make(self.if_absent, || self.there(app), self.made(app)).await
     }
 
-    /// Whoever has that username.
+    /// Returns the account with that username, if it exists.
     async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
         let Some(user) = app.user_called(&self.name, self.email()).await?? else { return Ok(None) };
         let groups = app.groups_of(&user).await?;
@@ -248,7 +248,7 @@ impl Add {
         } else {
             app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role.clone()).await?
         };
-        // Nobody could put them into a group yet.
+        // A new account is in no group yet.
         let told =
             |user: User| Outcome::new(format!("user {} added with id {}", user.username, user.id), whole(&user, &[]));
         Ok(added.map(told))
@@ -305,7 +305,7 @@ fn kinds(found: &BTreeMap<HashKind, u64>) -> Outcome {
     Outcome::new(table.render(), json!({ "kinds": json.collect::<Vec<_>>() }))
 }
 
-/// A page of a list of people, the first or one that goes on; `nobody` says that the list is empty.
+/// Renders a page of a list of people, the first one or a later one; `nobody` is what an empty list says.
 pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
     if users.is_empty() && !goes_on {
         return Outcome::new(nobody, json!([]));
@@ -319,13 +319,13 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
     Outcome::new(table.render(), users.iter().map(account).collect()).then(next)
 }
 
-/// Somebody as an operator says them.
+/// Finds a user by what an operator calls them.
 pub async fn find(app: &App, name: &str) -> Result<User, Failure> {
     let found = app.find_user(name).await??;
     found.ok_or_else(|| Failure::Failed(format!("no user is called {name}; see: portiere user list")))
 }
 
-/// Who it was that something was done to, beyond doubt.
+/// Names the user that something was done to, beyond doubt.
 pub fn who(user: &User) -> String {
     format!("{} (id {})", harmless(&user.username), user.id)
 }
@@ -362,7 +362,7 @@ async fn show(app: &App, user: &User) -> Reply {
     Ok(Outcome::new(facts(&lines), whole(user, &groups)))
 }
 
-/// Where somebody says that they are reached, and whether that is only said.
+/// Returns a user's e-mail address, and whether it is not verified.
 fn address(user: &User) -> String {
     let verified = if user.email_verified { "" } else { " (not verified)" };
     user.email.as_ref().map(|email| format!("{email}{verified}")).unwrap_or_default()
@@ -372,7 +372,7 @@ fn state(user: &User) -> &'static str {
     if user.is_enabled() { "enabled" } else { "disabled" }
 }
 
-/// An account for programs.
+/// Describes an account for programs.
 pub fn account(user: &User) -> Value {
     json!({
         "id": user.id,
@@ -387,7 +387,7 @@ pub fn account(user: &User) -> Value {
     })
 }
 
-/// An account with its groups and claims, for programs.
+/// Describes an account with its groups and claims, for programs.
 fn whole(user: &User, groups: &[String]) -> Value {
     let mut told = account(user);
     told["groups"] = json!(groups);

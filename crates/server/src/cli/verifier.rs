@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tokio::sync::watch;
 
-/// What can be done about hash workers.
+/// The subcommands of `verifier`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// Create a token that enrolls one worker, valid once and for 10 minutes
@@ -75,14 +75,14 @@ Examples:
     Serve(Serve),
 }
 
-/// Which worker.
+/// The name of a worker.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Named {
     /// Its name, as portiere verifier list shows it
     pub name: String,
 }
 
-/// From which name to which.
+/// The present and the new name of a worker.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Rename {
     /// Its name, as portiere verifier list shows it
@@ -91,7 +91,7 @@ pub struct Rename {
     pub new: String,
 }
 
-/// Where and as what.
+/// The arguments of `verifier enroll`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Enroll {
     /// Address at which the server listens for workers; for several nodes, give each
@@ -111,7 +111,7 @@ pub struct Enroll {
     pub folder: PathBuf,
 }
 
-/// With how much of the machine.
+/// The arguments of `verifier serve`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Serve {
     /// The worker's folder
@@ -130,7 +130,7 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Command {
-    /// Does it on a realm. What belongs to the worker's machine is done there.
+    /// Carries out the command on a realm. Refuses commands that belong to the worker's machine.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
             Command::Token => token(app, place).await,
@@ -155,7 +155,7 @@ impl Command {
     }
 }
 
-/// What is missing for a worker to come, where the node of a token listens for none.
+/// Says what has to be done before a worker can connect, if the node that made a token does not listen for workers.
 const UNHEARD: &str = "no hash worker can dial in here yet: set workers.listen and start the server anew before the token ends, or give \
                        --server a node that listens for them";
 
@@ -169,7 +169,7 @@ async fn token(app: &App, place: Place<'_>) -> Reply {
         if place.hears_workers { " here" } else { "" }
     );
     let json = json!({ "token": token, "server_key": base64url(&key.0), "expires_at": iso(expires) });
-    // It is in the database: any node takes it, and this one from its next start on.
+    // The token is in the database: any node takes it, and this node from its next start on.
     let unheard = (!place.hears_workers).then(|| UNHEARD.to_owned());
     Ok(Outcome::new(text, json).noting(unheard.into_iter().collect()))
 }
@@ -309,7 +309,7 @@ fn connection(worker: &Worker, link: &WorkerState) -> Value {
 }
 
 impl Enroll {
-    /// Does it.
+    /// Enrolls the worker.
     pub async fn run(self) -> Reply {
         let token = match self.token {
             Some(token) => Secret::new(token),
@@ -320,7 +320,7 @@ impl Enroll {
             }
         };
         let name = self.name.unwrap_or_else(machine);
-        // Before anybody is asked: a frame holds no other, and what breaks off there would look like the wrong port.
+        // Before a server is asked: a frame holds no other name, and a broken connection would look like a wrong port.
         rules::worker::name(&name).map_err(|why| Failure::Use(format!("--name {}: {why}", harmless(&name))))?;
         for server in &self.server {
             let port = server.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
@@ -339,7 +339,7 @@ impl Enroll {
     }
 }
 
-/// The machine's name, as far as it is one for a worker.
+/// Returns the machine's name, as far as a worker may have it.
 fn machine() -> String {
     let system = rustix::system::uname();
     let letter = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_');
@@ -348,7 +348,7 @@ fn machine() -> String {
 }
 
 impl Serve {
-    /// Runs until SIGTERM or SIGINT: then finishes what it holds, unless it is told again.
+    /// Runs until SIGTERM or SIGINT. Then finishes what it holds, unless it is told again to stop.
     pub fn run(self) -> Result<(), Failure> {
         let work = Work { threads: self.threads, memory: self.memory };
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -1,4 +1,4 @@
-//! What a value must be beyond its type, alone and beside others.
+//! What a value must be beyond its type, alone and together with others.
 
 use super::options::Config;
 use super::secret_file::SecretFile;
@@ -16,10 +16,10 @@ use zeroize::Zeroizing;
 
 /// What a value must be beyond its type.
 pub trait Check<T> {
-    /// What is wrong with it.
+    /// Fails with what is wrong with the value.
     fn check(&self, value: &T) -> Result<(), String>;
 
-    /// Within which bounds it must be, where there are any.
+    /// Returns the bounds of the value, if there are any.
     fn bounds(&self) -> Option<String> {
         None
     }
@@ -31,18 +31,18 @@ impl<T, F: Fn(&T) -> Result<(), String>> Check<T> for F {
     }
 }
 
-/// Values from one on, up to another.
+/// Values from `low` on, and up to `high` if there is one.
 pub struct Bounds<T> {
     low: T,
     high: Option<T>,
 }
 
-/// Not below `low` nor above `high`.
+/// Accepts values from `low` to `high`.
 pub fn between<T: PartialOrd + Value>(low: T, high: T) -> Bounds<T> {
     Bounds { low, high: Some(high) }
 }
 
-/// At least `low`.
+/// Accepts values of at least `low`.
 pub fn at_least<T: PartialOrd + Value>(low: T) -> Bounds<T> {
     Bounds { low, high: None }
 }
@@ -68,7 +68,7 @@ impl<T: PartialOrd + Value> Check<T> for Bounds<T> {
 /// The check of a value that may be unset.
 pub struct IfSet<C>(C);
 
-/// The check of a value that may be unset.
+/// Applies a check to a value that may be unset.
 pub fn if_set<C>(check: C) -> IfSet<C> {
     IfSet(check)
 }
@@ -87,7 +87,7 @@ fn shown<T: Value>(value: &T) -> String {
     value.show().unwrap_or_default().replace('"', "")
 }
 
-/// One address or more, none of which is in another's way.
+/// Refuses an empty list, and addresses that collide.
 pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     if addresses.is_empty() {
         return Err("needs at least one address".to_owned());
@@ -95,7 +95,7 @@ pub fn listens(addresses: &[SocketAddr]) -> Result<(), String> {
     no_twins(addresses)
 }
 
-/// No address twice, and none beside one that stands for it, too.
+/// Refuses an address that is named twice, and one beside another that includes it.
 pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
     for (at, one) in addresses.iter().enumerate() {
         let in_the_way = |other: &&SocketAddr| collide((**other, addresses), (*one, addresses));
@@ -108,7 +108,7 @@ pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
     Ok(())
 }
 
-/// A name that people see: 1 to 64 characters.
+/// Refuses a name that people see unless it has 1 to 64 characters.
 pub fn readable_name(name: &str) -> Result<(), String> {
     match name.trim().chars().count() {
         1..=64 => Ok(()),
@@ -116,7 +116,7 @@ pub fn readable_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Base64 of exactly 32 bytes. The message never repeats the value.
+/// Refuses anything but base64 of exactly 32 bytes. The message never repeats the value.
 pub fn master_key(key: &Secret) -> Result<(), String> {
     match decode_master_key(key) {
         Some(_) => Ok(()),
@@ -130,7 +130,7 @@ pub(super) fn decode_master_key(key: &Secret) -> Option<Key> {
     Some(Key::new(bytes.as_slice().try_into().ok()?))
 }
 
-/// Networks, none of them the whole world: whoever reaches the server would choose their own address.
+/// Refuses trusted networks that include the whole world: any client could choose its own address.
 pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     match networks.iter().find(|network| network.is_everything()) {
         Some(network) => Err(format!("{network} would believe everybody: list your proxies' own addresses")),
@@ -138,7 +138,7 @@ pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     }
 }
 
-/// Networks, none of them the whole world: nobody would be counted.
+/// Refuses exempt networks that include the whole world: nobody would be counted.
 pub fn not_all_exempt(networks: &[Cidr]) -> Result<(), String> {
     match networks.iter().find(|network| network.is_everything()) {
         Some(network) => Err(format!("{network} would exempt everybody: list the networks of your own machines")),
@@ -146,20 +146,20 @@ pub fn not_all_exempt(networks: &[Cidr]) -> Result<(), String> {
     }
 }
 
-/// Where a syslog server is.
+/// Refuses what is not the URL of a syslog server.
 pub fn syslog_url(url: &str) -> Result<(), String> {
     Syslog::target(url).map(drop)
 }
 
-/// Where an HTTP server is.
+/// Refuses what is not the URL of an HTTP server.
 pub fn http_url(url: &str) -> Result<(), String> {
     Http::target(url).map(drop)
 }
 
-/// Argon2id at or above OWASP's list of equal strengths (Password Storage Cheat Sheet): KiB and passes, one lane.
+/// The weakest allowed Argon2id parameters (OWASP's Password Storage Cheat Sheet): KiB and passes, with one lane.
 const OWASP_ARGON2ID: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
 
-/// Something that must hold between options.
+/// A condition between options.
 pub struct Joint {
     /// The option to change.
     pub option: &'static str,
@@ -170,7 +170,7 @@ pub struct Joint {
     holds: bool,
 }
 
-/// What does not hold between options.
+/// Returns the conditions between options that do not hold.
 pub fn together(config: &Config) -> Vec<Joint> {
     let pairs = [
         both_or_none(&config.tls.certificate, &config.tls.key, &["tls.certificate", "tls.key"]),
@@ -255,10 +255,10 @@ fn of_replication(config: &Config) -> [Joint; 2] {
     ]
 }
 
-/// What is said of a database server where none is named: a node that is started without its `store.url` would be a new server, on
-/// a database of its own. Numbers (`store.connections`, `store.timeout`) are another matter: they do no harm beside a file, and may be
-/// meant for later. Asked by whoever opens the database, and not of a command that a server which runs carries out: it may not have
-/// what that has in its environment.
+/// Returns the options about a database server that are set although none is named: a node that is started without its
+/// `store.url` would be a new server, on a database of its own. Numbers (`store.connections`, `store.timeout`) are
+/// exempt: they do no harm beside a file, and may be meant for later. Asked by processes that open the database, but
+/// not for a command that a running server carries out: the command may lack what the server has in its environment.
 pub fn without_server(config: &Config) -> Vec<Joint> {
     of_a_server(config).into_iter().filter(|rule| !rule.holds).collect()
 }
@@ -280,7 +280,7 @@ fn of_a_server(config: &Config) -> [Joint; 7] {
     ]
 }
 
-/// Each port has one use. What two options have in common is told of at the second.
+/// Each port has one use. Addresses that two options share are told of at the second option.
 fn of_addresses(config: &Config) -> [Joint; 3] {
     let (people, workers, metrics) = (&config.server.listen, &config.workers.listen, &config.metrics.listen);
     let apart = |these: &[SocketAddr], those: &[SocketAddr]| {
@@ -352,7 +352,7 @@ fn of_the_rest(config: &Config) -> [Joint; 9] {
     ]
 }
 
-/// A certificate is shown where there is TLS, and nowhere else: whoever gave one would believe that it is.
+/// A certificate is shown over TLS, and nowhere else: an operator who gave one would believe that it is shown.
 fn of_receivers(config: &Config) -> [Joint; 3] {
     let (syslog, http, trace) = (&config.audit_syslog, &config.audit_http, &config.trace);
     let sealed = |url: &Option<String>, scheme: &str| {
@@ -380,8 +380,8 @@ fn of_receivers(config: &Config) -> [Joint; 3] {
     ]
 }
 
-/// Whether the same port of the same addresses is meant by two, each among those that are bound with it. Port 0 is another
-/// one each time, and so is a link-local address of another interface.
+/// Returns whether two addresses mean the same port of the same address, each among those that are bound with it. Port
+/// 0 is another port each time, and a link-local address is another one on each interface.
 fn collide((one, these): (SocketAddr, &[SocketAddr]), (other, those): (SocketAddr, &[SocketAddr])) -> bool {
     let scope = |address| if let SocketAddr::V6(six) = address { six.scope_id() } else { 0 };
     let elsewhere = one.ip() == other.ip() && scope(one) != scope(other);
@@ -389,8 +389,8 @@ fn collide((one, these): (SocketAddr, &[SocketAddr]), (other, those): (SocketAdd
     one.port() == other.port() && one.port() != 0 && met && !elsewhere
 }
 
-/// Whether who listens on `one` has `address`, too. As sockets are bound (net/listen.rs), `[::]` stands for both families,
-/// unless an IPv4 address of the same port is `beside` it.
+/// Returns whether a socket on `one` has `address`, too. As sockets are bound (net/listen.rs), `[::]` stands for both
+/// families, unless an IPv4 address of the same port is `beside` it.
 fn covers(one: SocketAddr, beside: &[SocketAddr], address: IpAddr) -> bool {
     let (ip, address) = (one.ip().to_canonical(), address.to_canonical());
     let both = ip.is_ipv6() && !beside.iter().any(|near| near.is_ipv4() && near.port() == one.port());
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_certificate_is_for_whoever_is_reached_over_tls() {
-        // Red without of_receivers: it would never be shown, and nothing would say so.
+        // Red without of_receivers: the certificate would never be shown, and nothing would say so.
         for (section, url, plain, sealed) in [
             ("audit.syslog", "audit.syslog.url", "tcp://logs.test", "TLS://logs.test"),
             ("audit.http", "audit.http.url", "http://localhost/in", "https://siem.test/in"),

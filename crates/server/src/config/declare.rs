@@ -1,4 +1,4 @@
-//! What the table says of each option.
+//! What the table says about each option.
 
 /// When an option is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,13 @@ pub struct Declared {
     pub name: &'static str,
     /// What it does, in sentences.
     pub doc: &'static str,
-    /// What it takes.
+    /// What kind of value it takes.
     pub takes: fn() -> String,
-    /// Within which bounds that has to be.
+    /// The bounds of its value, if there are any.
     pub bounds: fn() -> Option<String>,
     /// Its default as TOML; `None` when it is computed or unset.
     pub default: fn() -> Option<String>,
-    /// What stands in for a default that is not a constant.
+    /// Describes a default that is not a constant.
     pub computed: &'static str,
     /// When it is read.
     pub when: When,

@@ -11,7 +11,7 @@ impl Value for Target {
     fn parse(raw: &Raw) -> Result<Self, String> {
         let (Raw::Word(text) | Raw::Text(text)) = raw else { return Err(format!("expected {}", Self::takes())) };
         let mut target = Target::parse(text)?;
-        // As OTEL_EXPORTER_OTLP_ENDPOINT has it: a collector answers nothing at its root.
+        // As for OTEL_EXPORTER_OTLP_ENDPOINT: a collector answers nothing at its root.
         if target.path == "/" {
             "/v1/traces".clone_into(&mut target.path);
         }

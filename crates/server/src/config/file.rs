@@ -1,4 +1,4 @@
-//! The TOML file, taken apart into one value an option, each with its line.
+//! Splits the TOML file into one value per option, each with its line.
 
 use super::options::SECTIONS;
 use super::reader::{Given, Problem, Reader, Source, declared, find, suggestion};
@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Gives `reader` what the file at `path` says. Syntax errors and unknown keys become problems; the rest is still read.
+/// Passes what the file at `path` says to `reader`. Syntax errors and unknown keys become problems; the rest is read.
 pub fn read(path: &Path, reader: &mut Reader) {
     match named_file::text(path) {
         Ok(text) => parse(&path.display().to_string(), &text, reader),
@@ -19,7 +19,7 @@ pub fn read(path: &Path, reader: &mut Reader) {
     }
 }
 
-/// The same for a text; `name` stands for the file in messages.
+/// Does the same for a text; `name` stands for the file in messages.
 pub fn parse(name: &str, text: &str, reader: &mut Reader) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let document = Document { name, text };

@@ -1,8 +1,8 @@
-//! The configuration: one table of options ([`SECTIONS`]), and from it the TOML parser, the environment overrides, the
-//! example file, the checks, the documentation and the typed [`Config`].
+//! The configuration: one table of options ([`SECTIONS`]), from which the TOML parser, the environment overrides, the
+//! example file, the checks, the documentation and the typed [`Config`] are made.
 //!
-//! Owns what an operator may change, and is the only room that reads the environment. Does not own what a change means:
-//! the values are handed on as plain types.
+//! Owns what an operator may change, and is the only module that reads the environment. Does not own what a change
+//! means: the values are passed on as plain types.
 
 mod checks;
 mod declare;
@@ -41,13 +41,13 @@ use std::time::Duration;
 /// The variable that names the configuration file when no flag does.
 const CONFIG_VARIABLE: &str = "PORTIERE_CONFIG";
 
-/// The variables that are `portiere move`'s alone: URLs, whose passwords are no arguments then.
+/// The variables of `portiere move` alone: URLs, so that their passwords are not in the arguments.
 const OF_COMMANDS: [&str; 2] = ["PORTIERE_MOVE_FROM", "PORTIERE_MOVE_TO"];
 
 /// What the names of our variables begin with.
 const PREFIX: &str = "PORTIERE_";
 
-/// Longer than a proxy takes to see that a node is not ready any more: two looks, a second apart, as in deploy/haproxy.cfg.
+/// Longer than a proxy needs to see that a node is no longer ready: two checks, a second apart (deploy/haproxy.cfg).
 const STOP_DELAY: Duration = Duration::from_secs(3);
 
 /// What the configuration is made from.
@@ -64,8 +64,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The process's environment with the flags of the command line. The file is `file`, else what `PORTIERE_CONFIG`
-    /// names, else none.
+    /// Returns the process's environment with the flags of the command line. The file is `file`, else the one that
+    /// `PORTIERE_CONFIG` names, else none.
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String)>) -> Self {
         let env = environment();
         let named = || env.iter().find(|(name, value)| name == CONFIG_VARIABLE && !value.is_empty());
@@ -73,12 +73,12 @@ impl Sources {
         Sources { file, env, flags, unreadable: unreadable(variables()) }
     }
 
-    /// The shape of log lines, also where something else is wrong: that is told in it, too.
+    /// Returns the format of log lines, even if something else is wrong: that is told in this format, too.
     pub fn log_format(&self) -> LogFormat {
         self.read().0.take("log.format", || LogFormat::Text, |_: &LogFormat| Ok(()))
     }
 
-    /// What they give, and what is odd about them.
+    /// Reads what the sources give, and warns of what is odd about them.
     fn read(&self) -> (Reader, Vec<String>) {
         let mut reader = Reader::default();
         if let Some(path) = &self.file {
@@ -91,7 +91,7 @@ impl Sources {
     }
 }
 
-/// The process's environment; entries that are not UTF-8 are left out.
+/// Returns the process's environment, without entries that are not UTF-8.
 pub fn environment() -> Vec<(String, String)> {
     variables().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()
 }
@@ -101,15 +101,15 @@ fn variables() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os()
 }
 
-/// The names of our variables that are not UTF-8. To leave them out would be to go on with a default: with an empty database
-/// of SQLite, for one.
+/// Returns the names of our variables that are not UTF-8. Leaving them out would mean going on with a default, for
+/// example with an empty SQLite database.
 fn unreadable(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
     let ours = all.filter(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()));
     let wrong = ours.filter(|(name, value)| name.to_str().is_none() || value.to_str().is_none());
     wrong.map(|(name, _)| name.to_string_lossy().into_owned()).collect()
 }
 
-/// Everything that is wrong with the file at `file`, taken alone.
+/// Returns everything that is wrong with the file at `file`, taken alone.
 #[cfg(test)]
 fn check(file: &Path) -> Vec<Problem> {
     Config::load(Sources { file: Some(file.to_owned()), ..Sources::default() }).err().unwrap_or_default()
@@ -120,7 +120,7 @@ impl Config {
     pub fn load(sources: Sources) -> Result<Config, Vec<Problem>> {
         let (mut reader, warnings) = sources.read();
         let mut config = options::build(&mut reader);
-        // What was wrong by itself has the default's value here, about which there is nothing to say.
+        // An option that is wrong by itself has its default here, about which there is nothing to say.
         let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();
         let judged = |option: &&str| !wrong.iter().any(|wrong| wrong == option);
         let joint = checks::together(&config).into_iter();
@@ -143,7 +143,7 @@ impl Config {
         Ok(config)
     }
 
-    /// That a file which everybody on the machine can read has secrets in it.
+    /// Warns if a file that everybody on the machine can read holds secrets.
     fn secrets_for_all(&self, file: &Path) -> Option<String> {
         let in_file = |option: &&str| self.sources.get(*option) == Some(&Source::File);
         let options = ["keys.master_key", "audit.key"].into_iter();
@@ -156,30 +156,30 @@ impl Config {
         })
     }
 
-    /// Why the database that it names cannot be the one that is meant, a sentence for each reason; empty where it can.
+    /// Says why the configured database cannot be the one that is meant, one sentence per reason; empty if it can.
     pub fn without_server(&self) -> Vec<String> {
         checks::without_server(self).into_iter().map(|joint| format!("{}: {}", joint.option, joint.why)).collect()
     }
 
-    /// The public URL; where none is configured, localhost with `port`, the port that the server really listens on.
+    /// Returns the public URL; if none is configured, localhost with `port`, on which the server really listens.
     pub fn public_url(&self, port: u16) -> PublicUrl {
         let default = || PublicUrl::localhost(self.tls.certificate.is_some(), port);
         self.server.public_url.clone().unwrap_or_else(default)
     }
 
-    /// How long a server that was told to stop still answers. Where no other node can take over, that would only make
-    /// everybody wait longer for its return.
+    /// Returns how long a server that was told to stop still answers. Where no other node can take over, a delay would
+    /// only make everybody wait longer for the server's return.
     pub fn stop_delay(&self) -> Duration {
         let alone = matches!(self.store.url, StoreUrl::Sqlite(_));
         self.limits.stop_delay.unwrap_or(if alone { Duration::ZERO } else { STOP_DELAY })
     }
 
-    /// True when `listen` was left at its default, so that a machine without IPv6 may do with the first address.
+    /// Returns whether `listen` was left at its default, so that a machine without IPv6 may do with the first address.
     pub fn listens_by_default(&self) -> bool {
         !self.sources.contains_key("listen")
     }
 
-    /// The database file, where the database is one.
+    /// Returns the database file, if the database is one.
     pub fn database(&self) -> Option<PathBuf> {
         match &self.store.url {
             StoreUrl::Sqlite(file) => Some(self.server.data.join(file)),
@@ -187,29 +187,29 @@ impl Config {
         }
     }
 
-    /// The file of the key that seals the audit log.
+    /// Returns the file of the key that seals the audit log.
     pub fn audit_key_file(&self) -> SecretFile {
         self.audit.key_file.clone().unwrap_or_else(|| SecretFile::of_ours(self.server.data.join("audit.key")))
     }
 
-    /// The audit key, where it was given itself instead of a file.
+    /// Returns the audit key, if the key itself was given instead of a file.
     pub fn audit_key(&self) -> Option<crate::private::Key> {
         self.audit.key.as_ref().and_then(checks::decode_master_key)
     }
 
-    /// The file of the master key.
+    /// Returns the file of the master key.
     pub fn master_key_file(&self) -> SecretFile {
         self.keys.master.clone().unwrap_or_else(|| SecretFile::of_ours(self.server.data.join("master.key")))
     }
 
-    /// The master key, where it was given itself instead of a file.
+    /// Returns the master key, if the key itself was given instead of a file.
     pub fn master_key(&self) -> Option<crate::private::Key> {
         self.keys.master_key.as_ref().and_then(checks::decode_master_key)
     }
 }
 
-/// Gives `reader` every `PORTIERE_` variable that names an option; answers a warning for each that does not, and one for all that
-/// Kubernetes makes.
+/// Passes every `PORTIERE_` variable that names an option to `reader`. Returns a warning for each that names none, and
+/// one for all that Kubernetes makes.
 fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     let ours = env.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
     let ours = ours.filter(|(name, _)| name != CONFIG_VARIABLE && !OF_COMMANDS.contains(&name.as_str()));
@@ -230,7 +230,7 @@ fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     unknown.into_iter().map(no_option).chain(service_links::warning(&links)).collect()
 }
 
-/// The variables of no option.
+/// Returns the variables that belong to no option.
 fn others() -> impl Iterator<Item = String> {
     [CONFIG_VARIABLE].into_iter().chain(OF_COMMANDS).map(str::to_owned)
 }
@@ -244,12 +244,12 @@ fn read_flags(flags: &[(&'static str, String)], reader: &mut Reader) {
     }
 }
 
-/// The flag of an option.
+/// Returns the flag of an option.
 fn flag(name: &str) -> String {
     format!("--{}", name.replace(['.', '_'], "-"))
 }
 
-/// A variable or a flag whose value is left unsaid, as it may be a secret.
+/// Returns the problem of a variable or a flag, whose value is not told, as it may be a secret.
 fn not_utf8(place: &str) -> Problem {
     let option = declared().find(|option| variable(option.name) == place || flag(option.name) == place);
     let message = "is not UTF-8: write it again, and name a path with such bytes by a symbolic link".to_owned();

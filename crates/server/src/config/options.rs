@@ -1,4 +1,4 @@
-//! The table of options: one entry each, and everything else comes from it.
+//! The table of options: one entry each, from which everything else is made.
 
 use super::checks::{
     Check, at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody,
@@ -52,8 +52,8 @@ macro_rules! options {
         #[derive(Clone, Debug)]
         pub struct Config {
             $($(#[doc = $about])+ pub $section: $Section,)+
-            /// What was odd but is no reason to refuse: unknown `PORTIERE_` variables,
-            /// a server that nobody but this machine can name.
+            /// What is odd but no reason to refuse: unknown `PORTIERE_` variables, a server that only this machine can
+            /// name.
             pub warnings: Vec<String>,
             pub(super) sources: BTreeMap<&'static str, Source>,
         }
@@ -483,7 +483,7 @@ options! {
     }
 }
 
-/// Loopback in both families, port 8080.
+/// Returns the loopback addresses of both families, with port 8080.
 pub fn default_listen() -> Vec<SocketAddr> {
     vec![(Ipv4Addr::LOCALHOST, 8080).into(), (Ipv6Addr::LOCALHOST, 8080).into()]
 }

@@ -4,19 +4,19 @@ use super::value::{Raw, Value};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What this machine is called by itself.
+/// The names that this machine has for itself.
 const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Where it is asked, under any host, whether the server lives and can serve: the one place that it cannot be reached at.
+/// The paths at which probes ask, under any host, whether the server lives and can serve: no public URL has them.
 pub const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Where people and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and is never
-/// changed; host and origin are derived from it.
+/// The URL at which users and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and
+/// is never changed; host and origin are derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl {
     text: String,
     https: bool,
-    /// Lower case, an IPv6 address in brackets.
+    /// In lower case, an IPv6 address in brackets.
     host: String,
     port: Option<u16>,
     path_at: usize,
@@ -47,7 +47,7 @@ impl PublicUrl {
         Ok(url)
     }
 
-    /// `http://localhost`, or https, with `port`: the default.
+    /// Returns the default: `http://localhost`, or https, with `port`.
     pub fn localhost(https: bool, port: u16) -> Self {
         let (scheme, usual) = if https { ("https", 443) } else { ("http", 80) };
         let mut text = format!("{scheme}://localhost");
@@ -58,43 +58,43 @@ impl PublicUrl {
         PublicUrl { text, https, host: "localhost".to_owned(), port: Some(port), path_at }
     }
 
-    /// The text as configured: the issuer.
+    /// Returns the text as configured: the issuer.
     pub fn as_str(&self) -> &str {
         &self.text
     }
-    /// True for https.
+    /// Returns whether the scheme is https.
     pub fn is_https(&self) -> bool {
         self.https
     }
-    /// The host as browsers write it, an IPv6 address in brackets.
+    /// Returns the host as browsers write it, an IPv6 address in brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
-    /// True for localhost, 127.0.0.1 and `[::1]`.
+    /// Returns whether the host is localhost, 127.0.0.1 or `[::1]`.
     pub fn is_localhost(&self) -> bool {
         LOCALHOST.contains(&self.host.as_str())
     }
-    /// The port, given or implied by the scheme.
+    /// Returns the port, given or implied by the scheme.
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.https { 443 } else { 80 })
     }
-    /// The path: empty, or `/` and segments without a trailing slash.
+    /// Returns the path: empty, or `/` and segments without a trailing slash.
     pub fn path(&self) -> &str {
         &self.text[self.path_at..]
     }
-    /// The host as it was typed, in lower case.
+    /// Returns the host as it was typed, in lower case.
     fn typed_host(&self) -> String {
         let authority = self.text[..self.path_at].split_once("://").map_or("", |(_, rest)| rest);
         split_port(authority).map_or_else(|_| self.host.clone(), |(host, _)| host.to_ascii_lowercase())
     }
-    /// Every way to write host and port into `Host`: for localhost under all of its names, and where the port is the
-    /// scheme's own without it, as browsers do, and with it, as some proxies do (RFC 9110 §4.2.3: the same origin).
+    /// Returns every way to write host and port into `Host`: localhost under all of its names, and the scheme's own
+    /// port without its number, as browsers do, and with it, as some proxies do (RFC 9110 §4.2.3: the same origin).
     pub fn hosts(&self) -> Vec<String> {
         let port = self.port();
         let typed = self.typed_host();
         let names = match self.is_localhost() {
             true => LOCALHOST.to_vec(),
-            // What is no browser may write an IPv6 address as it is configured.
+            // A client that is no browser may write an IPv6 address as it is configured.
             false if typed == self.host => vec![self.host.as_str()],
             false => vec![self.host.as_str(), typed.as_str()],
         };
@@ -135,14 +135,14 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     }
 }
 
-/// The host as browsers send it, whatever was typed (WHATWG URL §3.5): in lower case, an IPv6 address in its shortest form.
-/// What they would take for an IPv4 address that is written in another way is refused.
+/// Returns the host as browsers send it, however it was typed (WHATWG URL §3.5): in lower case, an IPv6 address in its
+/// shortest form. Refuses what browsers would take for an IPv4 address in another notation.
 fn as_browsers_write(host: &str) -> Result<String, String> {
     if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         let address: Ipv6Addr =
             address.parse().map_err(|_| format!("has a host {host:?} that is not an IPv6 address"))?;
         let [.., high, low] = address.segments();
-        // Browsers write no dots in it.
+        // Browsers write it without dots.
         return Ok(match address.to_ipv4_mapped() {
             Some(_) => format!("[::ffff:{high:x}:{low:x}]"),
             None => format!("[{address}]"),

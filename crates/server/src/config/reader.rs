@@ -1,4 +1,4 @@
-//! Values on their way from file, environment and command line into the typed configuration.
+//! Reads values from file, environment and command line into the typed configuration.
 
 use super::checks::Check;
 use super::declare::Declared;
@@ -10,7 +10,7 @@ use std::fmt;
 /// Where a value came from. A later one overrides an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The table.
+    /// The default in the table.
     Default,
     /// The configuration file.
     File,
@@ -21,7 +21,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// Its name: `default`, `file`, `env` or `flag`.
+    /// Returns its name: `default`, `file`, `env` or `flag`.
     pub fn as_str(self) -> &'static str {
         match self {
             Source::Default => "default",
@@ -32,12 +32,12 @@ impl Source {
     }
 }
 
-/// Something that is wrong with the configuration.
+/// A problem of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where: `portiere.toml:12`, `PORTIERE_STORE_URL`, `--listen`; empty when no single place is to blame.
+    /// The place: `portiere.toml:12`, `PORTIERE_STORE_URL`, `--listen`; empty if no single place is to blame.
     pub place: String,
-    /// The option, if it is about one.
+    /// The option, if the problem is about one.
     pub option: Option<String>,
     /// What is wrong, as one sentence's predicate.
     pub message: String,
@@ -62,7 +62,7 @@ pub struct Given {
     pub place: String,
 }
 
-/// Hands each option its values and gathers what is wrong with them.
+/// Gives each option its values and gathers what is wrong with them.
 #[derive(Default)]
 pub struct Reader {
     given: BTreeMap<&'static str, Vec<Given>>,
@@ -71,12 +71,12 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Adds a value; those added later win.
+    /// Adds a value; later values win.
     pub fn give(&mut self, option: &'static Declared, given: Given) {
         self.given.entry(option.name).or_default().push(given);
     }
 
-    /// The value of `name`. Every value that was given is checked, an overridden one too; the last one counts.
+    /// Returns the value of `name`. Checks every value that was given, an overridden one too; the last one counts.
     pub fn take<T: Value>(&mut self, name: &'static str, default: impl FnOnce() -> T, check: impl Check<T>) -> T {
         let mut value = None;
         for given in self.given.remove(name).unwrap_or_default() {
@@ -94,22 +94,22 @@ impl Reader {
     }
 }
 
-/// Every option of the table.
+/// Returns every option of the table.
 pub fn declared() -> impl Iterator<Item = &'static Declared> {
     SECTIONS.iter().flat_map(|section| section.options)
 }
 
-/// The option of that name.
+/// Returns the option of that name.
 pub fn find(name: &str) -> Option<&'static Declared> {
     declared().find(|option| option.name == name)
 }
 
-/// The environment variable of an option: `PORTIERE_STORE_URL` for `store.url`.
+/// Returns the environment variable of an option: `PORTIERE_STORE_URL` for `store.url`.
 pub fn variable(name: &str) -> String {
     format!("PORTIERE_{}", name.replace('.', "_").to_ascii_uppercase())
 }
 
-/// `; did you mean …?` with the candidate that is fewest edits away, or nothing when all are far.
+/// Returns `; did you mean …?` with the candidate that is fewest edits away, or nothing if all are far away.
 pub fn suggestion(word: &str, candidates: impl Iterator<Item = String>) -> String {
     let nearest = candidates.map(|candidate| (edits(word, &candidate), candidate)).min();
     match nearest {
@@ -118,7 +118,7 @@ pub fn suggestion(word: &str, candidates: impl Iterator<Item = String>) -> Strin
     }
 }
 
-/// Levenshtein's distance in bytes.
+/// Returns Levenshtein's distance in bytes.
 fn edits(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

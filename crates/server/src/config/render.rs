@@ -1,4 +1,4 @@
-//! What the table says to people: the example file, the documentation, the effective values.
+//! Renders the table for people: the example file, the documentation, the effective values.
 
 use super::declare::{Declared, Section, When};
 use super::options::{Config, SECTIONS};
@@ -21,7 +21,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// The value for programs: a TOML value as the JSON value of the same kind.
+    /// Returns the value for programs: a TOML value as the JSON value of the same kind.
     pub fn json(&self) -> serde_json::Value {
         let Some(text) = &self.value else { return serde_json::Value::Null };
         let table = format!("value = {text}").parse::<toml::Table>().ok();
@@ -31,8 +31,8 @@ impl Shown {
 }
 
 impl Config {
-    /// Every option's effective value and source, in the table's order: what is computed is computed as for a server on
-    /// this machine. Secrets are hidden.
+    /// Returns every option's effective value and source, in the table's order. A computed value is what a server on
+    /// this machine would have. Secrets are hidden.
     pub fn show(&self) -> Vec<Shown> {
         let source = |name| self.sources.get(name).copied().unwrap_or(Source::Default);
         let shown = |(name, value): (_, Option<String>)| Shown {
@@ -43,7 +43,7 @@ impl Config {
         self.values().into_iter().map(shown).collect()
     }
 
-    /// What an option that was left unset comes to, if it comes to anything.
+    /// Returns the value of an option that was left unset, if it is computed.
     fn computed(&self, name: &str) -> Option<String> {
         let port = self.server.listen.first().map_or(0, |address| address.port());
         let (threads, memory) = crate::hashing::limits(self).unzip();
@@ -60,7 +60,7 @@ impl Config {
     }
 }
 
-/// A configuration file with every option, its documentation and its default, all commented out.
+/// Returns a configuration file with every option, its documentation and its default, all commented out.
 pub fn example() -> String {
     let mut out =
         String::from("# Portiere's configuration. Every option is optional; the commented values are the defaults.\n");
@@ -78,7 +78,7 @@ pub fn example() -> String {
     out
 }
 
-/// What an option takes, and within which bounds.
+/// Says what an option takes, and within which bounds.
 fn taken(option: &Declared) -> String {
     let bounds = (option.bounds)().map_or(String::new(), |bounds| format!(": {bounds}"));
     format!("{}{bounds}", (option.takes)())
@@ -100,7 +100,7 @@ fn assignment(section: &Section, option: &Declared) -> String {
     }
 }
 
-/// The page `docs/config.md`.
+/// Returns the page `docs/config.md`.
 #[cfg(test)]
 pub fn markdown() -> String {
     let mut out = String::from(

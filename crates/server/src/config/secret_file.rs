@@ -1,29 +1,29 @@
-//! Files that hold a secret, as their options name them. Beside them are options that take a secret itself: whoever takes the
-//! one kind for the other has put a secret where a path belongs, and nothing that is said of it may repeat that.
+//! Files that hold a secret, as their options name them. Other options take a secret itself: an operator who confuses
+//! the two kinds has put a secret where a path belongs, and no message may repeat it.
 
 use super::value::{Raw, Value};
 use std::fmt::{self, Display};
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
-/// Where a file with a secret is.
+/// The path of a file with a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretFile {
     file: PathBuf,
-    /// Whether the name is the server's own, which no secret can be.
+    /// Whether the name is the server's own, which cannot be a secret.
     ours: bool,
 }
 
-/// What stands for a name that may be a secret.
+/// Stands for a name that may be a secret.
 const HIDDEN: &str = "(hidden)";
 
 impl SecretFile {
-    /// The one that is meant where its option is not set.
+    /// Returns the file that is meant if its option is not set.
     pub fn of_ours(file: PathBuf) -> Self {
         SecretFile { file, ours: true }
     }
 
-    /// Its name, where that is no secret. In the place of [`Path::display`], which does not ask.
+    /// Displays the name, unless it may be a secret. To be used instead of [`Path::display`], which does not check.
     pub fn display(&self) -> impl Display + '_ {
         fmt::from_fn(|f| match self.may_be_told() {
             true => self.file.display().fmt(f),
@@ -31,7 +31,7 @@ impl SecretFile {
         })
     }
 
-    /// What is wrong with it, as a sentence about its `option`.
+    /// Says what is wrong with the file, as a sentence about its `option`.
     pub fn wrong(&self, option: &str, why: &dyn Display) -> String {
         let file = self.file.display();
         match (self.may_be_told(), self.ours || self.exists()) {
@@ -44,20 +44,20 @@ impl SecretFile {
         }
     }
 
-    /// A file that is there was meant, and so was what can only be a path.
+    /// Returns whether the name may be told: a file that exists was meant, and so was a name that can only be a path.
     fn may_be_told(&self) -> bool {
         self.ours || is_plainly_a_path(&self.file) || self.exists()
     }
 }
 
-/// Whether a text can only be a path. Base64 may have slashes anywhere, so that of what begins with one the first folder must be
-/// there, too.
+/// Returns whether a text can only be a path. Base64 may have slashes anywhere, so if the text begins with one, its
+/// first folder must exist, too.
 fn is_plainly_a_path(file: &Path) -> bool {
     let drive =
         matches!(file.as_os_str().as_encoded_bytes(), [letter, b':', b'/' | b'\\', ..] if letter.is_ascii_alphabetic());
     let mut parts = file.components();
     match parts.next() {
-        // Without the slash, which begins what else is in its place.
+        // Dots without a slash may begin something else.
         Some(Component::CurDir | Component::ParentDir) => file.as_os_str().as_encoded_bytes().contains(&b'/'),
         Some(Component::RootDir) => parts.next().is_some_and(|first| Path::new("/").join(first).is_dir()),
         _ => drive,
@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// Everything that is said of a configuration, by whoever reads it and by whoever would start.
+    /// Returns everything that is said about a configuration, when it is read and when a server would start.
     fn said(env: Vec<(String, String)>, folder: &Path) -> String {
         let flags = vec![("data", folder.join("data").display().to_string())];
         match Config::load(Sources { env, flags, ..Sources::default() }) {
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// Red where an option of a file with a secret is a `PathBuf`, or what is wrong with it is not told by `wrong`.
+    /// Red where an option of a file with a secret is a `PathBuf`, or its problems are not told by `wrong`.
     #[test]
     fn a_secret_in_the_place_of_its_file_is_repeated_by_no_option() {
         let folder = tempfile::tempdir().unwrap();
@@ -224,14 +224,14 @@ mod tests {
                 env.push((variable(option), value));
                 let said = said(env, folder.path());
                 assert!(!said.contains(SECRET), "{option}: {said}");
-                // What is not there yet is made by the first start, or read by it alone.
+                // A file that does not exist yet is made by the first start, or read only by it.
                 let is_later = ["keys.master", "audit.key_file", "audit.old_keys"].contains(&option);
                 assert!(said.contains(&format!("{option}: ")) || is_later, "{option}: {said}");
             }
         }
     }
 
-    /// Red where a new option of a path is no [`SecretFile`] and nobody has thought of whether it is one.
+    /// Red where a new option with a path is no [`SecretFile`] and nobody has considered whether it is one.
     #[test]
     fn the_other_paths_name_no_secrets() {
         let paths: Vec<_> = declared().filter(|o| (o.takes)().ends_with(&PathBuf::takes())).map(|o| o.name).collect();

@@ -1,10 +1,10 @@
-//! What Kubernetes puts into the environment of every pod for each service of its namespace: for one that is called `portiere` these
-//! variables begin as ours do.
+//! The variables that Kubernetes puts into the environment of every pod for each service of its namespace: for a
+//! service named `portiere` they begin as ours do.
 
-/// What each service has.
+/// How a variable ends that each service has.
 const HOST: &str = "_SERVICE_HOST";
 
-/// The variables of services, apart from the others, which keep their order.
+/// Separates the variables of services from the others, which keep their order.
 pub fn apart<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let services: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix(HOST)).collect();
     let of_service = |name: &str| {
@@ -14,8 +14,8 @@ pub fn apart<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     names.iter().copied().partition(|name| of_service(name))
 }
 
-/// What follows a service's name: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_HTTP`, `PORT`, `PORT_8080_TCP`,
-/// `PORT_8080_TCP_ADDR`.
+/// Returns whether `rest` may follow a service's name: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_HTTP`, `PORT`,
+/// `PORT_8080_TCP`, `PORT_8080_TCP_ADDR`.
 fn is_of_service(rest: &str) -> bool {
     let of_port = |rest: &str| {
         let mut parts = rest.split('_');
@@ -27,7 +27,7 @@ fn is_of_service(rest: &str) -> bool {
         || rest.strip_prefix("PORT_").is_some_and(of_port)
 }
 
-/// What is said of them, where there are any.
+/// Returns the warning about these variables, if there are any.
 pub fn warning(links: &[&str]) -> Option<String> {
     let (first, service) = links.iter().find_map(|name| Some((name, name.strip_suffix(HOST)?)))?;
     let (others, service) = (links.len() - 1, service.to_ascii_lowercase().replace('_', "-"));

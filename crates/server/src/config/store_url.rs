@@ -1,22 +1,22 @@
-//! Which database, as one URL.
+//! The database, as one URL.
 
 use super::value::{Raw, Value};
 use rules::Secret;
 use std::path::PathBuf;
 
-/// Which database. What is shown of it never has a password in it.
+/// A database. What is shown of it never contains a password.
 #[derive(Clone, Debug)]
 pub enum StoreUrl {
-    /// Embedded SQLite: a file, in the data folder where its name is relative.
+    /// Embedded SQLite: a file; a relative path starts at the data folder.
     Sqlite(PathBuf),
-    /// PostgreSQL, by a URL that may have a password in it.
+    /// PostgreSQL, by a URL that may contain a password.
     Postgres(Secret),
     /// MySQL or MariaDB, likewise.
     Mysql(Secret),
 }
 
 impl StoreUrl {
-    /// Whether there is a password in it.
+    /// Returns whether the URL contains a password.
     pub fn has_password(&self) -> bool {
         match self {
             StoreUrl::Sqlite(_) => false,
@@ -31,18 +31,18 @@ impl Value for StoreUrl {
             .to_owned()
     }
 
-    // No message repeats the value: there may be a password in it.
+    // No message repeats the value: it may contain a password.
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = String::parse(raw)?;
         let wrong = || format!("is not {}", Self::takes());
-        // A driver takes what comes after the first `?` for parameters: such a password would be none of the URL's.
+        // A driver takes what follows the first `?` for parameters, and so the rest of a password with a `?`.
         if text.split_once('?').is_some_and(|(_, rest)| rest.contains('@')) && !text.starts_with("sqlite:") {
             return Err(
                 "has an @ after a ?: percent-encode them (%40, %3F) in a user, a password or a parameter".into()
             );
         }
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
-        // PostgreSQL's driver takes what comes after the first `@` for the host, which is told where it is not found.
+        // PostgreSQL's driver takes what follows the first `@` for the host, and tells it if the host is not found.
         if scheme.starts_with("postgres") && rest.matches('@').count() > 1 {
             return Err("has more than one @: percent-encode those in a user or a password (%40)".into());
         }
@@ -64,15 +64,15 @@ impl Value for StoreUrl {
     }
 }
 
-/// `//HOST/DATABASE`: without a name each driver would choose a database of its own.
+/// Returns whether this is `//HOST/DATABASE`: without a name each driver would choose a database of its own.
 fn names_a_database(rest: &str) -> bool {
     let path = rest.strip_prefix("//").and_then(|rest| rest.split_once('/'));
     path.is_some_and(|(_, name)| !name.split('?').next().unwrap_or("").is_empty())
 }
 
-/// The URL as it may be shown: a password in it becomes `(hidden)`, one among its parameters too.
+/// Returns the URL as it may be shown: a password in it becomes `(hidden)`, also one among its parameters.
 fn without_password(url: &str) -> String {
-    // The last `@` of all: whatever is in a password, it is before that.
+    // The last `@` of all: whatever a password contains, it ends before that.
     let (before, after) = url.split_at(url.rfind('@').unwrap_or(0));
     let (after, query) = after.split_once('?').map_or((after, None), |(after, query)| (after, Some(query)));
     let user = before.match_indices(':').nth(1).map_or(before, |(colon, _)| &before[..colon]);

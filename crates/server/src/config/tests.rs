@@ -11,7 +11,7 @@ fn env(pairs: &[(&str, &str)]) -> Sources {
     Sources { env, ..Sources::default() }
 }
 
-/// Loads `text` as a file, and gives the problems as lines without the folder.
+/// Loads `text` as a file, and returns the problems as lines without the folder.
 fn problems(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.toml");
@@ -80,7 +80,7 @@ fn what_a_collector_knows_us_by_is_never_sent_in_clear() {
 
 #[test]
 fn a_port_has_one_use() {
-    // Red without any of `of_addresses` in checks.rs, or without what `collide` says of every address and of port 0.
+    // Red without any of `of_addresses` in checks.rs, or without what `collide` says about every address and port 0.
     let with = |people: &str, workers: &str, metrics: &str| {
         let text =
             format!("listen = ['{people}']\n[workers]\nlisten = ['{workers}']\n[metrics]\nlisten = ['{metrics}']\n");
@@ -90,7 +90,7 @@ fn a_port_has_one_use() {
     assert_eq!(with("127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"), [""; 0]);
     assert_eq!(with("127.0.0.1:1", "127.0.0.2:1", "[::1]:1"), [""; 0]);
     assert_eq!(with("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"), [""; 0]);
-    // Red without `both` in `covers`: alone, [::] is IPv4, too, which net/listen.rs leaves to an address beside it.
+    // Red without `both` in `covers`: alone, [::] includes IPv4, which net/listen.rs leaves to an address beside it.
     assert_eq!(with("[::]:3", "0.0.0.0:1", "127.0.0.1:3"), ["metrics.listen: has an address of listen"]);
     assert_eq!(with("[::]:3", "127.0.0.1:1", "0.0.0.0:3"), ["metrics.listen: has an address of listen"]);
     assert_eq!(with("127.0.0.2:3', '[::]:3", "127.0.0.1:1", "127.0.0.1:3"), [""; 0]);
@@ -105,7 +105,7 @@ fn a_port_has_one_use() {
 
 #[test]
 fn no_address_of_a_list_is_in_the_way_of_another() {
-    // Red with a `no_twins` in checks.rs that knows only what is written alike.
+    // Red with a `no_twins` in checks.rs that finds only addresses that are written alike.
     let with = |listed: &str| problems(&format!("listen = [{listed}]\n"));
     for fits in [
         "'0.0.0.0:1', '[::]:1'",
@@ -212,7 +212,7 @@ fn what_kubernetes_makes_for_a_service_of_our_name_is_one_warning() {
     let told =
         warnings(&[("PORTIERE_DB_SERVICE_HOST", "10.0.0.2"), ("PORTIERE_DB_PORT_5432_TCP", "tcp://10.0.0.2:5432")]);
     assert!(told.len() == 1 && told[0].contains("and 9 like it"), "{told:?}");
-    // What somebody has mistyped is told of by itself, and so is what only looks like a service's.
+    // A mistyped variable is told of by itself, and so is one that only looks like a service's.
     let told = warnings(&[("PORTIERE_STORE_ULR", "x"), ("PORTIERE_PORT_HTTP", "x")]);
     assert!(told.len() == 3 && told[0].contains("PORTIERE_STORE_ULR is no option"), "{told:?}");
     let told = Config::load(env(&[("PORTIERE_PORT", "8080")])).unwrap().warnings;
@@ -255,14 +255,14 @@ fn listening_to_the_world_as_localhost_warns() {
     assert_eq!(Config::load(env(&named)).unwrap().warnings, Vec::<String>::new());
 }
 
-/// Red where a compose file names an option that there is not, or a value that it cannot have.
+/// Red where a compose file names an option that does not exist, or a value that it cannot have.
 #[test]
 fn containers_are_configured_as_the_server_reads_it() {
     let text = |name: &str| {
         let path = format!("{}/../../deploy/{name}", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    // What an operator puts in for `${NAME:?how to make it}`, and what stands for `${NAME:-otherwise}`.
+    // What an operator fills in for `${NAME:?how to make it}`, and what `${NAME:-otherwise}` stands for.
     let filled = |value: &str| {
         let secret = value.split("${").map(|part| match part.split_once('}') {
             Some((asked, rest)) => match asked.split_once(":-") {
@@ -351,7 +351,7 @@ fn replication_is_strict_only_where_it_can_be() {
 
 #[test]
 fn what_is_said_of_a_database_server_needs_one() {
-    // red without of_a_server in checks.rs; a command that a server carries out needs no database, so it is no error to read it.
+    // red without of_a_server in checks.rs; commands that a server carries out need no database, so reading succeeds.
     let judged = |given: &[(&'static str, &str)]| Config::load(env(given)).unwrap().without_server();
     for (variable, value, option) in [
         ("PORTIERE_STORE_PASSWORD_FILE", "password", "store.password_file"),
@@ -367,7 +367,7 @@ fn what_is_said_of_a_database_server_needs_one() {
         );
         assert!(judged(&[(variable, value), ("PORTIERE_STORE_URL", "postgres://u@db/d")]).is_empty());
     }
-    // Who writes a default down says nothing, and numbers do no harm.
+    // An option that is set to its default says nothing, and numbers do no harm.
     for (variable, value) in [
         ("PORTIERE_STORE_REPLICATION", "observed"),
         ("PORTIERE_STORE_ACCEPT_LOSS", ""),

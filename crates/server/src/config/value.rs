@@ -1,4 +1,4 @@
-//! How an option's text becomes a typed value, and how a value is written again.
+//! Turns an option's text into a typed value, and writes a value back.
 
 use super::secret_file::SecretFile;
 use crate::net::Cidr;
@@ -48,11 +48,11 @@ impl Raw {
 
 /// A type that an option may have.
 pub trait Value: Sized {
-    /// What the option takes, as a noun phrase for messages and the documentation.
+    /// Describes what the option takes, as a noun phrase for messages and the documentation.
     fn takes() -> String;
-    /// Reads it. The error is the end of a sentence that begins with the option's name.
+    /// Parses a value. The error is the end of a sentence that begins with the option's name.
     fn parse(raw: &Raw) -> Result<Self, String>;
-    /// The value as TOML; `None` when nothing is set. Secrets show as `(hidden)`.
+    /// Returns the value as TOML; `None` if nothing is set. Secrets show as `(hidden)`.
     fn show(&self) -> Option<String>;
 }
 
@@ -65,14 +65,14 @@ pub struct Size(pub u64);
 pub struct Share(pub f64);
 
 impl Share {
-    /// Whether something with this luck, which is evenly spread, belongs to the share.
+    /// Returns whether something with this luck, a uniformly distributed number, belongs to the share.
     pub fn holds(self, luck: u64) -> bool {
-        // All of the numbers below the share of all numbers; of those that an f64 cannot tell apart, either.
+        // The numbers below this share of all numbers; those that an f64 cannot tell apart may fall on either side.
         self.0 >= 1.0 || (luck as f64) < self.0 * (u64::MAX as f64)
     }
 }
 
-/// A TOML basic string.
+/// Returns a TOML basic string.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
@@ -100,7 +100,7 @@ fn measure(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.checked_mul(*factor).filter(|total| i64::try_from(*total).is_ok())
 }
 
-/// In the largest unit that divides it.
+/// Writes an amount in the largest unit that divides it.
 fn in_units(amount: u64, units: &[(&str, u64)], zero: &str) -> String {
     match units.iter().find(|(_, factor)| amount > 0 && amount.is_multiple_of(*factor)) {
         Some((unit, factor)) => quoted(&format!("{}{unit}", amount / factor)),
@@ -276,12 +276,12 @@ impl Value for Cidr {
     }
 }
 
-/// A secret in a file, and the name by which password hashes call it.
+/// A secret in a file, and the name that password hashes have for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyFile {
     /// 1 to 8 letters and digits.
     pub name: String,
-    /// Where it is.
+    /// Where the secret is.
     pub file: SecretFile,
 }
 
@@ -291,7 +291,7 @@ impl Value for KeyFile {
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = text_of::<Self>(raw)?;
-        // Not repeated: it may be the secret.
+        // The text is not repeated: it may be the secret.
         let (name, file) = text.split_once(':').ok_or_else(|| format!("is not {}", Self::takes()))?;
         let file = SecretFile::parse(&Raw::Text(file.to_owned()))?;
         Ok(KeyFile { name: Self::name(name)?, file })
@@ -302,7 +302,7 @@ impl Value for KeyFile {
 }
 
 impl KeyFile {
-    /// A name, if it is one.
+    /// Returns the name, if the text is one.
     pub fn name(text: &str) -> Result<String, String> {
         let fits = (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if fits {
@@ -325,7 +325,7 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
-/// All of them, or everything that is wrong with any.
+/// Returns all values, or everything that is wrong with any of them.
 pub fn all<T>(parsed: impl Iterator<Item = Result<T, String>>) -> Result<Vec<T>, Vec<String>> {
     let (mut good, mut wrong) = (Vec::new(), Vec::new());
     for one in parsed {
@@ -370,7 +370,7 @@ impl Value for LevelFilter {
     }
 }
 
-/// An enum whose every value has a word.
+/// Declares an enum with a word for every value.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -429,9 +429,9 @@ choice! {
 }
 
 choice! {
-    /// Whether a node keeps a journal of what it acknowledged to end.
+    /// Whether a node keeps a journal of the endings that it acknowledged.
     Journal {
-        /// Where the database may lose acknowledged writes at a failover.
+        /// While the database may lose acknowledged writes at a failover.
         Auto = "auto",
         /// Never.
         Off = "off",
@@ -439,7 +439,7 @@ choice! {
 }
 
 choice! {
-    /// What an operator says of a database server's replication.
+    /// What an operator says about a database server's replication.
     Replication {
         /// Nothing.
         Observed = "observed",
@@ -451,7 +451,7 @@ choice! {
 }
 
 choice! {
-    /// What a database server may be configured to lose without a word.
+    /// What a database server may be configured to lose silently.
     Loss {
         /// The last commits, when its process dies.
         Commits = "commits",
@@ -465,7 +465,7 @@ choice! {
     LogFormat {
         /// For people.
         Text = "text",
-        /// One JSON object a line.
+        /// One JSON object per line.
         Json = "json",
     }
 }

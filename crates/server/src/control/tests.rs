@@ -1,4 +1,4 @@
-//! The socket itself: who is heard, and what is understood.
+//! The socket itself: which callers are heard, and what is understood.
 
 use super::*;
 use crate::config::{Config, Sources};
@@ -24,7 +24,7 @@ async fn beside(owner: Option<u32>, scenario: impl AsyncFnOnce(&Path)) {
     server.close().await;
 }
 
-/// What comes back for these bytes.
+/// Returns the answer to these bytes.
 async fn say(data: &Path, bytes: &[u8]) -> io::Result<Reply> {
     let mut stream = UnixStream::connect(data.join(NAME)).await?;
     stream.write_all(bytes).await?;
@@ -70,7 +70,7 @@ fn only_the_servers_own_user_and_root_may_command_it() {
     assert!(may_command(1001, 1000).is_err() && may_command(1000, 0).is_err());
 }
 
-/// The socket's folder keeps others out; should it ever not, they are turned away before they are heard.
+/// The socket's folder keeps others out; if it ever does not, they are turned away before they are heard.
 #[tokio::test]
 async fn another_user_is_turned_away_unheard() {
     let own = rustix::process::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! Messages on the control socket: a length of four bytes, most significant first, and so many bytes of JSON.
+//! Messages on the control socket: a length of four bytes, most significant first, then that many bytes of JSON.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Writes one message.
 ///
 /// # Errors
-/// Those of the stream, and `InvalidData` for a message that is longer than a length can say.
+/// Those of the stream, and `InvalidData` for a message whose length does not fit into four bytes.
 pub async fn send<T: Serialize>(to: &mut (impl AsyncWrite + Unpin), message: &T) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
@@ -29,7 +29,7 @@ pub async fn receive<T: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin), m
         let why = format!("a message of {length} bytes is longer than {most}");
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
-    // What was promised is believed only as it comes.
+    // Memory is reserved only as bytes arrive, not for the length that was announced.
     let mut body = Vec::new();
     let read = from.take(length.into()).read_to_end(&mut body).await?;
     if read < length as usize {

@@ -1,5 +1,5 @@
-//! A form that cannot be looked at now: whoever sent it is told when to come back, and finds it with what was typed, but for
-//! passwords. Nothing is asked of the database for that, since that may be what is busy, and a refusal has to stay cheap.
+//! A form that cannot be processed now: its sender is told when to come back, and gets it with what was typed, except
+//! passwords. The database is not asked for that, since it may be what is busy, and a refusal has to stay cheap.
 
 use super::door::Door;
 use super::error::Refusal;
@@ -12,10 +12,10 @@ use axum::response::Response;
 use rules::oauth::authorize;
 use rules::oauth::params::Params;
 
-/// How a form is shown once more; `None` where what was sent is no form that a page of ours began.
+/// Shows a form again; `None` if what was sent is no form that a page of ours began.
 pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
 
-/// What the forms that have no page of their own for this carry along, out of sight. No password is among them.
+/// The hidden fields that forms without a page of their own for this carry along. No password is among them.
 const KEPT: [&str; 17] = [
     "flow",
     "csrf",
@@ -33,7 +33,7 @@ const KEPT: [&str; 17] = [
     "given_name_shown",
     "family_name_shown",
     "email_shown",
-    // For password managers: it is not read.
+    // For password managers: the server does not read it.
     "username",
 ];
 
@@ -42,14 +42,14 @@ pub fn same(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     door.later(sent, setback, None)
 }
 
-/// The same, with the current and the new password typed again.
+/// Likewise, with the current and the new password typed again.
 pub fn same_passwords(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     door.later(sent, setback, Some(door.site.app.realm.settings.password_min))
 }
 
 impl Door {
-    /// A form once more whose refusal says when to come back. What came from another site's page is not: sent again, it would
-    /// come from ours (CS-01).
+    /// Shows a form again if its refusal says when to come back. A form from another site's page is not shown: sent
+    /// again, it would come from ours (CS-01).
     pub fn once_more(&self, again: Again, refusal: &Refusal) -> Option<Response> {
         let setback = refusal.setback(&self.site)?;
         extract::own_form(&self.site, &self.headers).ok()?;
@@ -59,7 +59,7 @@ impl Door {
         Some(response)
     }
 
-    /// What a form sent, for showing it once more.
+    /// Returns what a form sent, to show it again.
     pub fn sent_once(&self) -> Option<Params> {
         if !extract::is_form(&self.headers) {
             return None;
@@ -67,7 +67,7 @@ impl Door {
         Params::parse(extract::pairs(self.sent()?).ok()?).ok()
     }
 
-    /// The flow that a form carries on, and the page that it came from, as far as it is known without the database.
+    /// Returns the flow that a form carries on, and its page, as far as they are known without the database.
     pub fn page_of(&self, sent: &Params) -> Option<(Flow, SignIn)> {
         let text = sent.get("flow")?;
         let flow = self.site.app.open_flow(text, &self.browser())?;
@@ -75,7 +75,7 @@ impl Door {
             flow: Sealed { text: text.to_owned(), cookie: None },
             client: self.name_of_client(&flow),
             device: matches!(flow.to, To::Place(Place::Device(_))),
-            // Where somebody is expected, it is only shown: whose password is asked for is in the flow.
+            // If a certain user is expected, this is only shown: the flow says whose password is asked for.
             login: sent.get("login").unwrap_or("").to_owned(),
             again: flow.expects.is_some(),
             already: None,
@@ -83,13 +83,13 @@ impl Door {
         Some((flow, page))
     }
 
-    /// What the application of a flow is called; its id, where it was not read lately.
+    /// Returns the name of a flow's application, or its id if the client was not read recently.
     fn name_of_client(&self, flow: &Flow) -> Option<String> {
         let id = authorize::client_id(&flow.params()?).ok()?;
         Some(self.site.app.held_name(&id).unwrap_or_else(|| id.as_str().to_owned()))
     }
 
-    /// The page that says when to come back, with the form in it. A new password has to have at least `minimum` characters.
+    /// Renders the page that says when to come back, with the form. A new password needs at least `minimum` characters.
     fn later(&self, sent: &Params, setback: Setback, minimum: Option<usize>) -> Option<Response> {
         let fields: Vec<(&str, &str)> = KEPT.into_iter().filter_map(|name| Some((name, sent.sent(name)?))).collect();
         let flow = sent.get("flow").and_then(|text| self.site.app.open_flow(text, &self.browser()));
@@ -100,7 +100,7 @@ impl Door {
             Setback::Busy { seconds, away } => BusyPage { away, seconds, request_id, retry }.render(&chrome),
             Setback::Typed => return None,
         };
-        // What is answered here may lead to the application, or out.
+        // The answer to this form may lead to the application, or out.
         let leaves = flow.is_some_and(|flow| !matches!(flow.to, To::Place(_)));
         Some(reply::form(Some(setback), &self.visit, html, if leaves { Forms::Leave } else { Forms::Stay }))
     }
@@ -110,7 +110,7 @@ impl Door {
 mod tests {
     use super::*;
 
-    /// Red without any one of them; `email_shown` tells what its owner changed from what an operator did.
+    /// Red without any one of them; `email_shown` tells what the user changed from what an operator changed.
     #[test]
     fn whatever_our_forms_send_is_kept_but_for_passwords() {
         const TYPED_AGAIN: [&str; 2] = ["current", "new"];

@@ -1,4 +1,4 @@
-//! Cookies: read by name, written with every attribute that they need.
+//! Cookies: read by name, and written with all the attributes that they need.
 
 use super::Site;
 use axum::response::Response;
@@ -9,14 +9,14 @@ use rules::login::session;
 use rules::realm::Realm;
 use rules::secret::{Handle, Secret, hexadecimal};
 
-/// The cookies that we set.
+/// The cookies that this server sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// Who is signed in.
     Session,
-    /// What login flows are bound to.
+    /// The browser that login flows are bound to.
     Flow,
-    /// Who has signed in here before.
+    /// Which accounts have signed in with this browser before.
     Device,
     /// An access token of the account API.
     Access,
@@ -35,7 +35,7 @@ impl Name {
         }
     }
 
-    /// More bytes than any value of ours has.
+    /// Returns a length that no value of ours exceeds, in bytes.
     fn longest(self) -> usize {
         match self {
             Name::Access => 4096,
@@ -44,24 +44,24 @@ impl Name {
     }
 }
 
-/// What the names of a realm's cookies end with: `-REALM-` and eight hexadecimal digits of its issuer's SHA-256. Cookies
-/// know neither ports nor paths beyond ours (RFC 6265 §8.5, §8.6), so that two servers on one host would take each other's away.
+/// Returns the end of a realm's cookie names: `-REALM-` and eight hexadecimal digits of its issuer's SHA-256. Cookies
+/// ignore ports and paths (RFC 6265 §8.5, §8.6), so two servers on one host would overwrite each other's.
 pub(super) fn ending(realm: &Realm) -> String {
     format!("-{}-{}", realm.id, hexadecimal(&Handle::of(&realm.issuer).0[..4]))
 }
 
 impl Site {
-    /// `__Host-sid-REALM-ISSUER`; on a plain http localhost URL without the prefix, because libraries and one browser
-    /// drop Secure cookies there.
+    /// Returns `__Host-sid-REALM-ISSUER`; without the prefix on a plain http localhost URL, because libraries and one
+    /// browser drop Secure cookies there.
     fn cookie_name(&self, name: Name) -> String {
         let prefix = if self.url.is_https() { "__Host-" } else { "" };
         format!("{prefix}{}{}", name.text(), self.cookie_ending)
     }
 
-    /// The cookie of that name; one that was sent twice is none.
+    /// Returns the cookie of that name; `None` if it was sent twice.
     pub fn cookie(&self, headers: &HeaderMap, name: Name) -> Option<Secret> {
         let wanted = self.cookie_name(name);
-        // What others keep in theirs is bytes of any kind, and hides none of ours.
+        // Cookies of other programs may hold any bytes; they must not hide ours.
         let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
         let mut found = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(wanted.as_bytes())?.strip_prefix(b"="));
         match (found.next().map(std::str::from_utf8), found.next()) {
@@ -70,7 +70,7 @@ impl Site {
         }
     }
 
-    /// A `Set-Cookie` value. `None` takes the cookie away.
+    /// Returns a `Set-Cookie` value. `None` removes the cookie.
     pub fn set_cookie(&self, name: Name, value: Option<&str>) -> HeaderValue {
         let settings = &self.app.realm.settings;
         let age = match (value, name) {
@@ -91,7 +91,7 @@ impl Site {
         HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
 
-    /// Whether an answer sets a cookie, or takes it away.
+    /// Returns whether a response sets or removes a cookie.
     pub fn sets_cookie(&self, response: &Response, name: Name) -> bool {
         let known = self.cookie_name(name);
         let sets = |line: &HeaderValue| {
@@ -100,7 +100,7 @@ impl Site {
         response.headers().get_all(SET_COOKIE).iter().any(sets)
     }
 
-    /// The session that the browser claims.
+    /// Returns the session that the browser claims.
     pub fn session_cookie(&self, headers: &HeaderMap) -> Option<session::Cookie> {
         session::Cookie::read(self.cookie(headers, Name::Session)?.reveal())
     }

@@ -1,5 +1,5 @@
-//! Which other origins may read what (RFC 9700 §2.6): everybody the metadata, registered applications the endpoints
-//! that they call from a browser, nobody the pages. Never with cookies.
+//! Which other origins may read what (RFC 9700 §2.6): all origins the metadata, registered applications the endpoints
+//! that they call from a browser, none the pages. Never with cookies.
 
 use super::Site;
 use super::door::{Door, Told, json};
@@ -19,7 +19,7 @@ use hyper::{HeaderMap, Method, Request, StatusCode};
 #[cfg(test)]
 mod tests;
 
-/// For public metadata.
+/// Lets every origin read public metadata.
 pub async fn everybody(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
     let asks = request.method() == Method::OPTIONS;
     let is_known = |origin: String| Readers::Registered.included(&site, &origin);
@@ -32,14 +32,14 @@ pub async fn everybody(State(site): State<Site>, request: Request<Body>, next: N
     response
 }
 
-/// Lets everybody read an answer, and when to come back.
+/// Lets everybody read a response, and when to come back.
 pub fn opened(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
 }
 
-/// For endpoints that an application in a browser calls with its own credentials.
+/// Serves endpoints that an application in a browser calls with its own credentials.
 pub async fn registered(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
     let origin = origin(request.headers());
     let (mut response, allowed) = answer((&site, request, next), origin.as_deref(), Readers::Registered).await;
@@ -52,17 +52,17 @@ pub async fn registered(State(site): State<Site>, request: Request<Body>, next: 
     response
 }
 
-/// Whose pages may call some doors.
+/// Whose pages may call certain doors.
 #[derive(Clone, Copy, Debug)]
 pub enum Readers {
-    /// Those of registered applications.
+    /// Pages of registered applications.
     Registered,
-    /// Those of first-party applications.
+    /// Pages of first-party applications.
     FirstParty,
 }
 
 impl Readers {
-    /// Where the database cannot say, as far as it is known here.
+    /// Asks the database; if it cannot answer, goes by what this node remembers.
     async fn include(self, site: &Site, origin: &str) -> Result<bool, Fault> {
         let asked = match self {
             Readers::Registered => site.app.is_registered_origin(origin).await,
@@ -71,7 +71,7 @@ impl Readers {
         asked.or_else(|fault| if self.included(site, origin) { Ok(true) } else { Err(fault) })
     }
 
-    /// As far as it is known here.
+    /// Goes by what this node remembers.
     fn included(self, site: &Site, origin: &str) -> bool {
         match self {
             Readers::Registered => site.app.was_registered_origin(origin),
@@ -81,7 +81,7 @@ impl Readers {
 
     fn allowance(self) -> Response {
         match self {
-            // Swagger UI sends the last with each token request, and some libraries with every request.
+            // Swagger UI sends the last with each token request, some libraries with every request.
             Readers::Registered => allow("GET, POST", "authorization, content-type, dpop, x-requested-with"),
             Readers::FirstParty => {
                 allow("GET, POST, PATCH", "authorization, content-type, x-csrf-token, x-requested-with")
@@ -90,18 +90,18 @@ impl Readers {
     }
 }
 
-/// What another origin may read of an answer besides its body.
+/// The headers of a response that another origin may read.
 pub const EXPOSED: &str =
     "www-authenticate, retry-after, ratelimit-limit, ratelimit-remaining, ratelimit-reset, x-request-id";
 
-/// The answer, to a preflight or of the door behind, and whether its origin may read it. Nothing is asked of the database for
-/// whom no door lets in: whether they may read that is answered from memory.
+/// Returns the response, to a preflight or of the door behind, and whether the origin may read it. The database is not
+/// asked about requests that no door admits: whether their origin may read the refusal is answered from memory.
 ///
-/// So is the preflight of an origin that is known, which costs nothing then and is not counted: a browser that had it refused
-/// (429, 503) would tell its page of a failed fetch, and not when to come back. What is remembered may be of before: an
-/// application that was removed since may have its request sent, which is judged anew, as is whether its answer may be read. Any
-/// other preflight takes a place as every request does, and counts as a failure where it is refused; while it cannot be known
-/// whose it is, nothing is held against anybody.
+/// So is the preflight of a known origin, which then costs nothing and is not counted: if it were refused (429, 503),
+/// the browser would tell its page of a failed fetch, and not when to come back. The memory may be out of date: a
+/// browser may then send the request of an application that was removed since, but the request is judged anew, and so
+/// is whether its response may be read. Any other preflight takes a place like every request, and counts as a failure
+/// if it is refused; while its origin cannot be looked up, nothing is held against anybody.
 pub async fn answer(
     (site, request, next): (&Site, Request<Body>, Next),
     origin: Option<&str>,
@@ -132,12 +132,12 @@ pub async fn answer(
     (response, allowed)
 }
 
-/// A preflight of whom we do not know is a request: it is counted, and takes a place.
+/// Wraps the preflight of an unknown origin, which is a request: it is counted, and takes a place.
 fn preflight<A>(judge: A) -> Told<A, Refusal> {
     json(Pace::Tokens, judge)
 }
 
-/// The origin that a browser names; `None` when it is named twice.
+/// Returns the origin that a browser names; `None` if it names two.
 pub fn origin(headers: &HeaderMap) -> Option<String> {
     let mut lines = headers.get_all(header::ORIGIN).iter();
     match (lines.next(), lines.next()) {
@@ -146,7 +146,7 @@ pub fn origin(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// The answer to a preflight (Fetch §3.2.3).
+/// Answers a preflight (Fetch §3.2.3).
 fn allow(methods: &str, names: &str) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

@@ -1,5 +1,5 @@
-//! A door: a request, and what is behind it. The route says how a refusal is told there, so that no handler can tell it
-//! in another way, or forget to. Every handler is behind one, but for those of health.
+//! A door: a request, and the handler behind it. The route decides how a refusal is told, so that no handler can tell
+//! it in another way, or forget to. Every handler is behind a door, except those of health.
 
 use super::Site;
 use super::again::Again;
@@ -23,6 +23,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::Body as _;
 use hyper::header::HeaderValue;
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, Uri, header};
 use rules::oauth::redirect::Response as Answer;
 use std::future::poll_fn;
@@ -32,25 +33,31 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Instant;
 
-/// A request before its handler, but for the body. Clones are the same request.
+/// A request without its body, before its handler runs. Clones are the same request.
 #[derive(Clone)]
 pub struct Door(Arc<Inside>);
 
+/// Marks a request whose target has lost the issuer's path on its way through the router.
+#[derive(Clone, Copy, Debug)]
+pub struct Below;
+
 /// The inside of a [`Door`].
 pub struct Inside {
-    /// What every door knows.
+    /// State and settings that all doors share.
     pub site: Site,
-    /// Who came.
+    /// Who sent the request.
     pub visit: Visit,
     /// The request's method.
     pub method: Method,
-    /// The request's target.
+    /// The request's target. Below the issuer's path, that path has been taken off.
     pub uri: Uri,
     /// The request's headers.
     pub headers: HeaderMap,
+    /// Whether the router took the issuer's path off the target.
+    is_below: bool,
     /// Whether the session cookie proved nothing.
     unproved: Unproved,
-    /// What a form sent, once all of it is there, for whoever has to be told to send it again.
+    /// The body of a form, once all of it has arrived, to show the form again to a user who has to send it again.
     sent: OnceLock<Bytes>,
 }
 
@@ -62,20 +69,23 @@ impl std::ops::Deref for Door {
 }
 
 impl Door {
-    /// Of a request.
-    pub fn new(site: Site, visit: Visit, (method, uri, headers): (Method, Uri, HeaderMap)) -> Self {
+    /// Makes the door of a request.
+    fn new(site: Site, visit: Visit, parts: Parts) -> Self {
+        let is_below = parts.extensions.get::<Below>().is_some();
+        let Parts { method, uri, headers, .. } = parts;
         Door(Arc::new(Inside {
             site,
             visit,
             method,
             uri,
             headers,
+            is_below,
             unproved: Unproved::default(),
             sent: OnceLock::new(),
         }))
     }
 
-    /// Whether it says that it is of a session, or has a token. That may be made up.
+    /// Returns whether the request claims to belong to a session, or to have a token. The claim may be made up.
     fn is_inside(&self) -> bool {
         let has = |name| self.site.cookie(&self.headers, name).is_some();
         self.headers.contains_key(header::AUTHORIZATION)
@@ -83,24 +93,31 @@ impl Door {
             || [Name::Access, Name::Refresh].into_iter().any(has)
     }
 
-    /// Counts it as failed before it is worked on.
+    /// Counts the request as failed before it is worked on.
     fn owe(&self, pace: Pace) -> Result<Option<Debt>, Fault> {
         let Visit { client, sender, .. } = &self.visit;
         self.site.admission.owe(pace, (client, *sender), || self.is_inside())
     }
 
-    /// What a form sent, as far as it is there.
+    /// Returns the path below the issuer's, or the whole path of a request that is not below it.
+    pub fn path(&self) -> &str {
+        let path = self.uri.path();
+        // A path that has lost the issuer's may begin with the same letters once more: /oauth2/oauth2/token.
+        if self.is_below { path } else { self.site.below(path).unwrap_or(path) }
+    }
+
+    /// Returns the body of a form, if it has arrived.
     pub fn sent(&self) -> Option<&Bytes> {
         self.sent.get()
     }
 
-    /// The browser that came.
+    /// Returns the browser that sent the request.
     pub fn browser(&self) -> Browser {
         Browser { unproved: self.unproved.clone(), ..self.visit.browser(&self.site, &self.headers) }
     }
 
-    /// Takes a session cookie away that was looked at and names no living session (SE-05), unless the answer has another one,
-    /// or the database cannot say.
+    /// Removes a session cookie that was checked and names no living session (SE-05), unless the response sets another
+    /// one or the database cannot say.
     async fn without_dead_session(&self, mut response: Response) -> Response {
         if !self.unproved.is_set() || self.site.sets_cookie(&response, Name::Session) {
             return response;
@@ -111,9 +128,9 @@ impl Door {
         response
     }
 
-    /// Does what a password is sent for, in a place for it, if its hash would be computed in time: nothing was asked of the
-    /// database before. Forms ask for it once it is known that they are ours. The place is taken until all is done, whether
-    /// or not the browser waits for it.
+    /// Does the work that a password is sent for, in a place for it, if its hash would be computed in time: before that
+    /// check, the database was asked nothing. Forms ask for the place once they are known to be ours. The place is held
+    /// until the work is done, whether or not the browser waits for it.
     pub async fn in_place_for_password<T, E, W>(&self, work: impl FnOnce() -> W) -> Result<T, E>
     where
         E: From<Fault>,
@@ -124,7 +141,7 @@ impl Door {
         holding(place, work()).await
     }
 
-    /// What keeps this door from answering, as a page. `back` tells the application, where it may be told.
+    /// Renders a refusal as a page. `back` is the way to tell the application, where it may be told.
     pub fn refuse(&self, refusal: &Refusal, back: Option<(&str, &Answer)>, locales: Option<&str>) -> Response {
         refusal.to_page(self, &self.visit.chrome(&self.site, &self.headers, locales), back)
     }
@@ -134,7 +151,7 @@ impl Door {
         form.unwrap_or_else(|| self.refuse(&refusal, None, self.locales_of_link().as_deref()))
     }
 
-    /// The whole body, within its size and its time; kept, if it `is_form`.
+    /// Reads the whole body, within its limits of size and time; keeps it, if it `is_form`.
     async fn take(&self, body: Body, is_form: bool) -> Result<Bytes, BodyError> {
         let bytes = match body.is_end_stream() {
             true => Bytes::new(),
@@ -147,7 +164,7 @@ impl Door {
     }
 }
 
-/// What of a body a handler looks at. Of another kind it looks at none.
+/// Which kind of body a handler reads. It ignores a body of any other kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reads {
     /// A form.
@@ -159,8 +176,8 @@ enum Reads {
 }
 
 impl Reads {
-    /// Whether the answer waits for the body. Where its sender asks first, and the head says that nobody will look at it, they
-    /// are told how it went instead (RFC 9110 §10.1.1).
+    /// Returns whether the response waits for the body. If the client sent `Expect: 100-continue` and the headers show
+    /// that nothing will read the body, the response is sent without it (RFC 9110 §10.1.1).
     fn waits(self, headers: &HeaderMap) -> bool {
         let asks = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
         let is_asked = headers.get_all(header::EXPECT).iter().any(asks);
@@ -173,13 +190,13 @@ impl Reads {
     }
 }
 
-/// A handler with the kind of its work, and its way to tell what keeps it from answering.
+/// A handler with the kind of its work, and the way its refusals are told.
 pub struct Told<A, E> {
     act: A,
     pace: Pace,
     reads: Reads,
     refuse: fn(&Door, Option<Again>, E) -> Response,
-    /// How a form of ours is shown once more that cannot be looked at now.
+    /// Shows a form of ours again that cannot be processed now.
     again: Option<Again>,
 }
 
@@ -190,44 +207,44 @@ impl<A: Clone, E> Clone for Told<A, E> {
 }
 
 impl<A, E> Told<A, E> {
-    /// For a handler that looks at JSON.
+    /// For a handler that reads JSON.
     pub fn of_json(self) -> Self {
         Told { reads: Reads::Json, ..self }
     }
 
-    /// For a handler that looks at no body.
+    /// For a handler that reads no body.
     pub fn of_no_body(self) -> Self {
         Told { reads: Reads::Nothing, ..self }
     }
 }
 
-/// Refusals are told by `refuse`.
+/// Wraps a handler whose refusals are told by `refuse`.
 pub fn told<A, E>(pace: Pace, refuse: fn(&Door, Option<Again>, E) -> Response, act: A) -> Told<A, E> {
     Told { act, pace, reads: Reads::Form, refuse, again: None }
 }
 
-/// Refusals are pages, for people.
+/// Wraps a handler whose refusals are pages, for people.
 pub fn page<A>(pace: Pace, act: A) -> Told<A, Refusal> {
     told(pace, Door::page, act)
 }
 
-/// The same for a form of ours: whoever has to come back finds it with what was typed.
+/// Wraps the handler of a form of ours: a user who has to come back gets the form with what was typed.
 pub fn form<A>(pace: Pace, again: Again, act: A) -> Told<A, Refusal> {
     Told { again: Some(again), ..page(pace, act) }
 }
 
-/// Refusals are what client libraries read (RFC 6749 §5.2).
+/// Wraps a handler whose refusals are what client libraries read (RFC 6749 §5.2).
 pub fn json<A>(pace: Pace, act: A) -> Told<A, Refusal> {
     told(pace, |door, _, refusal: Refusal| refusal.to_json(&door.site, &door.visit), act)
 }
 
-/// Refusals are those of a resource server (RFC 6750 §3).
+/// Wraps a handler whose refusals are those of a resource server (RFC 6750 §3).
 pub fn bearer<A>(pace: Pace, act: A) -> Told<A, Refusal> {
     told(pace, |door, _, refusal: Refusal| refusal.to_bearer(&door.site, &door.visit), act)
 }
 
-/// What a handler does, whichever it is: what is around it is in the program once, not once for each. Boxed, because it is
-/// large: who waits for a place does without.
+/// Any handler, with its type erased: the code around it is compiled once, not once per handler. Boxed, because its
+/// future is large: a request that waits for a place does not hold one yet.
 type Act<E> = Box<dyn FnOnce(Door, Body) -> Doing<E> + Send>;
 type Doing<E> = Pin<Box<dyn Future<Output = Result<Response, E>> + Send>>;
 
@@ -256,13 +273,13 @@ where
         let Some(visit) = parts.extensions.get::<Visit>().cloned() else {
             return reply::plain(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "no visit");
         };
-        let door = Door::new(site, visit, (parts.method, parts.uri, parts.headers));
+        let door = Door::new(site, visit, parts);
         let Told { act, pace, reads, refuse, again } = self;
         let body = if reads.waits(&door.headers) { body } else { Body::empty() };
         let (debt, answer) = match door.owe(pace) {
             Ok(debt) => (debt, unbroken(let_in(&door, (pace, again.is_some()), act, body)).await),
             Err(over) => {
-                // A form is read even then: nothing that was typed is lost.
+                // The form is read even then, so that nothing that was typed is lost.
                 if again.is_some() {
                     drop(door.take(body, true).await);
                 }
@@ -273,7 +290,7 @@ where
         let response = settled(&door, debt, response);
         if is_put_off(&response) {
             let (site, client) = (door.site.clone(), door.visit.client.clone());
-            // What came with it is not kept meanwhile.
+            // What the request carried is not kept while its refusal waits.
             drop(door);
             site.admission.tell(&client, came, &site.app.hasher).await;
         }
@@ -281,14 +298,14 @@ where
     }
 }
 
-/// Does what is behind a door, in a place for its kind of work: it is taken once all of the request is there, so that who
-/// sends slowly holds none, and until all is done, whether or not the answer is waited for.
+/// Runs the handler in a place for its kind of work. The place is taken once the whole request has arrived, so that a
+/// slow sender holds none, and is kept until the work is done, whether or not anybody waits for the response.
 async fn let_in<E>(door: &Door, (pace, is_form): (Pace, bool), act: Act<E>, body: Body) -> Result<Response, E>
 where
     E: From<Fault> + From<BodyError>,
 {
     let bytes = door.take(body, is_form).await?;
-    // What a password is for asks for its place itself: see [`Door::in_place_for_password`].
+    // Work for a password takes its place itself: see [`Door::in_place_for_password`].
     let place = match pace {
         Pace::Passwords => None,
         pace => door.site.admission.enter(pace, &door.visit.client).await?,
@@ -300,8 +317,8 @@ where
     holding(place, answered).await
 }
 
-/// What comes of it, also where it panics. Otherwise the connection's task would end with it, and every other request on it; it
-/// would count as a client that went away.
+/// Returns the outcome of `work`, and a fault if it panics. Otherwise the panic would end the connection's task, and
+/// every other request on it; it would count as a client that went away.
 async fn unbroken<T, E: From<Fault>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let mut work = pin!(work);
     let whole = poll_fn(|context| {
@@ -311,23 +328,23 @@ async fn unbroken<T, E: From<Fault>>(work: impl Future<Output = Result<T, E>>) -
     whole.await
 }
 
-/// Marks an answer that is an error by its status and part of how things go: a device that polls (RFC 8628 §3.5).
+/// Marks a response that is an error by its status but expected: to a device that polls (RFC 8628 §3.5).
 #[derive(Clone, Copy, Debug)]
 pub struct AsExpected;
 
-/// Marks an answer that counts like a failure although it is none: anybody may ask, and what was asked for is kept, or comes to
-/// nothing.
+/// Marks a response that counts like a failure although it is none: anybody may make the request, and what it asked for
+/// is stored, or it had no effect.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts;
 
-/// Whether there was no room for it.
+/// Returns whether there was no room for the request.
 fn is_put_off(response: &Response) -> bool {
     response.extensions().get().is_some_and(Refused::puts_off)
 }
 
-/// What was counted before a request was worked on is given back, unless it failed, or [counts](Counts). An application that asks
-/// more often than it may has shown who it is: that is held against itself alone, and against nobody who shares its address. How it
-/// stands under a rate of its own goes before how its address does.
+/// Gives back what was counted before a request was worked on, unless it failed or [counts](Counts). An application
+/// that exceeds its own rate has shown who it is: that is held against it alone, and not against others at its address.
+/// Its standing under a rate of its own takes precedence over its address's.
 fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());

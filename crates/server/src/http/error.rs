@@ -1,4 +1,4 @@
-//! From errors to statuses: one exhaustive match, so that a new code does not compile until it has a status.
+//! From errors to statuses: one exhaustive match, so that a new error code does not compile until it has a status.
 
 use super::Site;
 use super::door::{AsExpected, Door};
@@ -22,32 +22,32 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use store::dialect::moving::REFUSAL;
 
-/// When there may be room for a large body again: most of those that hold it have come by then.
+/// When there may be room for a large body again: most of the bodies that hold it have arrived by then.
 pub const BODIES_GO: Span = Span::seconds(1);
 
-/// What whoever has to come back is told, whether for our sake (503) or for how often they ask (429). `slow_down` is what devices
-/// are told that poll, and lengthens their interval for good (RFC 8628 §3.5).
+/// The code for callers that have to come back, because of us (503) or because of how often they ask (429). `slow_down`
+/// is for devices that poll, and lengthens their interval for good (RFC 8628 §3.5).
 const LATER: &str = "temporarily_unavailable";
 
 const TOO_OLD: &str = "the form is too old or of another browser";
 const NO_COOKIE: &str = "no cookie of this flow came with the form";
 
-/// What kept a door from answering.
+/// Why a door did not answer.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The protocol says no.
+    /// The protocol refuses the request.
     Protocol(Error),
-    /// Something of ours was not to be had.
+    /// Something of ours failed or was not available.
     Fault(Fault),
-    /// The body.
+    /// The body is too large, too slow or broken, or there is no room for it.
     Body(BodyError),
     /// The body is of a kind that this door does not read (RFC 9110 §15.5.16).
     MediaType,
     /// The form does not come from our page.
     Forgery,
-    /// The form is too old, or of another browser; and where what it was on the way to can be asked for once more.
+    /// The form is too old, or of another browser; with the link that starts again what it was for, if there is one.
     Stale(Option<String>),
-    /// So it seems: the browser sent no cookie of a flow. It may keep none.
+    /// The browser sent no flow cookie, so the form seems stale. It may keep no cookies.
     NoCookie(Option<String>),
     /// This caller has to wait.
     Wait(Span),
@@ -101,7 +101,7 @@ pub fn status_of(code: ErrorCode) -> StatusCode {
     }
 }
 
-/// What a fault is counted as.
+/// Returns what a fault is counted as.
 pub fn refused_for(fault: &Fault) -> Refused {
     match fault {
         Fault::Busy(_) => Refused::Busy,
@@ -112,12 +112,12 @@ pub fn refused_for(fault: &Fault) -> Refused {
     }
 }
 
-/// Faults of ours go to the log, once, at the door that they came to.
+/// Logs a fault, once, at the door that it reached.
 pub fn log(fault: &Fault, visit: &Visit) {
     let request = &visit.request_id;
     match fault {
         Fault::Broken(why) => tracing::error!(%request, why, "broken"),
-        // It lasts, and whoever moves the database knows.
+        // It lasts, and the operator who moves the database knows.
         Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => {
             if let Some(left_out) = room() {
@@ -133,14 +133,14 @@ pub fn log(fault: &Fault, visit: &Visit) {
     }
 }
 
-/// Whether there is room in the log for one more request that the database was away for; if so, how many found none since the one
-/// before. While it is away that is every request.
+/// Returns how many lines were left out since the previous one if the log has room for one more request that the
+/// database failed, and `None` if it has not. While the database is away, every request is one.
 fn room() -> Option<u64> {
     static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).room(Instant::now())
 }
 
-/// How each refusal shows outside: status, code, a sentence, and how long to wait.
+/// How each refusal is shown: status, code, a sentence, and how long to wait.
 struct Outside {
     status: StatusCode,
     code: &'static str,
@@ -207,7 +207,7 @@ impl Refusal {
         }
     }
 
-    /// Why the server said no of itself; `None` where the protocol did.
+    /// Returns why the server itself refused; `None` if the protocol did.
     fn refused(&self) -> Option<Refused> {
         Some(match self {
             Refusal::Protocol(_) | Refusal::NotFound => return None,
@@ -223,7 +223,7 @@ impl Refusal {
         })
     }
 
-    /// Says on the answer what is counted.
+    /// Marks the response with what the metrics count.
     fn mark(&self, response: &mut Response) {
         if let Refusal::Protocol(error) = self {
             response.extensions_mut().insert(error.code);
@@ -239,7 +239,7 @@ impl Refusal {
         }
     }
 
-    /// Where whoever posted a form may come again with the same: how long that takes, in the words of a form.
+    /// Returns the setback to show with the form, if its sender may send it again later: how long that takes.
     pub fn setback(&self, site: &Site) -> Option<Setback> {
         let Outside { status, wait, .. } = self.outside(site);
         let seconds = wait?.whole_seconds();
@@ -249,14 +249,14 @@ impl Refusal {
         })
     }
 
-    /// Tells it on a page that was made for it: in headers, in what is counted, and in the log.
+    /// Completes a page made for this refusal: its headers, what is counted, and the log.
     pub fn tell_on(&self, response: &mut Response, site: &Site, visit: &Visit) {
         self.log(visit);
         self.put_off(response, self.outside(site).wait);
         self.mark(response);
     }
 
-    /// As a client library reads it (RFC 6749 §5.2).
+    /// Renders the refusal for client libraries (RFC 6749 §5.2).
     pub fn to_json(&self, site: &Site, visit: &Visit) -> Response {
         self.log(visit);
         let outside = self.outside(site);
@@ -273,8 +273,8 @@ impl Refusal {
         response
     }
 
-    /// RFC 6749 §5.2: who tried the Authorization header is told of it, and so is who tried nothing. Libraries read a challenge and
-    /// leave the body alone: of a secret in the body they would say nothing but that there was a challenge.
+    /// RFC 6749 §5.2: returns the challenge, if the client tried the Authorization header or nothing. Libraries read a
+    /// challenge and not the body: if a secret in the body is wrong, they would report only that there was a challenge.
     fn challenge(&self, asking: Asking) -> Option<String> {
         let Refusal::Protocol(Error { code: code @ ErrorCode::InvalidClient, why }) = self else { return None };
         let asked = asking == Asking::Tried || (asking == Asking::Untried && [NOBODY, NAME_ALONE].contains(why));
@@ -282,7 +282,7 @@ impl Refusal {
         asked.then(|| format!("Basic realm=\"token endpoint\", charset=\"UTF-8\", {said}"))
     }
 
-    /// As a resource server says it (RFC 6750 §3).
+    /// Renders the refusal of a resource server (RFC 6750 §3).
     pub fn to_bearer(&self, site: &Site, visit: &Visit) -> Response {
         let mut response = self.to_json(site, visit);
         if let Refusal::Protocol(Error {
@@ -297,11 +297,11 @@ impl Refusal {
         response
     }
 
-    /// As people read it, in the frame of the page. `back` tells the application, where it may be told.
+    /// Renders the refusal as a page. `back` is the way to tell the application, where it may be told.
     pub fn to_page(&self, door: &Door, chrome: &Chrome<'_>, back: Option<(&str, &Answer)>) -> Response {
         let (visit, outside) = (&door.visit, self.outside(&door.site));
         let request_id = &*visit.request_id;
-        // What was only asked for can be asked for again; a form is another matter (`again`).
+        // A GET or HEAD can simply be repeated; a form is another matter (`again`).
         let retry = matches!(door.method, Method::GET | Method::HEAD).then_some(Retry::Page);
         let html = match (outside.status, outside.wait) {
             (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
@@ -334,12 +334,12 @@ impl Refusal {
         response
     }
 
-    /// The same, of who came too late, with a way on where none is known.
+    /// Adds a way to start again to a refusal that came too late and has none.
     pub fn or_anew(self, way: impl FnOnce() -> Option<String>) -> Self {
         if let Refusal::Stale(None) = self { Refusal::Stale(way()) } else { self }
     }
 
-    /// Where somebody who came too late can begin anew.
+    /// Returns where somebody who came too late can start again.
     fn anew(&self) -> Option<&str> {
         match self {
             Refusal::Stale(anew) | Refusal::NoCookie(anew) => anew.as_deref(),
@@ -347,7 +347,7 @@ impl Refusal {
         }
     }
 
-    /// Says in headers when to come back, where that helps.
+    /// Says in headers when to come back, if coming back helps.
     fn put_off(&self, response: &mut Response, wait: Option<Span>) {
         match (self, wait) {
             (Refusal::Fault(Fault::Busy(_)), Some(wait)) => reply::busy(response, wait),
@@ -360,7 +360,7 @@ impl Refusal {
     }
 }
 
-/// What the way back posts, where the application wants its answers as a form (Form Post Response Mode §2).
+/// Returns the fields that the way back posts, if the application wants a form (Form Post Response Mode §2).
 fn posted<'a>(back: Option<(&str, &'a Answer)>) -> impl Iterator<Item = &'a (&'static str, String)> {
     let answer = back.map(|(_, answer)| answer).filter(|answer| answer.mode == Mode::FormPost);
     answer.into_iter().flat_map(|answer| &answer.fields)
@@ -374,12 +374,10 @@ fn reason_of(error: &Error) -> Reason {
     }
 }
 
-/// A refusal of the door, as a program reads it, where only programs ask: a page of ours in their log says nothing. `None` where
-/// people come.
+/// Returns a refusal of the door in the form that programs read, at paths where only programs ask: a page in their log
+/// says nothing. `None` at paths that people visit.
 pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Response> {
-    let path = door.uri.path();
-    // What is below the issuer's path has lost it by now, but for what stands outside of that.
-    let path = path.strip_prefix(door.site.url.path()).unwrap_or(path);
+    let path = door.path();
     let of_people = ["/oauth2/authorize", "/oauth2/logout", "/.well-known/change-password"];
     let seen_by_people = of_people.iter().any(|page| path.starts_with(page));
     let asked_by_programs =
@@ -388,7 +386,7 @@ pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Respon
     asked_by_programs.then(|| reply::json(status, body.to_string()))
 }
 
-/// 405 with what would do (RFC 9110 §15.5.6).
+/// Answers 405 and lists the allowed methods (RFC 9110 §15.5.6).
 pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
     let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
     let allowed = allowed.join(", ");
@@ -402,11 +400,9 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
 fn wrong_method_page(door: &Door) -> Response {
     let visit = &door.visit;
     let chrome = visit.chrome(&door.site, &door.headers, None);
-    // A browser that asks for the answer to a form; a program is told what would do.
+    // A browser that asks for the response to a form with GET; a program is told which methods are allowed.
     let is_asked_for = matches!(door.method, Method::GET | Method::HEAD);
-    let (base, path) = (door.site.url.path(), door.uri.path());
-    // What is below the issuer's path has lost it by now, but for what stands outside of that.
-    let path = path.strip_prefix(base).unwrap_or(path);
+    let (base, path) = (door.site.url.path(), door.path());
     let below = |part: &str| path.starts_with(part);
     let is_form = !below("/oauth2") || path == "/oauth2/logout/confirm";
     let first = ["/account", "/device", "/setup"].into_iter().find(|part| below(part)).unwrap_or("/");

@@ -16,46 +16,46 @@ use rules::secret::Secret;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What a form may be said to be in. It is ASCII, and what that stands for is UTF-8 (RFC 6749 appendix B); some of Java's
-/// clients say the second of every form.
+/// The charsets that a form may declare. A form is ASCII, and its decoded text is UTF-8 (RFC 6749 appendix B); some
+/// Java clients declare ISO-8859-1 for every form.
 const CHARSETS_OF_FORMS: [&str; 4] = ["utf-8", "utf8", "iso-8859-1", "us-ascii"];
 
-/// The decoded pairs of a query or a form.
+/// Returns the decoded pairs of a query or a form.
 ///
 /// # Errors
-/// RFC 6749 appendix B: it is UTF-8. Whatever is not would become the same character, and two passwords one.
+/// The text is not UTF-8 (RFC 6749 appendix B): all else would become the same character, and two passwords one.
 pub fn pairs(text: &[u8]) -> Result<Vec<(String, String)>, Error> {
     if percent_decode(text).decode_utf8().is_err() {
         return Err(Error::request("a parameter is not UTF-8"));
     }
-    // One more than Params accepts, so that it can complain; not all of a flood.
+    // One more than Params accepts, so that it can complain, but not all of a flood.
     let pairs = form_urlencoded::parse(text).take(300);
     Ok(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
 }
 
-/// The parameters of a query.
+/// Returns the parameters of a query.
 pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
     Params::parse(pairs(uri.query().unwrap_or("").as_bytes())?)
 }
 
-/// The parameters of a POST of the protocol, which has them in its body.
+/// Returns the parameters of a POST of the protocol, which has them in its body.
 pub async fn posted(door: &Door, body: Body) -> Result<Params, Refusal> {
     params::nothing_of_ours(&pairs(door.uri.query().unwrap_or("").as_bytes())?)?;
     form(&door.site, &door.headers, body).await
 }
 
-/// Whether the body is said to be a form.
+/// Returns whether the body is declared to be a form.
 pub fn is_form(headers: &HeaderMap) -> bool {
     is_said_to_be(headers, FORM, &CHARSETS_OF_FORMS)
 }
 
-/// Whether the body is said to be JSON. CS-01: no form can send that, so that a browser asks before another origin's page does.
+/// Returns whether the body is declared to be JSON. CS-01: no form can send JSON, so a foreign page needs a preflight.
 pub fn is_json(headers: &HeaderMap) -> bool {
     is_said_to_be(headers, "application/json", &["utf-8", "utf8"])
 }
 
-/// Whether the body is said to be of a kind, once (RFC 9110 §5.3), in one of some charsets, and not packed: nobody here unpacks
-/// it (§8.4, §15.5.16).
+/// Returns whether the body is declared to be of a kind, once (RFC 9110 §5.3), in one of some charsets, and not
+/// compressed: nothing here decompresses it (§8.4, §15.5.16).
 fn is_said_to_be(headers: &HeaderMap, kind: &str, charsets: &[&str]) -> bool {
     let mut lines = headers.get_all(CONTENT_TYPE).iter();
     let (Some(said), None) = (lines.next(), lines.next()) else { return false };
@@ -71,7 +71,7 @@ fn is_said_to_be(headers: &HeaderMap, kind: &str, charsets: &[&str]) -> bool {
     is_kind && parts.all(may_be) && headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
 }
 
-/// The parameters of a form.
+/// Reads the parameters of a form.
 pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params, Refusal> {
     if !is_form(headers) {
         return Err(Refusal::MediaType);
@@ -80,7 +80,7 @@ pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params
     Ok(Params::parse(pairs(&bytes)?)?)
 }
 
-/// RFC 6749 §2.3.1: the credentials of a client in the Authorization header, both halves form-decoded.
+/// RFC 6749 §2.3.1: returns a client's credentials from the Authorization header, both halves form-decoded.
 pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
     let bad = Error::client("the Authorization header is not Basic credentials");
     let mut lines = headers.get_all(AUTHORIZATION).iter();
@@ -100,7 +100,7 @@ pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
         pairs(joined.as_bytes()).ok()?.pop().map(|(_, value)| value)
     };
     let id = decode(id).ok_or(bad)?;
-    // One that is no form encoding at all may be what was registered, as it stands.
+    // A secret that is no form encoding at all may be the registered secret as it stands.
     let decoded = decode(secret).unwrap_or_else(|| secret.to_owned());
     if id.is_empty() || id.contains('\0') || decoded.contains('\0') {
         return Err(bad);
@@ -109,21 +109,21 @@ pub fn basic(headers: &HeaderMap) -> Result<Option<Basic>, Error> {
     Ok(Some(Basic { id, secret: Secret::new(decoded), plain }))
 }
 
-/// RFC 6750 §2.1: the access token of the Authorization header. Who comes in another way is told no more than who brings
-/// nothing (§3.1).
+/// RFC 6750 §2.1: returns the access token of the Authorization header. A client that uses another scheme is told no
+/// more than one that sends no credentials (§3.1).
 pub fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Error> {
     let mut lines = headers.get_all(AUTHORIZATION).iter();
     let Some(line) = lines.next() else { return Ok(None) };
     if lines.next().is_some() {
         return Err(Error::request("more than one Authorization header was sent"));
     }
-    // RFC 9110 §11.4: a scheme may stand alone, and one space or more come before what follows it.
+    // RFC 9110 §11.4: a scheme may stand alone, and one or more spaces may precede what follows it.
     let mut words = line.as_bytes().splitn(2, |b| *b == b' ');
     let (scheme, rest) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     if !scheme.eq_ignore_ascii_case(b"bearer") {
         return Ok(None);
     }
-    // A header that cannot be read is a malformed request, not yet a token that is wrong.
+    // A header that cannot be read is a malformed request, not a wrong token.
     let token = std::str::from_utf8(rest).unwrap_or_default().trim_start_matches(' ');
     match is_b64token(token) {
         true => Ok(Some(Secret::new(token))),
@@ -131,14 +131,14 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<Secret>, Error> {
     }
 }
 
-/// RFC 6750 §2.1: what may stand in the header at all.
+/// RFC 6750 §2.1: returns whether `text` may stand in the header at all.
 fn is_b64token(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     !body.is_empty() && body.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b))
 }
 
-/// CS-01, CS-04: a form that changes something comes from a page of ours. Browsers name the origin of every POST; what
-/// names none must still carry a token that only our pages hold.
+/// CS-01, CS-04: refuses a form that changes something unless it comes from a page of ours. Browsers name the origin of
+/// every POST; a request that names none must still carry a token that only our pages hold.
 pub fn own_form(site: &Site, headers: &HeaderMap) -> Result<(), Refusal> {
     let foreign_fetch =
         headers.get("sec-fetch-site").is_some_and(|site| !matches!(site.as_bytes(), b"same-origin" | b"none"));

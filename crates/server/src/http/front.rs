@@ -1,4 +1,4 @@
-//! What happens to every request before and after its door: a name, a known host, and headers that no door can forget.
+//! What happens to every request before and after its door: an id, a check of its host, headers that no door can omit.
 
 use super::Site;
 use super::api::problem::{Kind, Problem};
@@ -26,16 +26,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 
-/// HTML Standard §7.1.3: no page of another origin that opened this one, or was opened by it, has a handle to it.
+/// HTML Standard §7.1.3: no page of another origin that opened this page, or was opened by it, has a handle to it.
 const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Room for the headers of an answer, so that it is made once.
+/// The room reserved for the headers of a response, so that the map is allocated only once.
 const HEADERS: usize = 16;
 
-/// Where metadata is looked for, below whatever path. Who has our address wrong finds none, and is told so: a page that could not
-/// read that would take it for a fault of CORS.
+/// Where metadata is looked for, below any path. A client with a wrong address for this server gets an error that pages
+/// may read: a page that could not read it would take it for a CORS fault.
 const WELL_KNOWN: &str = "/.well-known/";
 
 const NO_HOST: &str = "the request has to name one host";
@@ -44,7 +44,7 @@ const PADDED: &str = "a header's value begins or ends with white space";
 
 const CODED: &str = "a body can come in chunks, and in no other transfer coding";
 
-/// The front of every door.
+/// Wraps every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {
     let began = Instant::now();
     let running = site.requests.begin(request.extensions().get::<MatchedPath>(), request.method());
@@ -62,8 +62,8 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
     let known = is_ours(&site, peer.tls || visit.client.via_proxy, &request);
     let of_metadata = request.uri().path().contains(WELL_KNOWN);
-    // Whatever is answered there: an error page, too, is of the account's origin and in its window. Applications open the pages of
-    // a sign-in in windows that they keep a handle to, so those have none.
+    // For every response there: an error page, too, has the account's origin and window. The pages of a sign-in do not
+    // get it: applications open them in windows that they keep a handle to.
     let of_account = is_of(&site, "/account", request.uri().path());
     let traced = site.tracer.begin(&request, &visit.client);
     request.extensions_mut().insert(visit.clone());
@@ -72,7 +72,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
             _ if is_coded => page(Pace::Pages, coded).of_no_body().call(request, site.clone()).await,
             _ if is_padded => page(Pace::Pages, padded).of_no_body().call(request, site.clone()).await,
             Some(true) => next.run(request).await,
-            // Who comes to no door of ours is counted and takes a place as everybody does.
+            // A request that reaches none of our doors is counted and takes a place like any other.
             Some(false) => page(Pace::Pages, misdirected).of_no_body().call(request, site.clone()).await,
             None => page(Pace::Pages, nameless).of_no_body().call(request, site.clone()).await,
         };
@@ -109,10 +109,10 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     response
 }
 
-/// The most lines of a kind in a second. They tell what is wrong as well as more of them would.
+/// The most lines of one kind in a second. More of them would say no more about what is wrong.
 const LINES: u32 = 10;
 
-/// The lines of a kind that were written lately.
+/// Counts the lines of one kind that were written recently.
 pub struct Lines {
     since: Option<Instant>,
     written: u32,
@@ -120,12 +120,12 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// None yet.
+    /// No lines yet.
     pub const fn none() -> Lines {
         Lines { since: None, written: 0, left_out: 0 }
     }
 
-    /// Whether there is room for one more; if so, how many found none since the one before.
+    /// Returns how many lines were left out since the previous one; `None` if there is no room for one more.
     pub fn room(&mut self, now: Instant) -> Option<u64> {
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1)) {
             (self.since, self.written) = (Some(now), 0);
@@ -139,21 +139,21 @@ impl Lines {
     }
 }
 
-/// Of this process, as its log is.
+/// Returns the counter of this process: it has one log.
 fn lines() -> MutexGuard<'static, Lines> {
     static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a request took without its body, which whoever sends it may send as slowly as they like, and without what it waited on
-/// purpose to be refused.
+/// Returns the time a request took, without its body, which a client may send as slowly as it likes, and without the
+/// time for which its refusal was held back on purpose.
 fn ours(took: Duration, sheet: &Sheet) -> Duration {
     let theirs = sheet.sums().filter(|(stage, _)| !stage.is_ours()).map(|(_, sum)| sum);
     took.saturating_sub(theirs.sum())
 }
 
-/// Where the time of a slow request went: of the stages those that took a millisecond or more. Nothing of the request
-/// itself is in the line.
+/// Logs where the time of a slow request went: the stages that took a millisecond or more. The line holds nothing of
+/// the request itself.
 fn tell_slow(
     (request, trace): (&str, Option<&str>),
     (method, route, status): (&str, &str, u16),
@@ -187,21 +187,21 @@ fn tell_slow(
     );
 }
 
-/// Whether a request is for us, by the host that it names and by its scheme; `None` where it names no host, or two.
+/// Returns whether a request is for this server, by its host and its scheme; `None` if it names no host, or two.
 fn is_ours(site: &Site, secured: bool, request: &Request<Body>) -> Option<bool> {
     let path = request.uri().path();
     let named = host(request).map(|host| site.serves(host) && !is_of_another_scheme(site, secured, request));
     match named {
-        // Probes do not know our name,
+        // Probes do not know our name.
         named if PROBES.contains(&path) && (named.is_some() || may_name_nobody(request)) => Some(true),
-        // and the page that tells it looks like ours.
+        // The page that tells it has to look like ours.
         Some(false) if is_of(site, "/assets", path) => Some(true),
         named => named,
     }
 }
 
-/// HTTP/2 names the host in the URI, HTTP/1.1 in a header. `None` where nobody is named, or two are (RFC 9112 §3.2, RFC 9113
-/// §8.3.1).
+/// Returns the host, which HTTP/2 names in the URI and HTTP/1.1 in a header. `None` if none is named, or two are (RFC
+/// 9112 §3.2, RFC 9113 §8.3.1).
 fn host(request: &Request<Body>) -> Option<&str> {
     let mut lines = request.headers().get_all(header::HOST).iter();
     let (line, further) = (lines.next(), lines.next());
@@ -209,23 +209,23 @@ fn host(request: &Request<Body>) -> Option<&str> {
     match (authority, line) {
         _ if further.is_some() => None,
         (Some(authority), Some(line)) if request.version() == Version::HTTP_2 && line != authority => None,
-        // Whoever stands between may go by the header that is not there.
+        // An intermediary may go by the header that is missing here.
         (Some(_), None) if request.version() == Version::HTTP_11 => None,
         (Some(authority), _) => Some(authority),
         (None, line) => line?.to_str().ok(),
     }
 }
 
-/// Whether a request names no host and need not (RFC 9112 §3.2, RFC 9113 §8.3.1): so do HAProxy's questions, and that of the
-/// container image.
+/// Returns whether a request names no host and need not (RFC 9112 §3.2, RFC 9113 §8.3.1). The health checks of HAProxy
+/// and of the container image name none.
 fn may_name_nobody(request: &Request<Body>) -> bool {
     let names = request.uri().authority().is_some() || request.headers().contains_key(header::HOST);
     !names && request.version() != Version::HTTP_11
 }
 
-/// Whether the target is certainly none of ours by its scheme (RFC 9110 §7.4). Of `https` that is said only where nobody before
-/// us can have had TLS: a proxy that is not listed hands on what it was asked. Nor is HTTP/2 held to it: HAProxy says `https`
-/// of all that came by HTTP/1.1. And of `http` nothing is demanded; those who had it come by plain HTTP say it over TLS.
+/// Returns whether the scheme rules out that the target is ours (RFC 9110 §7.4). `https` does so only if nothing before
+/// us can have had TLS: an unlisted proxy passes on the target. HTTP/2 is exempt: HAProxy says `https` for all requests
+/// that came by HTTP/1.1. `http` is always accepted: proxies that got a request by plain HTTP say it over TLS.
 fn is_of_another_scheme(site: &Site, secured: bool, request: &Request<Body>) -> bool {
     let Some(scheme) = request.uri().scheme_str() else { return false };
     let is = |known: &str| scheme.eq_ignore_ascii_case(known);
@@ -234,16 +234,16 @@ fn is_of_another_scheme(site: &Site, secured: bool, request: &Request<Body>) -> 
     !ours
 }
 
-/// Whether a body is in another transfer coding than `chunked`, or in several. The last of them may still be `chunked`: whoever
-/// stands between may read another end of it, and nobody here would undo the others (RFC 9112 §6.1).
+/// Returns whether a body has another transfer coding than `chunked`, or several. Even if the last is `chunked`, an
+/// intermediary may find another end of the body, and nothing here would undo the other codings (RFC 9112 §6.1).
 fn is_coded(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(header::TRANSFER_ENCODING).iter();
     let first = lines.next();
     lines.next().is_some() || first.is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked"))
 }
 
-/// Whether a value has white space around it. HTTP/1 takes that off; in HTTP/2 such a request is malformed (RFC 9113 §8.2.1), and
-/// whoever stands between may read it in another way.
+/// Returns whether a header value has white space around it. HTTP/1 strips it; in HTTP/2 such a request is malformed
+/// (RFC 9113 §8.2.1), and an intermediary may read it differently.
 fn is_padded(request: &Request<Body>) -> bool {
     let is_white = |byte: Option<&u8>| byte.is_some_and(|byte| matches!(byte, b' ' | b'\t'));
     let around = |value: &HeaderValue| is_white(value.as_bytes().first()) || is_white(value.as_bytes().last());
@@ -289,9 +289,9 @@ async fn nameless(_: Door, _: Body) -> Result<Response, Refusal> {
     Ok(reply::plain(StatusCode::BAD_REQUEST, "text/plain", NO_HOST))
 }
 
-/// Whether a path is this one below our base, or lies below it.
+/// Returns whether `path` is `part` below our base, or lies below it.
 fn is_of(site: &Site, part: &str, path: &str) -> bool {
-    let below = path.strip_prefix(site.url.path()).and_then(|path| path.strip_prefix(part));
+    let below = site.below(path).and_then(|path| path.strip_prefix(part));
     below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -303,7 +303,7 @@ fn finish(site: &Site, visit: &Visit, response: &mut Response) {
     if site.url.is_https() {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
-    // A cache before us would keep it for everybody who asks for the same address rightly.
+    // A cache in front of us would keep it for everybody who asks for the same address correctly.
     if is_error && !headers.contains_key(header::CACHE_CONTROL) {
         reply::private(headers);
     }

@@ -1,4 +1,4 @@
-//! The doors: what HTTP says becomes a use case's argument, and its answer becomes HTTP again.
+//! The HTTP doors: they turn a request into the arguments of a use case, and its result into a response.
 
 mod again;
 mod api;

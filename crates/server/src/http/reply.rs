@@ -1,4 +1,4 @@
-//! Responses: the one place where headers are put together.
+//! Responses: the one place where headers are assembled.
 
 use super::Site;
 use super::cookies::Name;
@@ -14,7 +14,7 @@ use rules::Span;
 use rules::login::session::Started;
 use rules::secret::Secret;
 
-/// A response with a body of that type. Text that is not fit for a header is left out.
+/// Makes a response with a body of that type.
 pub fn plain(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -22,14 +22,14 @@ pub fn plain(status: StatusCode, content_type: &'static str, body: impl Into<Bod
     response
 }
 
-/// JSON that nobody may keep (RFC 6749 §5.1).
+/// Makes a JSON response that nobody may cache (RFC 6749 §5.1).
 pub fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = plain(status, "application/json", body);
     private(response.headers_mut());
     response
 }
 
-/// An answer that is its status alone: an empty body is of no type, and no JSON (RFC 8259 §2).
+/// Makes a response of a status alone: an empty body has no type, and is not JSON (RFC 8259 §2).
 pub fn nothing(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
@@ -37,25 +37,25 @@ pub fn nothing(status: StatusCode) -> Response {
     response
 }
 
-/// Not to be kept by anybody.
+/// Forbids everybody to cache the response.
 pub fn private(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
 }
 
 /// Where the forms of a page lead in the end. Browsers apply `form-action` to every redirect that follows, and what an
-/// application does with its answer is its own business ([0024](../../../../docs/decisions/0024-form-action.md)).
+/// application does with its response is its own business ([0024](../../../../docs/decisions/0024-form-action.md)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forms<'a> {
-    /// To ourselves.
+    /// To this server.
     Stay,
-    /// To an application, and wherever that sends the browser.
+    /// To an application, and wherever it sends the browser.
     Leave,
     /// To this origin.
     Post(&'a str),
 }
 
-/// A page.
+/// Makes a page.
 pub fn page(status: StatusCode, visit: &Visit, html: String, forms: Forms<'_>) -> Response {
     let mut response = plain(status, "text/html; charset=utf-8", html);
     let nonce = &visit.nonce;
@@ -72,16 +72,16 @@ pub fn page(status: StatusCode, visit: &Visit, html: String, forms: Forms<'_>) -
     private(headers);
     set(headers, header::CONTENT_SECURITY_POLICY, &policy);
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // Who gets our form is told whose it is, as long as that stays as private as it was: some check it.
+    // The recipient of our form is told our origin, except from https to http: some check it.
     let referrer = if matches!(forms, Forms::Post(_)) { "strict-origin" } else { "same-origin" };
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Language, Cookie"));
     response
 }
 
-/// An origin as a source of a Content Security Policy (CSP 3 §2.3.1). What its grammar cannot name is named by its scheme:
-/// IPv6 addresses, which a browser would leave out (only native clients have them, on the person's own machine), and whatever
-/// follows a private scheme, where `;` and `,` may stand, which end a directive and a policy. Nothing, where there is no scheme.
+/// Returns an origin as a source of a Content Security Policy (CSP 3 §2.3.1); only its scheme if the grammar cannot
+/// name it: for IPv6 addresses, which browsers would ignore (only native clients have them, on the user's machine), and
+/// for private schemes, where `;` or `,` may follow, which end a directive and a policy. Empty without a scheme.
 fn source(origin: &str) -> &str {
     let Some((scheme, rest)) = origin.split_once(':') else { return "" };
     let of_scheme = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
@@ -96,8 +96,8 @@ fn source(origin: &str) -> &str {
     }
 }
 
-/// A page with a form, or the same page once more: what kept the form from being accepted decides the status and when to
-/// come back (RFC 9110 §15.5.21 and §15.6.4, RFC 6585 §4), at every door alike.
+/// Makes a page with a form, for the first time or again: the reason why the form was not accepted decides the status
+/// and when to come back (RFC 9110 §15.5.21 and §15.6.4, RFC 6585 §4), at every door alike.
 pub fn form(setback: Option<Setback>, visit: &Visit, html: String, forms: Forms<'_>) -> Response {
     let (status, wait) = match setback {
         None => (StatusCode::OK, None),
@@ -117,7 +117,7 @@ pub fn form(setback: Option<Setback>, visit: &Visit, html: String, forms: Forms<
     response
 }
 
-/// 303, never 307: a request that carried credentials must not be repeated elsewhere (RFC 9700 §4.12).
+/// Redirects with 303, never 307: a request with credentials must not be repeated elsewhere (RFC 9700 §4.12).
 pub fn see_other(location: &str) -> Response {
     let mut response = nothing(StatusCode::SEE_OTHER);
     set(response.headers_mut(), header::LOCATION, location);
@@ -125,14 +125,14 @@ pub fn see_other(location: &str) -> Response {
     response
 }
 
-/// Sets a header; a value that cannot be one is left out.
+/// Sets a header; omits it if the value is not valid in a header.
 pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
 }
 
-/// How the caller stands under a rate (draft-ietf-httpapi-ratelimit-headers-06); what is left, or when it is whole again.
+/// Says what the caller has left of a rate, or when it is whole again (draft-ietf-httpapi-ratelimit-headers-06).
 pub fn rate_limit(response: &mut Response, standing: &Standing) {
     let headers = response.headers_mut();
     let reset = standing.reset.as_secs() + u64::from(standing.reset.subsec_nanos() > 0);
@@ -145,7 +145,7 @@ pub fn rate_limit(response: &mut Response, standing: &Standing) {
     }
 }
 
-/// Says when to come back, and that it is for want of room.
+/// Says when to come back, and that the server had no room.
 pub fn busy(response: &mut Response, wait: Span) {
     retry_after(response, wait);
     response.extensions_mut().insert(Refused::Busy);
@@ -156,20 +156,20 @@ pub fn retry_after(response: &mut Response, wait: Span) {
     set(response.headers_mut(), header::RETRY_AFTER, &wait.whole_seconds().max(1).to_string());
 }
 
-/// Sets a cookie, or takes it away.
+/// Sets a cookie, or removes it.
 pub fn cookie(response: &mut Response, site: &Site, name: Name, value: Option<&str>) {
     response.headers_mut().append(header::SET_COOKIE, site.set_cookie(name, value));
 }
 
-/// Sets the cookie of a flow, where one was sealed.
+/// Sets the cookie of a flow, if one was sealed.
 pub fn flow_cookie(response: &mut Response, site: &Site, sealed: Option<&Secret>) {
     if let Some(holder) = sealed {
         cookie(response, site, Name::Flow, Some(holder.reveal()));
     }
 }
 
-/// Sets the cookie by which a browser is known to the accounts that signed in there. It is set at each sign-in, so that its
-/// year begins anew.
+/// Sets the cookie by which the accounts that signed in with a browser know it. It is set at each sign-in, so that its
+/// year starts again.
 pub fn device_cookie(response: &mut Response, site: &Site, device: &Secret) {
     cookie(response, site, Name::Device, Some(device.reveal()));
 }

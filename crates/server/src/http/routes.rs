@@ -1,7 +1,7 @@
 //! Every route of the server.
 
 use super::again;
-use super::door::{Door, bearer, form, json, page};
+use super::door::{Below, Door, bearer, form, json, page};
 use super::error::wrong_method;
 use super::oauth::{authorize, device as device_endpoint, introspect, logout, metadata, revoke, token, userinfo};
 use super::pages::{account, assets, device, health, home, login, setup, signup};
@@ -10,10 +10,10 @@ use super::{api, cors, front};
 use crate::admission::Pace;
 use axum::body::Body;
 use axum::routing::{MethodRouter, get, post};
-use axum::{Router, middleware};
+use axum::{Extension, Router, middleware};
 use hyper::Method;
 
-/// All doors of a site.
+/// Builds the router with all doors of a site.
 pub fn router(site: Site) -> Router {
     let base = site.url.path().to_owned();
     let metadata = Router::new()
@@ -34,22 +34,23 @@ pub fn router(site: Site) -> Router {
         .merge(protocol())
         .merge(own_pages())
         .merge(api::routes(&site))
-        // Below a path, too: what is nested takes the fallbacks inside of it along, that of the account API, only with one of
-        // its own.
+        // Set here as well as on the whole router: a nested router passes on the fallbacks inside it, such as the
+        // account API's, only if it has one of its own.
         .fallback(nothing.clone());
-    // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 behind it.
+    // RFC 8414 §3.1 puts the well-known part before the issuer's path; OpenID Connect Discovery §4 puts it after.
     let oauth_metadata = Router::new()
         .route(
             &format!("/.well-known/oauth-authorization-server{base}"),
             only_get(get(json(Pace::Metadata, metadata::discovery))),
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::everybody));
-    // Where password managers look (W3C, A Well-Known URL for Changing Passwords): of the host, whatever the issuer's path.
+    // Where password managers look (W3C, A Well-Known URL for Changing Passwords), whatever the issuer's path.
     let change = Router::new()
         .route("/.well-known/change-password", only_get(get(page(Pace::Pages, account::where_passwords_change))));
     let realm = match base.as_str() {
         "" => realm,
         base => {
+            let realm = realm.layer(Extension(Below));
             Router::new().nest(base, realm).route(&format!("{base}/"), only_get(get(page(Pace::Pages, home::home))))
         }
     };
@@ -120,7 +121,7 @@ fn both(methods: MethodRouter<Site>) -> MethodRouter<Site> {
     allowing(methods, &[Method::GET, Method::HEAD, Method::POST])
 }
 
-/// Any other method is answered with those that would do, and counts as any request does.
+/// Answers any other method with the allowed ones, and counts it like any request.
 fn allowing(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
     let wrong = page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed)));
     methods.fallback(wrong.of_no_body())

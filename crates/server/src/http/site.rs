@@ -1,4 +1,4 @@
-//! What every door knows: the use cases, the public URL, and the limits of a request.
+//! What all doors share: the use cases, the public URL, and the limits of a request.
 
 use super::cookies;
 use super::pages::health::Readiness;
@@ -15,10 +15,10 @@ use app::App;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-/// Who waits so long for the database waits for others, and not for its disk alone.
+/// A request that waits this long for the database waits for other requests, not only for the disk.
 const FELT: Duration = Duration::from_millis(10);
 
-/// Shared by all doors.
+/// The state that all doors share.
 #[derive(Clone)]
 pub struct Site(Arc<Inside>);
 
@@ -30,61 +30,61 @@ pub struct Inside {
     pub database: Database,
     /// The issuer.
     pub url: PublicUrl,
-    /// What the names of cookies end with.
+    /// The end of cookie names.
     pub cookie_ending: String,
     /// Values of `Host` that are served.
     pub hosts: Vec<String>,
-    /// The name on every page.
+    /// The product name on every page.
     pub brand: String,
     /// Whether "Try it" is offered.
     pub try_it: bool,
-    /// Whose forwarded headers are believed.
+    /// The proxies whose forwarded headers are believed.
     pub proxies: Proxies,
-    /// Who may come in.
+    /// Decides which requests may come in.
     pub admission: Admission,
-    /// The connections that are open.
+    /// The open connections.
     pub caps: Arc<Caps>,
     /// Whether hash workers may dial in here (workers.listen).
     pub hears_workers: bool,
-    /// Who came there and is none.
+    /// Machines that connected there and are not hash workers.
     pub strangers: Arc<Strangers>,
-    /// Our certificate, unless a proxy has one.
+    /// Our certificate, unless a proxy has it.
     pub tls: Option<Arc<TlsReload>>,
     /// How bodies are read.
     pub bodies: Bodies,
-    /// Requests slower than this are logged; none where it is zero.
+    /// Requests slower than this are logged; none are if it is zero.
     pub slow: Duration,
-    /// What was asked, counted.
+    /// Counts the requests.
     pub requests: Requests,
-    /// How it stands with the queues.
+    /// How full the queues are.
     pub strain: Strain,
-    /// Takes traces.
+    /// Collects traces.
     pub tracer: Tracer,
-    /// The key set as it was last sent, with its epoch and until when (milliseconds since 1970) it is sent unchanged.
+    /// The key set as last sent, with its epoch and how long (milliseconds since 1970) it is sent unchanged.
     pub jwks: RwLock<Option<Jwks>>,
-    /// What `/readyz` answered last.
+    /// The last answer of `/readyz`.
     pub readiness: Arc<tokio::sync::Mutex<Option<Readiness>>>,
     /// The discovery document.
     pub discovery: String,
-    /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that was forgotten.
+    /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that nobody listed.
     pub forgotten_proxy: std::sync::atomic::AtomicBool,
-    /// The server was told to stop, and answers only those who do not know it yet.
+    /// The server was told to stop, and answers only clients that do not know it yet.
     pub leaving: std::sync::atomic::AtomicBool,
 }
 
 /// A key set, ready to be sent.
 #[derive(Clone)]
 pub struct Jwks {
-    /// At which epoch it was made.
+    /// The epoch at which it was made.
     pub epoch: i64,
-    /// Until when keys cannot have come or gone by themselves, in milliseconds since 1970.
+    /// Until when no key can start or end by the clock alone, in milliseconds since 1970.
     pub until: i64,
     /// The JSON.
     pub body: bytes::Bytes,
 }
 
 impl Site {
-    /// The doors of one realm.
+    /// Makes the site of one realm.
     pub fn new(
         config: &Config,
         (url, try_it): (PublicUrl, bool),
@@ -121,19 +121,24 @@ impl Site {
         }))
     }
 
-    /// Whether requests wait: for a place at the door, for a thread that hashes, or for the database.
+    /// Returns whether requests wait: for a place at the door, for a thread that hashes, or for the database.
     pub fn is_busy(&self) -> bool {
         self.admission.lanes().iter().any(|(_, lane)| lane.waiting > 0)
             || self.app.hasher.state().waiting > 0
             || self.strain.database_wait() >= FELT
     }
 
-    /// Whether a request names a host that is served: the public one, or for a localhost URL its other names.
+    /// Returns whether a request names a host that is served: the public one, or another name of a localhost URL.
     pub fn serves(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
     }
 
-    /// Whether `origin` is our own, under any name that is served.
+    /// Returns the part of a request's path below the issuer's, and `None` for a path that is not below it.
+    pub fn below<'path>(&self, path: &'path str) -> Option<&'path str> {
+        path.strip_prefix(self.url.path()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns whether `origin` is our own, under any name that is served.
     pub fn is_own_origin(&self, origin: &str) -> bool {
         let scheme = if self.url.is_https() { "https://" } else { "http://" };
         origin.strip_prefix(scheme).is_some_and(|host| self.hosts.iter().any(|known| known == host))

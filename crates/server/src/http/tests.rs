@@ -1,4 +1,4 @@
-//! The doors without a socket: who is refused, what that costs, and what it keeps.
+//! The doors without a socket: which requests are refused, what a refusal costs, and what it keeps.
 
 use super::{Site, router};
 use crate::admission::{Pace, Permit};
@@ -28,10 +28,10 @@ mod own_rate;
 
 pub const ISSUER: &str = "https://id.example.test";
 const PASSWORD: &str = "violet kettle drum 42";
-/// Of the right form, and nobody's.
+/// Of the right form, but of no session.
 const SESSION: &str = "__Host-sid-main-5cd8cf9b=01jd3w6z5k8x9y0a1b2c3d4e5f.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// A server without a socket: the doors over a real instance in a folder of its own. No jobs run beside it.
+/// A server without a socket: the doors over a real instance in a folder of its own. No jobs run in it.
 pub struct House {
     pub site: Site,
     pub doors: Router,
@@ -39,7 +39,7 @@ pub struct House {
     pub folder: tempfile::TempDir,
 }
 
-/// Three lanes of one place each, where nobody waits for long.
+/// Three lanes of one place each, where no request waits for long.
 const NARROW: [(&str, &str); 4] =
     [("limits.tokens", "1"), ("limits.pages", "1"), ("limits.passwords", "1"), ("limits.max_wait", "10ms")];
 
@@ -62,7 +62,7 @@ impl House {
         House { doors: router(site.clone()), site, instance, folder }
     }
 
-    /// One in which somebody signs in.
+    /// Opens a house with an account that can sign in.
     async fn with_ada(options: &[(&'static str, &str)]) -> Self {
         let house = House::open(options).await;
         let ada = NewPerson::new("ada", "ada@example.test", PASSWORD.as_bytes());
@@ -70,7 +70,7 @@ impl House {
         house
     }
 
-    /// Takes every place that there is.
+    /// Takes every place.
     async fn fill(&self) -> Vec<Option<Permit>> {
         let mut held = Vec::new();
         let here = Peer { address: "127.0.0.1:4000".parse().unwrap(), tls: true };
@@ -81,19 +81,19 @@ impl House {
         held
     }
 
-    /// Requests that were let in, at all lanes.
+    /// Returns the requests that were let in, in all lanes.
     fn admitted(&self) -> u64 {
         self.site.admission.lanes().iter().map(|(_, lane)| lane.admitted_total).sum()
     }
 
-    /// How often a request asked the database, and how many batches it got.
+    /// Returns how often requests asked the database, and how many batches it got.
     fn asked(&self) -> (u64, u64) {
         let fetches = self.site.requests.stages().find(|(stage, _)| *stage == "fetch").unwrap().1.count;
         let Store::File { stats, .. } = Store::of(&self.site.database) else { panic!("it is a file") };
         (fetches, stats.batches + stats.long_fetches)
     }
 
-    /// The sign-in page, its flow and the cookie of that.
+    /// Gets the sign-in page; returns its flow and the flow's cookie.
     async fn sign_in_page(&self, path: &str) -> (String, String) {
         let page = Ask::get(path).at(self).await;
         assert_eq!(page.status, 200, "{}", page.text);
@@ -102,7 +102,7 @@ impl House {
     }
 }
 
-/// A request, put together from left to right.
+/// A request, assembled from left to right.
 #[derive(Clone)]
 struct Ask {
     method: &'static str,
@@ -163,7 +163,7 @@ impl Reply {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The value of an input.
+    /// Returns the value of an input.
     fn value(&self, name: &str) -> &str {
         let marked = format!("name=\"{name}\"");
         let inputs = self.text.split("<input").skip(1).map(|rest| rest.split('>').next().unwrap());
@@ -180,7 +180,7 @@ impl Reply {
     }
 }
 
-/// Goes on until it is refused for what its address did before, one failure of which is forgotten each second.
+/// Repeats a request until it is refused for earlier failures of its address, one of which is forgotten each second.
 async fn over(house: &House, ask: &Ask) -> Reply {
     for _ in 0..100 {
         while Ask::get("/nothing").from(&ask.from).at(house).await.status != 429 {}
@@ -194,7 +194,7 @@ async fn over(house: &House, ask: &Ask) -> Reply {
 
 #[tokio::test]
 async fn whoever_is_told_to_come_back_finds_what_was_typed_and_goes_on_from_there() {
-    // red without `again` in http/door.rs: at the rate of failures, at the lane, and where the database is away.
+    // Red without `again` in http/door.rs: at the rate of failures, at the lane, and where the database is away.
     let options = [&NARROW[..], &[("limits.failures_burst", "2"), ("limits.failures_per_address", "1")]].concat();
     let house = House::with_ada(&options).await;
     let (flow, cookie) = house.sign_in_page("/login").await;
@@ -207,7 +207,7 @@ async fn whoever_is_told_to_come_back_finds_what_was_typed_and_goes_on_from_ther
     let slowed = over(&house, &sign_in("192.0.2.8")).await;
     keeps(&slowed, 429);
     assert_eq!(slowed.header("ratelimit-remaining"), Some("0"));
-    // Another site's page is no page of ours, and another browser's flow is nobody's.
+    // Another site's page is not ours, and the flow of another browser is not accepted.
     let foreign = over(&house, &sign_in("192.0.2.10").with("origin", "https://evil.test")).await;
     let other = over(&house, &Ask::post("/login", &typed).from("192.0.2.11")).await;
     for strange in [foreign, other] {
@@ -225,7 +225,7 @@ async fn whoever_is_told_to_come_back_finds_what_was_typed_and_goes_on_from_ther
 
 #[tokio::test]
 async fn a_sign_in_for_an_application_still_leads_there_after_it_was_put_off() {
-    // red where the page that says so forbade forms to lead out (0024), or named nobody.
+    // Red where the page of the refusal forbids forms to lead out (0024), or names no application.
     let house = House::with_ada(&NARROW).await;
     super::try_it::ensure_client(&house.instance.app, &house.site.url).await.unwrap();
     let callback = format!("{ISSUER}/try/callback");
@@ -254,7 +254,7 @@ async fn a_sign_in_for_an_application_still_leads_there_after_it_was_put_off() {
 
 #[tokio::test]
 async fn every_form_of_ours_is_kept_while_there_is_no_place_for_it() {
-    // red without `form` in http/routes.rs, one by one.
+    // Red without `form` in http/routes.rs, one by one.
     let house = House::open(&[&NARROW[..], &[("signup.enabled", "true")]].concat()).await;
     let (flow, cookie) = house.sign_in_page("/signup").await;
     let _held = house.fill().await;
@@ -294,7 +294,7 @@ async fn every_form_of_ours_is_kept_while_there_is_no_place_for_it() {
 
 #[tokio::test]
 async fn a_refusal_for_want_of_room_asks_nothing_of_the_database() {
-    // red where a page that says so looks somebody or something up.
+    // Red where the page of a refusal looks a user or a client up.
     let house = House::open(&[&NARROW[..], &[("signup.enabled", "true")]].concat()).await;
     let (flow, cookie) = house.sign_in_page("/login").await;
     let (flow, cookie) = (("flow", flow.as_str()), format!("{cookie}; {SESSION}"));
@@ -325,7 +325,7 @@ async fn a_refusal_for_want_of_room_asks_nothing_of_the_database() {
 
 #[tokio::test]
 async fn every_request_is_counted_once_and_only_health_is_not() {
-    // red where a refusal is answered before a door, as those of wrong hosts, wrong methods and unknown paths were.
+    // Red where a refusal comes before a door, as for wrong hosts, wrong methods and unknown paths in the past.
     let rates = [("limits.failures_burst", "2"), ("limits.failures_per_address", "1")];
     let roomy = House::open(&rates).await;
     let narrow = House::open(&NARROW).await;
@@ -366,14 +366,14 @@ async fn every_request_is_counted_once_and_only_health_is_not() {
             assert_eq!(ask.at(&narrow).await.status, 503, "{what}");
         }
     }
-    // Metadata and preflights of it succeed, and take a place.
+    // Requests for metadata, and preflights of them, succeed, and take a place.
     for ask in [Ask::get("/api/v1/openapi.json"), Ask::new("OPTIONS", "/oauth2/jwks"), Ask::get("/oauth2/jwks")] {
         let admitted = roomy.admitted();
         let answer = ask.clone().at(&roomy).await;
         assert!([200, 204].contains(&answer.status) && answer.header("ratelimit-limit").is_none(), "{}", ask.path);
         assert_eq!((roomy.admitted(), ask.at(&narrow).await.status), (admitted + 1, 503));
     }
-    // What says whether we live, and what pages are made of, is always answered.
+    // Health checks and the assets of pages are always answered.
     let missing = Ask::get("/assets/none.css").from("192.0.2.250");
     assert_eq!(over_with(&roomy, &missing).await, 404, "it counts where it fails");
     for path in ["/healthz", "/readyz"] {
@@ -384,7 +384,7 @@ async fn every_request_is_counted_once_and_only_health_is_not() {
     drop(held);
 }
 
-/// What a request that is never refused is answered, once others of its address are, for what it did.
+/// Returns the status of a request that is never refused, once others of its address are, because of it.
 async fn over_with(house: &House, ask: &Ask) -> u16 {
     for _ in 0..100 {
         for _ in 0..3 {
@@ -399,7 +399,7 @@ async fn over_with(house: &House, ask: &Ask) -> u16 {
 
 #[tokio::test]
 async fn whoever_is_sent_away_from_the_database_is_told_when_it_will_be_through() {
-    // red with a constant in http/error.rs or http/api/problem.rs.
+    // Red with a constant in http/error.rs or http/api/problem.rs.
     let house = House::open(&[]).await;
     house.instance.database.close();
     let credentials = serde_json::json!({ "client_id": "shop", "login": "ada", "password": PASSWORD }).to_string();

@@ -1,4 +1,4 @@
-//! "Try it": a public client that lives in the browser, so that a fresh server is seen to work without code.
+//! "Try it": a public client that lives in the browser, so that a fresh server can be seen to work without code.
 
 use crate::config::{Config, PublicUrl, TryIt};
 use app::admin::Refused;
@@ -11,10 +11,10 @@ use rules::oauth::scope::Scope;
 /// The built-in client's id.
 pub const CLIENT_ID: &str = "portiere-try";
 
-/// Nodes that start at the same moment do all this at the same time: who was slower looks again, so often.
+/// Nodes that start at the same moment all do this at once: the slower ones try again, up to so many times.
 const TRIES: u32 = 4;
 
-/// Whether a server at `url` offers it.
+/// Returns whether a server at `url` offers "Try it".
 pub fn is_offered(config: &Config, url: &PublicUrl) -> bool {
     match config.server.try_it {
         TryIt::On => true,
@@ -23,8 +23,8 @@ pub fn is_offered(config: &Config, url: &PublicUrl) -> bool {
     }
 }
 
-/// Why the built-in client cannot be registered at `url`: the issuer may be written in ways that a redirect URI may not, since
-/// browsers would come back under another.
+/// Returns why the built-in client cannot be registered at `url`: an issuer may be written in ways that a redirect URI
+/// may not, since browsers would come back under another spelling.
 pub fn problem(url: &PublicUrl) -> Option<&'static str> {
     redirect_problem(&callback(url), false)
 }
@@ -33,7 +33,7 @@ fn callback(url: &PublicUrl) -> String {
     format!("{}/try/callback", url.as_str())
 }
 
-/// Takes the built-in client away where "Try it" is not offered (any more).
+/// Removes the built-in client where "Try it" is not (or no longer) offered.
 pub async fn remove_client(app: &App) -> Result<(), Fault> {
     let id = CLIENT_ID.into();
     if app.find_client(&id).await?.is_none() {
@@ -61,7 +61,7 @@ async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fau
     let redirect = callback(url);
     match app.find_client(&CLIENT_ID.into()).await? {
         Some(known) if known.redirect_uris.contains(&redirect) => return Ok(Ok(())),
-        // The public URL is another one since.
+        // The public URL has changed since.
         Some(_) => remove_client(app).await?,
         None => {}
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_start_would_stumble_over_is_known_before() {
-        // red where `problem` asks for less than registration does, or for more.
+        // Red where `problem` demands less than registration does, or more.
         let house = House::open(&[]).await;
         for (url, fits) in [
             ("https://login.test", true),
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn nodes_that_start_at_the_same_moment_all_start() {
-        // red without TRIES in ensure_client, or the second look in remove_client.
+        // Red without TRIES in ensure_client, or the second look in remove_client.
         let house = House::open(&[]).await;
         let (app, url) = (&house.instance.app, &house.site.url);
         for _ in 0..3 {

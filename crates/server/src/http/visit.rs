@@ -1,4 +1,4 @@
-//! A request as the doors see it: who sent it, under which id, from which browser.
+//! A request as the doors see it: its sender, its id, its browser.
 
 use super::Site;
 use super::cookies::Name;
@@ -13,23 +13,23 @@ use rules::login::session::Origin;
 use rules::secret::base64url;
 use std::sync::Arc;
 
-/// What is known of every request before its door opens.
+/// What is known of every request before it reaches its door.
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// Names the request in the log and on error pages.
     pub request_id: Arc<str>,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: Client,
-    /// Who had it sent.
+    /// Whether a page of another site caused it.
     pub sender: Sender,
-    /// How it may be asked for the credentials of a client.
+    /// Whether its answer may ask for the credentials of a client.
     pub asking: Asking,
     /// The response's CSP nonce.
     pub nonce: Arc<str>,
 }
 
 impl Visit {
-    /// A request from `peer`. `None` when no randomness is to be had.
+    /// Makes the visit of a request from `peer`. `None` if no randomness is available.
     pub fn new(site: &Site, peer: &Peer, headers: &HeaderMap) -> Option<Self> {
         let chance = app::entropy::bytes().ok()?;
         Some(Visit {
@@ -41,12 +41,12 @@ impl Visit {
         })
     }
 
-    /// The address as the audit log has it.
+    /// Returns the address in the form of the audit log.
     pub fn address(&self) -> String {
         self.client.address.to_string()
     }
 
-    /// The browser that sent it.
+    /// Returns the browser that sent the request.
     pub fn browser(&self, site: &Site, headers: &HeaderMap) -> Browser {
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or("");
         Browser {
@@ -59,7 +59,7 @@ impl Visit {
         }
     }
 
-    /// The frame of a page in the language that the browser prefers.
+    /// Returns the frame of a page in the language that the browser prefers.
     pub fn chrome<'a>(&'a self, site: &'a Site, headers: &HeaderMap, ui_locales: Option<&str>) -> Chrome<'a> {
         let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         Chrome {
@@ -72,15 +72,15 @@ impl Visit {
     }
 }
 
-/// Whether an answer may ask for the credentials of a client by HTTP authentication (RFC 9110 §11.6.1). A browser that is asked so
-/// shows its own window for a name and a password, to whoever looks at the page that sent the request.
+/// Whether a response may ask for the credentials of a client by HTTP authentication (RFC 9110 §11.6.1). To a browser
+/// that would show its own name and password dialog, to the user of the page that sent the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asking {
-    /// A page sent it.
+    /// A page sent the request.
     Page,
-    /// A program did, with an Authorization header.
+    /// A program sent it, with an Authorization header.
     Tried,
-    /// A program did, without one.
+    /// A program sent it, without one.
     Untried,
 }
 
@@ -95,11 +95,11 @@ impl Asking {
     }
 }
 
-/// What a browser says of a request that a page of another site had it send, other than by leading there: a picture, a script, a
-/// frame, a fetch (Fetch Metadata, W3C). A script, and the preflight before it, comes with the origin of its page, which no other
-/// page can name: that of an application tells its requests from what whoever embeds. Who sends such headers without being a
-/// browser has failures counted in the name of either for its own address, and for nobody else's. `is_known` is asked before
-/// anything is counted, so it may cost nothing.
+/// Returns whether, according to the browser, a page of another site caused the request other than by a link: with an
+/// image, a script, a frame, a fetch (Fetch Metadata, W3C). A script's request, and its preflight, name the origin of
+/// its page, which no other page can forge: an application's origin sets it apart from pages that embed this server. A
+/// program that forges these headers has its failures counted for its own address in either class, and for no other
+/// address. `is_known` is asked before anything is counted, so it must cost nothing.
 fn sender(headers: &HeaderMap, is_known: impl FnOnce(&str) -> bool) -> Sender {
     let said = |name| headers.get(name).map(|value: &HeaderValue| value.as_bytes());
     let mode = said("sec-fetch-mode");
@@ -117,7 +117,7 @@ fn sender(headers: &HeaderMap, is_known: impl FnOnce(&str) -> bool) -> Sender {
 mod tests {
     use super::*;
 
-    /// As a browser, or whoever, sends it.
+    /// Classifies a request as a browser, or any program, may send it.
     fn sent((site, mode, dest): (Option<&str>, &str, &str), origins: &[&str]) -> Sender {
         let mut headers = HeaderMap::new();
         let value = |text| HeaderValue::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! A record as a line: sixteen hexadecimal digits of its SHA-256, a space, the record as JSON.
+//! A record as a line: sixteen hexadecimal digits of its SHA-256, a space, and the record as JSON.
 
 use rules::Handle;
 use rules::ending::Record;
@@ -7,7 +7,7 @@ use rules::secret::hexadecimal;
 /// Digits of the checksum.
 const DIGITS: usize = 16;
 
-/// The line, with its end.
+/// Returns the line of a record, with its line ending.
 pub(super) fn write(record: &Record) -> Result<String, String> {
     let json = serde_json::to_string(record).map_err(|error| error.to_string())?;
     let mut line = sum(&json);
@@ -18,8 +18,8 @@ pub(super) fn write(record: &Record) -> Result<String, String> {
     Ok(line)
 }
 
-/// The records of a file. Lines that were torn or garbled are left out; one that is whole and not understood is an error,
-/// since it was acknowledged.
+/// Returns the records of a file. Torn or garbled lines are left out; a line that is whole and not understood is an
+/// error, since it was acknowledged.
 pub(super) fn read(file: &[u8]) -> Result<Vec<Record>, String> {
     let mut records = Vec::new();
     for line in file.split(|byte| *byte == b'\n') {

@@ -1,7 +1,7 @@
-//! The journal of a node: a folder of files that only grow, and one that says what the node knows of its database.
+//! The journal of a node: a folder of files that only grow, and one that says what the node knows about its database.
 //!
-//! One record a line, with a checksum before it. One thread writes: whatever waits goes out together, with one sync for
-//! all. A line that was torn by the end of the machine is not read: nobody was told of it.
+//! Each line is one record, with a checksum before it. One thread writes: all lines that wait go out together, with one
+//! sync. A line that was torn when the machine went down is not read: it was never acknowledged.
 
 mod line;
 mod writer;
@@ -24,18 +24,20 @@ use writer::{LARGEST, Writer};
 
 /// The folder's name in the data folder.
 pub const FOLDER: &str = "journal";
-/// What the node remembers.
+/// The file with what the node remembers.
 const MEMORY: &str = "node.json";
 
-/// The most files that say something which are kept, 4 GiB: a failover loses minutes at the most, and a disk that is full
-/// ends everything.
+/// The most files with content that are kept, 4 GiB: a failover loses minutes at the most, and a full disk ends
+/// everything.
 const MOST: usize = 256;
 
-/// Whether the journal of a data folder remembers a server that the node acknowledged for. One that cannot be read is of some.
+/// Returns whether the journal of a data folder remembers a server that the node acknowledged for. A memory that is
+/// there and cannot be read counts as one that does.
 pub fn remembers_a_server(data: &Path) -> bool {
-    let kept = fs::read(data.join(FOLDER).join(MEMORY));
-    let memory = kept.map(|text| serde_json::from_slice::<Memory>(&text));
-    memory.is_ok_and(|memory| memory.map_or(true, |memory| memory.identity.is_some()))
+    match fs::read(data.join(FOLDER).join(MEMORY)) {
+        Ok(text) => serde_json::from_slice::<Memory>(&text).map_or(true, |memory| memory.identity.is_some()),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
 }
 
 /// A journal in a folder of its own.
@@ -45,7 +47,7 @@ pub struct Folder {
     kept: Mutex<Kept>,
 }
 
-/// What is known of the folder.
+/// What is known about the folder.
 #[derive(Default)]
 struct Kept {
     memory: Memory,
@@ -54,7 +56,7 @@ struct Kept {
 }
 
 impl Folder {
-    /// Opens the journal of a data folder, or makes it: for a node of this name, if it has none yet.
+    /// Opens the journal of a data folder; makes one, for a node of this name, if there is none yet.
     pub fn open(data: &Path, name: &str) -> io::Result<Self> {
         let folder = data.join(FOLDER);
         if !folder.exists() {
@@ -112,12 +114,12 @@ impl Journal for Folder {
             let file = part_file(&self.folder, part);
             let says = match fs::metadata(&file) {
                 Ok(about) => about.len() > 0,
-                // The writer took it back.
+                // The writer removed it again.
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             };
             said += usize::from(says);
-            // The one that is written to stays, and the last that says something.
+            // The file that is being written stays, and so does the newest with content.
             let stays = nth == 0 || (says && said == 1);
             if !stays && ((says && said > MOST) || written(&file).map_err(failed)? < before) {
                 self.kept().cut |= says;
@@ -144,7 +146,7 @@ impl Journal for Folder {
     }
 }
 
-/// When a file was last written to.
+/// Returns when a file was last written to.
 fn written(file: &Path) -> io::Result<Time> {
     let since = fs::metadata(file)?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
@@ -154,7 +156,7 @@ fn part_file(folder: &Path, part: u64) -> PathBuf {
     folder.join(format!("{part:08}.log"))
 }
 
-/// The numbers of the files, the newest first.
+/// Returns the numbers of the files, the newest first.
 fn parts(folder: &Path) -> io::Result<Vec<u64>> {
     let mut parts = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -105,7 +105,7 @@ async fn files_are_followed_by_others_and_go_when_they_are_old() {
     journal.forget(Time(i64::MAX)).unwrap();
     assert_eq!(journal.parts().unwrap(), before[..1], "the one that is written to stays");
     assert!(journal.is_cut());
-    // And is followed by another one, so that it can go some day.
+    // The file is followed by another one, so that it can be removed some day.
     journal.append(&record(10)).await.unwrap();
     assert_eq!(journal.parts().unwrap()[0], before[0] + 1);
     assert!(Folder::open(data.path(), "a").unwrap().is_cut());
@@ -120,7 +120,7 @@ async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
     assert!(journal.append(&record(1)).await.is_err());
     assert!(journal.works().is_err());
     fs::rename(&aside, &folder).unwrap();
-    // Without anybody asking for it: a node that is not ready is asked nothing.
+    // Without any request: a node that is not ready gets none.
     let began = std::time::Instant::now();
     while journal.works().is_err() {
         assert!(began.elapsed() < std::time::Duration::from_secs(30));
@@ -130,7 +130,7 @@ async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
     assert_eq!(times(&journal), [2]);
 }
 
-/// However young they are: the disk has an end.
+/// However young they are: the disk is finite.
 #[tokio::test]
 async fn the_oldest_files_go_when_there_are_too_many() {
     let data = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ async fn the_oldest_files_go_when_there_are_too_many() {
     assert!(journal.is_cut());
 }
 
-/// Whoever was killed between making a file and writing to it left one.
+/// A process that was killed between making a file and writing to it left such a file.
 #[tokio::test]
 async fn files_that_say_nothing_end_none_that_do() {
     let data = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ async fn files_that_say_nothing_end_none_that_do() {
 
 static FULL: AtomicBool = AtomicBool::new(false);
 
-/// A file can be made on a disk that is full, and not be written to.
+/// On a full disk a file can be made, but not written to.
 fn create_on_a_full_disk(path: &Path) -> io::Result<fs::File> {
     let file = writer::create(path)?;
     if FULL.load(SeqCst) { fs::File::options().write(true).open("/dev/full") } else { Ok(file) }
@@ -180,7 +180,7 @@ async fn a_full_disk_is_no_place_to_write_to_and_fills_with_no_empty_files() {
     journal.append(&record(1)).await.unwrap();
     FULL.store(true, SeqCst);
     assert!(journal.append(&record(2)).await.is_err());
-    // Over several tries of the thread's own.
+    // Over several of the thread's own tries.
     for _ in 0..25 {
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         let said = journal.works().unwrap_err();

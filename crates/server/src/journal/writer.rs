@@ -1,4 +1,4 @@
-//! The one thread that writes.
+//! The one thread that writes the journal.
 
 use super::{part_file, written};
 use crate::private;
@@ -14,44 +14,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// A file that is larger than this is followed by another one.
+/// The size from which on a file is followed by another one.
 pub(super) const LARGEST: u64 = 16 << 20;
 /// The most lines that one sync confirms.
 const TOGETHER: usize = 1024;
-/// How often it is tried again to write after that failed.
+/// How long after a failure the thread tries again to write.
 const AGAIN: Duration = Duration::from_secs(1);
-/// A line that has waited so long to be on the disk is trouble, although nothing has failed.
+/// A line that has waited this long to reach the disk is trouble, although nothing has failed.
 const STALLED: Duration = Duration::from_secs(5);
-/// Bytes of such a try, all of them ends of lines: a disk that has no room for a line has room for an empty file.
+/// The bytes of such a try, all line endings: a disk that has no room for a line has room for an empty file.
 const TRY: usize = 4096;
 
-/// Makes a file that is not there yet.
+/// Creates a file that must not exist yet.
 type Create = fn(&Path) -> io::Result<File>;
 
-/// A line, and who waits for it.
+/// A line, and the caller that waits for it.
 struct Job {
     line: String,
     done: oneshot::Sender<Result<(), String>>,
 }
 
-/// What the thread and everybody else know.
+/// What the thread shares with its callers.
 #[derive(Default)]
 struct Shared {
     trouble: Mutex<Option<String>>,
     /// Since when each line waits that is not on the disk yet, the oldest first.
     waiting: Mutex<VecDeque<Instant>>,
-    /// A file that was begun before is followed by another one.
+    /// A file that was begun before this time is followed by another one.
     rotate: AtomicI64,
 }
 
-/// Takes lines, and has them on the disk when it answers.
+/// Takes lines, and answers once they are on the disk.
 pub(super) struct Writer {
     jobs: Sender<Job>,
     shared: Arc<Shared>,
 }
 
 impl Writer {
-    /// Writes from file number `part` on, which must not be there.
+    /// Writes from file number `part` on, which must not exist.
     pub(super) fn start(folder: PathBuf, part: u64, largest: u64) -> io::Result<Self> {
         Writer::start_with(create, folder, part, largest)
     }
@@ -68,7 +68,7 @@ impl Writer {
         let (done, answer) = oneshot::channel();
         let ended = || "the journal's thread has ended".to_owned();
         {
-            // In the order in which they are written.
+            // In the order in which the lines are written.
             let mut waiting = self.shared.waiting();
             self.jobs.send(Job { line, done }).map_err(|_| ended())?;
             waiting.push_back(Instant::now());
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    /// Lets a file be followed by another one that was begun before then, so that it can be removed some day.
+    /// Lets a file that was begun before `time` be followed by another one, so that it can be removed some day.
     pub(super) fn rotate_before(&self, time: Time) {
         self.shared.rotate.store(time.0, SeqCst);
     }
@@ -109,7 +109,7 @@ struct Hand {
     shared: Arc<Shared>,
 }
 
-/// The file that is written to.
+/// The file that is being written.
 struct Part {
     file: File,
     length: u64,
@@ -139,14 +139,14 @@ impl Hand {
             drop(self.shared.waiting().drain(..jobs.len()));
             self.note(&outcome);
             for job in jobs {
-                // Whoever went away need not know.
+                // A caller that has gone need not know.
                 drop(job.done.send(outcome.clone()));
             }
         }
     }
 
-    /// Writes lines behind all that is there, and syncs; without any it is a try. After a failure nobody knows what the
-    /// file holds at its end: the next lines go into another one.
+    /// Appends lines, and syncs; without any lines it is a try. After a failure it is not known what the file holds at
+    /// its end, so the next lines go into another one.
     fn write(&mut self, jobs: &[Job]) -> io::Result<()> {
         let text = match jobs {
             [] => "\n".repeat(TRY),
@@ -161,8 +161,8 @@ impl Hand {
         Ok(())
     }
 
-    /// Writes into a new file. If that fails, the file goes with what it may hold, of which nobody was told that it is
-    /// kept: a disk that is full would be left with an empty file for each try.
+    /// Writes into a new file. If that fails, the file is removed with what it may hold, none of which was
+    /// acknowledged: otherwise a full disk would be left with an empty file for each try.
     fn begin_with(&mut self, text: &str) -> io::Result<()> {
         let path = part_file(&self.folder, self.part);
         let file = (self.create)(&path)?;

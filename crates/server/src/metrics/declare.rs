@@ -4,19 +4,19 @@ use super::moment::Moment;
 use std::fmt::{Display, Write as _};
 use store::tally::Spread;
 
-/// What kind of number it is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
     Counter,
     /// Goes up and down.
     Gauge,
-    /// How many of what size.
+    /// How many values of which size.
     Histogram,
 }
 
 impl Kind {
-    /// As the page says it.
+    /// Returns the name on the page.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// One metric: adding one is one entry in the table.
+/// One metric: to add one, add an entry to the table.
 pub struct Metric {
     /// Its name, with the unit at its end.
     pub name: &'static str,
@@ -34,15 +34,15 @@ pub struct Metric {
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it says, in a sentence.
+    /// Its meaning, in a sentence.
     pub help: &'static str,
-    /// Writes its samples: none where it does not apply.
+    /// Writes its samples: none if it does not apply.
     pub read: fn(&Moment<'_>, &mut Samples<'_>),
 }
 
 /// Metrics that belong together.
 pub struct Group {
-    /// What they are about.
+    /// Their subject.
     pub about: &'static str,
     /// The metrics.
     pub metrics: &'static [Metric],
@@ -50,22 +50,22 @@ pub struct Group {
 
 type Read = fn(&Moment<'_>, &mut Samples<'_>);
 
-/// A number that only grows; its name ends with `_total`.
+/// Declares a number that only grows; its name ends with `_total`.
 pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str, read: Read) -> Metric {
     Metric { name, kind: Kind::Counter, labels, help, read }
 }
 
-/// A number that goes up and down.
+/// Declares a number that goes up and down.
 pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str, read: Read) -> Metric {
     Metric { name, kind: Kind::Gauge, labels, help, read }
 }
 
-/// How many of what size.
+/// Declares a distribution: how many values of which size.
 pub const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str, read: Read) -> Metric {
     Metric { name, kind: Kind::Histogram, labels, help, read }
 }
 
-/// Takes the samples of one metric.
+/// Writes the samples of one metric.
 pub struct Samples<'a> {
     metric: &'static Metric,
     page: &'a mut String,
@@ -85,24 +85,24 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// The one sample of a metric without labels.
+    /// Writes the only sample of a metric without labels.
     pub fn one(&mut self, value: impl Display) {
         self.of(&[], value);
     }
 
-    /// A sample with these values of the labels, in their order.
+    /// Writes a sample with these label values, in the order of the labels.
     pub fn of(&mut self, values: &[&str], value: impl Display) {
         self.line("", values, &[], value);
     }
 
-    /// The same for each of several.
+    /// Writes one sample for each label value.
     pub fn each<'b, V: Display>(&mut self, samples: impl IntoIterator<Item = (&'b str, V)>) {
         for (label, value) in samples {
             self.of(&[label], value);
         }
     }
 
-    /// Those of a histogram.
+    /// Writes the samples of a histogram.
     pub fn spread(&mut self, values: &[&str], spread: &Spread) {
         for (bound, count) in &spread.steps {
             self.line("_bucket", values, &[("le", &bound.to_string())], count);

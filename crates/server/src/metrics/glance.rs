@@ -1,5 +1,5 @@
-//! What a scrape does not ask for itself: it is needed most while the database is away, or a disk stands still. It is looked at every
-//! few seconds, and only where metrics are served at all.
+//! Values that a scrape does not ask for itself, since they matter most while the database is away or a disk hangs.
+//! They are read every few seconds, and only if metrics are served at all.
 
 use super::room::{Room, Surveyor};
 use crate::http::Site;
@@ -10,56 +10,56 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks.
+/// The time between two looks.
 const EVERY: Duration = Duration::from_secs(5);
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was seen last.
+/// The values read last.
 pub struct Glance {
     data: PathBuf,
     surveyor: Surveyor,
     looked: Mutex<Looked>,
 }
 
-/// What there is to tell.
+/// The values to report.
 #[derive(Clone)]
 pub struct Looked {
-    /// When the database last answered; when the first look began, where it never did.
+    /// When the database last answered; when the first look began, if it never did.
     pub at: Instant,
-    /// What it said.
+    /// What it answered.
     pub seen: Option<Seen>,
     /// Whether the server is ready.
     pub is_ready: bool,
-    /// The room on the disk; nothing where its file system does not answer.
+    /// The room on the disk; nothing if its file system does not answer.
     pub room: Option<Room>,
 }
 
-/// What was seen in the database.
+/// The values read from the database.
 #[derive(Clone)]
 pub struct Seen {
     /// How far the audit log is behind.
     pub audit: Lag,
-    /// Workers that were found to be wrong and are asked nothing any more.
+    /// Workers that gave wrong answers and are asked nothing any more.
     pub quarantined: usize,
-    /// Those that may be asked.
+    /// Workers that may be asked.
     pub enrolled: usize,
 }
 
 impl Looked {
-    /// Nothing yet.
+    /// Nothing read yet.
     pub fn nothing() -> Self {
         Looked { at: Instant::now(), seen: None, is_ready: false, room: None }
     }
 }
 
 impl Glance {
-    /// Of a server with this data folder.
+    /// Makes the glance of a server with this data folder.
     pub fn of(data: &Path) -> Self {
         Glance { data: data.to_owned(), surveyor: Surveyor::default(), looked: Mutex::new(Looked::nothing()) }
     }
 
-    /// As it was seen last.
+    /// Returns the values read last.
     pub fn looked(&self) -> Looked {
         self.looked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -72,7 +72,7 @@ impl Glance {
         }
     }
 
-    /// Looks once. Where the database does not answer, what it said before stays, and grows old.
+    /// Looks once. If the database does not answer, its previous values stay, and age.
     pub async fn look(&self, site: &Site) {
         let (seen, is_ready, room) = tokio::join!(
             tokio::time::timeout(PATIENCE, Seen::now(&site.app)),

@@ -1,15 +1,15 @@
-//! What every metric means, from the table into `docs/guide/monitoring.md`. A test keeps it up to date.
+//! Writes the meaning of every metric from the table into `docs/guide/monitoring.md`. A test keeps it up to date.
 
 use super::table::GROUPS;
 use std::fmt::Write as _;
 
-/// Where the guide begins to come from the table, and where it ends to.
+/// The marks where the generated part of the guide begins and ends.
 pub const MARKS: [&str; 2] = [
     "<!-- Generated from crates/server/src/metrics/table; `UPDATE_DOCS=1 make test` writes it again. -->",
     "<!-- End of what is generated. -->",
 ];
 
-/// One table for each group.
+/// Writes one table for each group.
 pub fn markdown() -> String {
     let mut out = String::new();
     for group in GROUPS {

@@ -1,8 +1,8 @@
-//! What the server tells Prometheus: one table of metrics ([`table`]), from which the page that is scraped and the guide
-//! are made.
+//! What the server reports to Prometheus: one table of metrics ([`table`]), from which the scraped page and the guide
+//! are generated.
 //!
-//! What happens often is counted where it happens, in [`Requests`] and in the tallies of the other rooms; everything else
-//! is looked at when somebody asks. Labels are few and known beforehand: nothing of a request becomes one.
+//! Frequent events are counted where they happen, in [`Requests`] and in the tallies of other crates; everything else
+//! is read when somebody asks. Labels are few and known beforehand: nothing from a request becomes one.
 
 mod declare;
 mod glance;
@@ -30,12 +30,12 @@ use crate::http::Site;
 use declare::Samples;
 use moment::Moment;
 
-/// The whole page (text format 0.0.4).
+/// Renders the whole page (text format 0.0.4).
 pub async fn page(site: &Site, looked: Looked) -> String {
     let moment = Moment::of(site, looked).await;
     let mut page = String::with_capacity(64 << 10);
     for group in table::GROUPS {
-        // Not of the format: a line for people.
+        // A comment for people, which the format ignores.
         page.extend(["# ", group.about, "\n"]);
         group.metrics.iter().for_each(|metric| Samples::write(metric, &moment, &mut page));
     }

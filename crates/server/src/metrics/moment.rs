@@ -1,4 +1,4 @@
-//! What is looked at once for a page, however many metrics tell of it.
+//! Values that are read once per page, however many metrics use them.
 
 use super::glance::{Looked, Seen};
 use super::process::Process;
@@ -16,39 +16,39 @@ use store::{mysql, postgres, sqlite};
 
 /// The server at one moment.
 pub struct Moment<'a> {
-    /// Where everything else is looked up.
+    /// Where everything else is read.
     pub from: &'a Site,
-    /// Places at the door.
+    /// The places at the door.
     pub lanes: Vec<(&'static str, LaneState)>,
-    /// The threads that hash.
+    /// The hashing threads.
     pub hashing: State,
-    /// Machines that hash for us.
+    /// The hash workers.
     pub workers: Vec<WorkerState>,
-    /// What was looked at a moment ago.
+    /// The values read at the last look.
     pub looked: Looked,
     /// The database.
     pub store: Store,
-    /// What an acknowledged write is worth.
+    /// How durable an acknowledged write is.
     pub durability: Option<Durability>,
-    /// Whether this node's journal works; nothing where there is none.
+    /// Whether this node's journal works; nothing if there is none.
     pub journal: Option<bool>,
-    /// Where the fences stood.
+    /// The state of the fences.
     pub fence: Option<Status>,
     /// The age of the key that signs with each algorithm.
     pub keys: Vec<(&'static str, Span)>,
-    /// The process; nothing where the system does not tell.
+    /// The process; nothing if the system does not report it.
     pub process: Option<Process>,
 }
 
-/// What an engine says of itself.
+/// What an engine reports of itself.
 pub enum Store {
-    /// A file of ours.
+    /// A SQLite file.
     File {
-        /// What was done.
+        /// What it has done.
         stats: sqlite::Stats,
         /// The most batches that may wait.
         most_waiting: usize,
-        /// Connections that read: in use, and all.
+        /// Connections that read: in use, and in total.
         readers: (usize, usize),
     },
     /// A PostgreSQL server.
@@ -57,16 +57,16 @@ pub enum Store {
     Mysql(mysql::Stats, Usage, mysql::Server),
 }
 
-/// How many batches go through a database in the time of one.
+/// How many batches a database processes in the time of one.
 pub enum Together<'a> {
-    /// Those that share a commit.
+    /// Batches that share a commit.
     Grouped(&'a Spread),
-    /// One on each of so many connections.
+    /// One batch on each of so many connections.
     Beside(usize),
 }
 
 impl Store {
-    /// Of this database, now.
+    /// Reads this database now.
     pub fn of(database: &Database) -> Self {
         match database {
             Database::Sqlite(file) => {
@@ -77,7 +77,7 @@ impl Store {
         }
     }
 
-    /// What it is.
+    /// Returns the name of the engine.
     pub fn engine(&self) -> &'static str {
         match self {
             Store::File { .. } => "sqlite",
@@ -86,7 +86,7 @@ impl Store {
         }
     }
 
-    /// How the connections to a server are used.
+    /// Returns how the connections to a server are used.
     pub fn usage(&self) -> Option<Usage> {
         match self {
             Store::File { .. } => None,
@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// How many wait, and how many are too many.
+    /// Returns how many batches wait, and how many are too many.
     pub fn waiting(&self) -> (usize, usize) {
         match self {
             Store::File { stats, most_waiting, .. } => (stats.waiting, *most_waiting),
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// What goes to the database in the time of one commit.
+    /// Returns how many batches the database processes in the time of one commit.
     pub fn together(&self) -> Together<'_> {
         match self {
             Store::File { stats, .. } => Together::Grouped(&stats.group_sizes),
@@ -110,7 +110,7 @@ impl Store {
         }
     }
 
-    /// How long commits took.
+    /// Returns how long commits took.
     pub fn commit_times(&self) -> &Spread {
         match self {
             Store::File { stats, .. } => &stats.commit_times,
@@ -121,14 +121,14 @@ impl Store {
 }
 
 impl<'a> Moment<'a> {
-    /// What the database said when it was last asked.
+    /// Returns what the database answered last.
     pub fn seen(&self) -> impl Iterator<Item = &Seen> {
         self.looked.seen.iter()
     }
 
-    /// Now, with what was looked at a moment ago.
+    /// Reads the current values, and adds those of the last look.
     pub async fn of(from: &'a Site, looked: Looked) -> Self {
-        // A server is not asked: whoever scrapes must be answered while it is away.
+        // A database server is not asked: a scrape must be answered while the database is away.
         let durability = match from.app.engine.answering() {
             Some(answering) => Some(answering.durability),
             None => from.app.engine.health().await.ok().map(|health| health.durability),

@@ -1,27 +1,27 @@
-//! What Linux says of this process.
+//! What Linux reports of this process.
 
 use std::fs;
 
-/// As `/proc` tells it.
+/// Values from `/proc`.
 pub struct Process {
-    /// Seconds of CPU, of all threads, in user and system mode.
+    /// CPU seconds of all threads, in user and system mode.
     pub cpu: f64,
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub resident: u64,
     /// Address space, in bytes.
     pub virtual_size: u64,
     /// Threads.
     pub threads: u64,
-    /// When it was started, in seconds since 1970.
+    /// The time of the start, in seconds since 1970.
     pub started: f64,
-    /// Files and sockets that are open.
+    /// Open files and sockets.
     pub open_files: u64,
-    /// The most of them.
+    /// The most that may be open.
     pub most_files: Option<u64>,
 }
 
 impl Process {
-    /// Now; `None` where there is no such system.
+    /// Reads the values now; `None` on another system.
     pub fn now() -> Option<Self> {
         let stat = fs::read_to_string("/proc/self/stat").ok()?;
         let booted = fs::read_to_string("/proc/stat").ok()?;
@@ -42,7 +42,7 @@ impl Process {
     }
 }
 
-/// The fields of proc_pid_stat(5) that are of use, in ticks, bytes and pages.
+/// The fields of proc_pid_stat(5) that are used, in ticks, bytes and pages.
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu: u64,
@@ -57,7 +57,7 @@ impl Stat {
         // The second field is the program's name in brackets, and may hold anything.
         let after = &line[line.rfind(')')? + 1..];
         let fields: Vec<&str> = after.split_whitespace().collect();
-        // The first behind the name is number 3 of the manual.
+        // The first field after the name is number 3 of the manual.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         Some(Stat {
             cpu: field(14)? + field(15)?,

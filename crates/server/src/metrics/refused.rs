@@ -1,17 +1,17 @@
-//! Why the server said no without the protocol asking for it.
+//! Why the server refused a request although the protocol did not require it.
 
 app::labels! {
-    /// Goes with the answer that says no, among its extensions, to where answers are counted.
+    /// Attached to a refusal, as an extension of the response, for the place where responses are counted.
     Refused {
-        /// Too many wait: for a password's hash, or for a place at the door.
+        /// Too many requests wait: for a password's hash, or for a place at the door.
         Busy = "busy",
-        /// A client, an address or everybody together asked more often than they may.
+        /// A client, an address or all of them together exceeded their rate.
         Rate = "rate",
         /// Too many failures before.
         Throttled = "throttled",
         /// The database cannot be used.
         Database = "database",
-        /// Others changed the same thing each time.
+        /// Other requests changed the same data at each attempt.
         Contended = "contended",
         /// Something of ours is broken.
         Fault = "fault",
@@ -21,7 +21,7 @@ app::labels! {
         BodyTooSlow = "body_too_slow",
         /// The body broke off.
         BodyBroken = "body_broken",
-        /// The body is of another type than the door reads.
+        /// The body has another type than the door reads.
         MediaType = "media_type",
         /// A form that does not come from our page.
         ForeignForm = "foreign_form",
@@ -33,7 +33,7 @@ app::labels! {
 }
 
 impl Refused {
-    /// Whether it was told to come back, before anything was done for it.
+    /// Returns whether the client was told to come back before anything was done for it.
     pub fn puts_off(&self) -> bool {
         matches!(self, Refused::Busy | Refused::Rate)
     }

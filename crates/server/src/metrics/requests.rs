@@ -1,7 +1,7 @@
-//! Requests as they are counted: by route, method and status, and how long they took.
+//! Counts requests by route, method and status, and how long they took.
 //!
-//! A route is known by its template, of which there are as many as the program has. It gets its place when it is first
-//! asked for; from then on counting it is a look at that place and a few additions, without a lock.
+//! A route is known by its template, of which there are as many as the program defines. It gets its place at its first
+//! request; from then on, counting it takes a lookup and a few additions, without a lock.
 
 use super::Refused;
 use app::stopwatch::{Sheet, Stage};
@@ -18,29 +18,29 @@ use store::tally::{Buckets, Count, Histogram, Shards, Spread, TIMES, nanos};
 /// Places for routes: a power of two, and more than there are routes.
 const PLACES: usize = 128;
 
-/// What requests are counted under that have no route, or whose route found no place.
+/// The name for requests without a route, or whose route found no place.
 pub const NO_ROUTE: &str = "none";
 
-/// Methods that are told apart: those of RFC 9110 §9.3 and RFC 5789. Whoever asks by another may call it anything.
+/// The methods that are distinguished: those of RFC 9110 §9.3 and RFC 5789. A client may use any other name.
 const METHODS: [&str; 10] = ["GET", "POST", "HEAD", "OPTIONS", "PATCH", "DELETE", "PUT", "TRACE", "CONNECT", "other"];
 
-/// Statuses that are told apart, all that the server answers with; the last place is of any other.
-const STATUSES: [u16; 24] = [
-    200, 201, 202, 204, 206, 301, 302, 303, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 501,
-    503,
+/// The statuses that are distinguished; the last place counts any other.
+const STATUSES: [u16; 25] = [
+    200, 201, 202, 204, 206, 301, 302, 303, 304, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 421, 422, 429, 500,
+    501, 503,
 ];
 
-/// What was asked, and how it was answered.
+/// What was requested, and how it was answered.
 pub struct Requests {
     places: Box<[Place]>,
     nowhere: Place,
     begun: Count,
     ended: Count,
-    /// Whoever asked went away before the answer.
+    /// Requests whose client went away before the response.
     pub abandoned: Count,
-    /// Took longer than `log.slow`.
+    /// Requests that took longer than `log.slow`.
     pub slow: Count,
-    /// Answers that said no.
+    /// Responses that are refusals.
     pub refusals: By<Refused>,
     /// Errors of the protocols.
     pub errors: By<ErrorCode>,
@@ -59,7 +59,7 @@ struct Place {
 struct Answers {
     statuses: [[AtomicU64; STATUSES.len() + 1]; METHODS.len()],
     times: Buckets,
-    /// The same of those that were told to come back, which takes next to nothing and says nothing of the others.
+    /// The times of requests that were told to come back, which are short and would hide those of the others.
     put_off: Buckets,
     /// Nanoseconds in each stage.
     stages: [AtomicU64; Stage::ALL.len()],
@@ -71,14 +71,14 @@ pub struct Spent {
     pub route: String,
     /// Requests that were answered.
     pub requests: u64,
-    /// How long they took together, in seconds.
+    /// Their total time, in seconds.
     pub seconds: f64,
     /// Of that, the seconds in each stage.
     pub stages: [f64; Stage::ALL.len()],
 }
 
 impl Requests {
-    /// Nothing asked yet.
+    /// Starts with no requests.
     pub fn new() -> Self {
         Requests {
             places: (0..PLACES).map(|_| Place::default()).collect(),
@@ -93,7 +93,7 @@ impl Requests {
         }
     }
 
-    /// A request that is answered from now on.
+    /// Counts a request that is being answered from now on.
     pub fn begin(&self, route: Option<&MatchedPath>, method: &Method) -> Running<'_> {
         self.begun.one();
         let place = route.map_or(&self.nowhere, |route| self.place(route.as_str()));
@@ -101,9 +101,9 @@ impl Requests {
         Running { requests: self, place, method, ended: false }
     }
 
-    /// Where a route is counted: the first place behind the one that its letters name that is its own or nobody's.
+    /// Returns where a route is counted: the first place at or after its hash that is its own or free.
     fn place(&self, route: &str) -> &Place {
-        // FNV-1a: all that it has to do is to spread a few dozen names.
+        // FNV-1a: it only has to spread a few dozen names.
         let hash = route
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -120,14 +120,14 @@ impl Requests {
         self.places.iter().filter(|place| place.route.get().is_some()).chain([&self.nowhere])
     }
 
-    /// Requests that are being answered.
+    /// Returns how many requests are being answered.
     pub fn in_flight(&self) -> u64 {
-        // In this order: one that ends between the two is counted as ended only where it was begun.
+        // In this order, a request that ends between the two reads counts as ended only if it counts as begun.
         let ended = self.ended.sum();
         self.begun.sum().saturating_sub(ended)
     }
 
-    /// Calls `with` route, method, status and how often.
+    /// Calls `with` for each route, method and status, with the count.
     pub fn answers(&self, mut with: impl FnMut(&str, &str, &str, u64)) {
         for place in self.known() {
             for (method, name) in METHODS.iter().enumerate() {
@@ -142,7 +142,7 @@ impl Requests {
         }
     }
 
-    /// Calls `with` each route, whether its requests were told to come back, and how long they took.
+    /// Calls `with` for each route, whether its requests were told to come back, and how long they took.
     pub fn times(&self, mut with: impl FnMut(&str, &str, &Spread)) {
         for place in self.known() {
             for (put_off, spread) in
@@ -155,7 +155,7 @@ impl Requests {
         }
     }
 
-    /// Where the time went, for each route.
+    /// Returns where the time went, for each route.
     pub fn spent(&self) -> Vec<Spent> {
         let stage = |place: &Place, stage: usize| {
             place.shards.all().map(|shard| shard.stages[stage].load(Relaxed)).sum::<u64>()
@@ -170,7 +170,7 @@ impl Requests {
         spent.filter(|spent| spent.requests > 0).collect()
     }
 
-    /// How long requests spent in each stage, as far as they were in it.
+    /// Returns how long requests spent in each stage, for those that were in it.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, Spread)> {
         Stage::ALL.iter().zip(&self.stages).map(|(stage, times)| (stage.name(), times.spread()))
     }
@@ -186,7 +186,7 @@ impl Place {
     }
 }
 
-/// A request that is being answered. Dropped before [`Running::end`], it was abandoned.
+/// A request that is being answered. If it is dropped before [`Running::end`], it was abandoned.
 pub struct Running<'a> {
     requests: &'a Requests,
     place: &'a Place,
@@ -195,17 +195,17 @@ pub struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Its route, as metrics, logs and traces name it.
+    /// Returns its route, as metrics, logs and traces name it.
     pub fn route(&self) -> &str {
         self.place.name()
     }
 
-    /// Its method, likewise: one that is not among those that are told apart is named by whoever sent it.
+    /// Returns its method, likewise; one that is not distinguished could have any name.
     pub fn method(&self) -> &'static str {
         METHODS[self.method]
     }
 
-    /// It was answered, which took us so long: its body, which whoever sends it may send slowly, is a stage alone.
+    /// Counts the response, which took us so long: the body, which a client may send slowly, counts only as a stage.
     pub fn end(mut self, response: &Response, took: Duration, sheet: &Sheet) {
         self.ended = true;
         let answers = self.place.shards.own();

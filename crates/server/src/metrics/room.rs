@@ -1,4 +1,4 @@
-//! How much room there is, and who takes it.
+//! How much disk space there is, and what uses it.
 
 use crate::private::beside;
 use rustix::fs::statvfs;
@@ -8,23 +8,23 @@ use std::time::Duration;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-/// In bytes.
+/// Disk space in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Of the file system of the data folder.
+    /// The size of the file system of the data folder.
     pub size: u64,
-    /// What is free of it, for whoever is not root.
+    /// Its free space for users other than root.
     pub free: u64,
     /// SQLite's file and its write-ahead log.
     pub files: Option<[u64; 2]>,
 }
 
-/// Looks at it on a thread that may be kept waiting, one at a time: a file system that does not answer takes no more than that.
+/// Measures the space on a thread that may block, one at a time: a file system that hangs takes no more threads.
 #[derive(Default)]
 pub struct Surveyor(Mutex<Option<JoinHandle<Option<Room>>>>);
 
 impl Surveyor {
-    /// The room now; nothing where the system does not tell it `within` this time.
+    /// Returns the space now; nothing if the system does not answer `within` this time.
     pub async fn look(&self, data: &Path, database: Option<&Path>, within: Duration) -> Option<Room> {
         let begun = self.lock().take();
         let mut looking = begun.unwrap_or_else(|| {
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(room.files, Some([300, 40]));
         assert!(room.size > room.free && room.free > 0, "{room:?}");
         assert!(surveyor.look(&folder.path().join("none"), None, long).await.is_none());
-        // Red without what is kept in `look`: each look at a file system that stands still would take another thread.
+        // Red without keeping the task in `look`: each look at a file system that hangs would take another thread.
         let stuck = spawn_blocking(|| None);
         while !stuck.is_finished() {
             tokio::task::yield_now().await;

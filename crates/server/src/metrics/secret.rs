@@ -1,5 +1,5 @@
-//! The secret of whoever scrapes, read again when its file changes: a link that leads elsewhere, as Kubernetes has them, is such
-//! a change, too.
+//! The secret for scrapes, read again when its file changes. A link that is repointed, as Kubernetes does, is such a
+//! change too.
 
 use crate::config::SecretFile;
 use crate::net::{hear_hangups, next_hangup};
@@ -12,27 +12,27 @@ use zeroize::Zeroizing;
 
 /// The shortest secret.
 const SHORTEST: usize = 16;
-/// How often the file is looked at, as those of TLS are.
+/// How often the file is checked, as TLS files are.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// The secret in force, and the file it came from.
+/// The secret in force, and the file that it came from.
 pub struct ScrapeSecret {
     file: SecretFile,
     current: RwLock<Zeroizing<Vec<u8>>>,
 }
 
 impl ScrapeSecret {
-    /// Reads it. The error is a sentence that names the option.
+    /// Reads the secret. The error is a sentence that names the option.
     pub fn load(file: &SecretFile) -> Result<Arc<Self>, String> {
         Ok(Arc::new(ScrapeSecret { file: file.clone(), current: RwLock::new(read(file)?) }))
     }
 
-    /// Whether that is it.
+    /// Returns whether `token` is the secret.
     pub fn is(&self, token: &[u8]) -> bool {
         same(token, &self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads it again; whether it is another one. On an error the one in force stays.
+    /// Reads the secret again; returns whether it changed. On an error, the secret in force stays.
     fn reload(&self) -> Result<bool, String> {
         let fresh = read(&self.file)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl ScrapeSecret {
         Ok(is_another)
     }
 
-    /// Reads it again every half minute, and at SIGHUP. Never ends.
+    /// Reads the secret again every half minute, and at SIGHUP. Never ends.
     pub async fn watch(self: Arc<Self>) {
         let (mut hangup, mut ticks, mut told) = (hear_hangups(), tokio::time::interval(LOOK_EVERY), None);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,7 +50,7 @@ impl ScrapeSecret {
                 _ = ticks.tick() => false,
                 () = next_hangup(&mut hangup) => true,
             };
-            // On a thread that may be kept waiting: a file system that does not answer must not stop who serves.
+            // On a thread that may block: a file system that does not answer must not stop the threads that serve.
             let secret = Arc::clone(&self);
             let looked = tokio::task::spawn_blocking(move || secret.reload()).await;
             let outcome = looked.unwrap_or_else(|error| Err(error.to_string()));
@@ -58,7 +58,7 @@ impl ScrapeSecret {
         }
     }
 
-    /// Says what is new, and everything where somebody asked.
+    /// Logs what is new, or everything if somebody asked.
     fn tell(&self, outcome: Result<bool, String>, asked: bool, told: &mut Option<String>) {
         match outcome {
             Ok(is_another) => {

@@ -1,4 +1,4 @@
-//! Where the metrics are served: on addresses of their own, so that no mistake at the front shows them to the world.
+//! Serves the metrics, on addresses of their own, so that no mistake at the proxy shows them to the world.
 
 use super::glance::Glance;
 use super::page;
@@ -16,10 +16,10 @@ use hyper::{Method, StatusCode};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Connections at a time: a few scrapers, and somebody who looks.
+/// Connections at a time: a few scrapers, and a person who looks.
 const CONNECTIONS: usize = 64;
 
-/// What is needed to serve them: bound addresses, and the secret.
+/// What is needed to serve metrics: bound addresses, and the secret.
 pub struct Desk {
     listeners: Listeners,
     terms: Terms,
@@ -27,7 +27,7 @@ pub struct Desk {
     glance: Glance,
 }
 
-/// What a scrape is answered from.
+/// The state from which a scrape is answered.
 struct Counter {
     site: Site,
     secret: Option<Arc<ScrapeSecret>>,
@@ -35,7 +35,7 @@ struct Counter {
 }
 
 impl Desk {
-    /// As configured; `None` where metrics are served nowhere.
+    /// Makes the configured desk; `None` if metrics are not served.
     pub fn of(config: &Config) -> Result<Option<Self>, BootError> {
         let metrics = &config.metrics;
         if metrics.listen.is_empty() {
@@ -48,7 +48,7 @@ impl Desk {
         let terms = Terms {
             header_timeout: limits.header_timeout,
             idle_timeout: limits.idle_timeout,
-            // Who scrapes asks again.
+            // A scraper asks again.
             stop_delay: std::time::Duration::ZERO,
             hear_out: std::time::Duration::ZERO,
             quiet: limits.idle_timeout,
@@ -61,17 +61,17 @@ impl Desk {
     }
 }
 
-/// The secret that whoever scrapes has to know, if there is one.
+/// Returns the secret that a scraper has to know, if there is one.
 pub fn secret(config: &Config) -> Result<Option<Arc<ScrapeSecret>>, BootError> {
     config.metrics.secret.as_ref().map(ScrapeSecret::load).transpose().map_err(BootError::Other)
 }
 
-/// Serves them until it is dropped; for ever nothing where they are served nowhere.
+/// Serves the metrics until it is dropped; waits for ever without a desk.
 pub async fn serve(desk: Option<Desk>, site: Site) {
     let Some(Desk { listeners, terms, secret, glance }) = desk else { return std::future::pending().await };
     let router = Router::new().route("/metrics", get(scrape).fallback(only_get)).fallback(nothing);
     let counter = Arc::new(Counter { site, secret, glance });
-    // Before anybody is answered.
+    // Before the first scrape is answered.
     counter.glance.look(&counter.site).await;
     let router = router.with_state(Arc::clone(&counter));
     tokio::select! {
@@ -81,7 +81,7 @@ pub async fn serve(desk: Option<Desk>, site: Site) {
     }
 }
 
-/// Reads the secret again, where there is one.
+/// Reads the secret again, if there is one.
 async fn watch(secret: Option<Arc<ScrapeSecret>>) {
     match secret {
         Some(secret) => secret.watch().await,

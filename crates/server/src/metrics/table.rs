@@ -12,7 +12,7 @@ use super::declare::Group;
 #[cfg(test)]
 use super::declare::Metric;
 
-/// All of them, in the order of the page and of the guide.
+/// All groups, in the order of the page and of the guide.
 pub static GROUPS: [&Group; 7] =
     [&http::GROUP, &hashing::GROUP, &workers::GROUP, &store::GROUP, &people::GROUP, &audit::GROUP, &process::GROUP];
 

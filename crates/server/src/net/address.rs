@@ -1,18 +1,18 @@
-//! Networks, and what counts as one address.
+//! Networks, and what limits count as one address.
 
 use rules::login::throttle::subscriber;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A network: an address and the number of its bits that count (RFC 4632 §3.1, RFC 4291 §2.3).
+/// A network: an address and the number of its significant bits (RFC 4632 §3.1, RFC 4291 §2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
     address: IpAddr,
     bits: u8,
 }
 
-/// This machine, as it calls itself (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3).
+/// This machine's loopback networks (RFC 1122 §3.2.1.3, RFC 4291 §2.5.3).
 pub const LOOPBACK: [Cidr; 2] = [
     Cidr { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), bits: 8 },
     Cidr { address: IpAddr::V6(Ipv6Addr::LOCALHOST), bits: 128 },
@@ -23,12 +23,12 @@ pub const LOOPBACK: [Cidr; 2] = [
 pub enum CidrError {
     /// Neither `address` nor `address/bits`.
     Malformed(String),
-    /// Bits are set beyond the prefix; the network that was probably meant.
+    /// Bits are set beyond the prefix; with the network that was probably meant.
     HostBits(String, Cidr),
 }
 
 impl Cidr {
-    /// True when `address` lies in this network. An IPv4 address written as IPv6 (`::ffff:…`) counts as IPv4.
+    /// Returns true if `address` lies in this network. An IPv4 address written as IPv6 (`::ffff:…`) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(one)) => {
@@ -39,13 +39,13 @@ impl Cidr {
         }
     }
 
-    /// True for `0.0.0.0/0` and `::/0`.
+    /// Returns true for `0.0.0.0/0` and `::/0`.
     pub fn is_everything(&self) -> bool {
         self.bits == 0
     }
 }
 
-/// The leading `bits` of an address of `width` bits.
+/// Returns the leading `bits` of an address of `width` bits.
 fn mask(address: u128, width: u32, bits: u8) -> u128 {
     let dropped = width - u32::from(bits);
     address.checked_shr(dropped).and_then(|kept| kept.checked_shl(dropped)).unwrap_or(0)
@@ -97,18 +97,18 @@ impl fmt::Display for CidrError {
 impl std::error::Error for CidrError {}
 
 /// What limits count as one address: an IPv4 address, or the /64 of an IPv6 address, which is the least that a
-/// subscriber is given (RFC 6177 §2), so that nobody gets 2^64 fresh counters. What a translator of IPv4 hands on is the address of
-/// IPv4 ([`subscriber`]).
+/// subscriber is given (RFC 6177 §2), so that nobody gets 2^64 fresh counters. An address from an IPv4 translator
+/// counts as the IPv4 address in it ([`subscriber`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressKey(IpAddr);
 
-/// The network around such an address: the /24 of an IPv4 address, the /48 of an IPv6 address, which is the most that a
-/// site is given (RFC 6177 §2).
+/// The network around an [`AddressKey`]: the /24 of an IPv4 address, or the /48 of an IPv6 address, which is the most
+/// that a site is given (RFC 6177 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NetworkKey(IpAddr);
 
 impl AddressKey {
-    /// The network around it.
+    /// Returns the network around this address.
     pub fn network(self) -> NetworkKey {
         NetworkKey(match self.0 {
             IpAddr::V4(one) => IpAddr::V4((mask(one.to_bits().into(), 32, 24) as u32).into()),
@@ -116,7 +116,7 @@ impl AddressKey {
         })
     }
 
-    /// The key of `address`.
+    /// Returns the key of `address`.
     pub fn of(address: IpAddr) -> Self {
         AddressKey(match subscriber(address) {
             IpAddr::V6(one) => IpAddr::V6(Ipv6Addr::from_bits(mask(one.to_bits(), 128, 64))),

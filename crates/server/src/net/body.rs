@@ -1,4 +1,4 @@
-//! A request's body, whole, within its size, its time, and the room that there is for all of them.
+//! A request's whole body, within its size, its time, and the memory for all bodies.
 
 use crate::config::Config;
 use axum::body::Body;
@@ -10,31 +10,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What of a body everybody may send: forms and token requests are smaller.
+/// The part of a body that needs no room: forms and token requests are smaller.
 const FREE: usize = 4 << 10;
-/// What all bodies that come piece by piece may hold together beyond that: a thousand of the default size, where there is memory
-/// for so many beside hashing.
+/// The room that all bodies that come piece by piece share beyond that: a thousand bodies of the default size, if there
+/// is memory for so many besides hashing.
 const ROOM: usize = 64 << 20;
-/// Of what passwords are hashed in by default (a quarter of memory), this part.
+/// The room is at most this part of the default memory for hashing passwords (a quarter of all memory).
 const SHARE: u64 = 4;
-/// In steps of so many bytes.
+/// Room is granted in steps of so many bytes.
 const STEP: usize = 1 << 10;
 
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// More bytes than allowed, or announced so (RFC 9110 §15.5.14: 413).
+    /// More bytes came than allowed, or were announced (RFC 9110 §15.5.14: 413).
     TooLarge,
     /// It did not come in time (RFC 9110 §15.5.9: 408).
     TooSlow,
     /// The connection broke, or its framing is wrong.
     Broken,
-    /// It is a large one, and others hold all the room for those (RFC 9110 §15.6.4: 503).
+    /// The body is large, and other bodies hold all the room (RFC 9110 §15.6.4: 503).
     NoRoom,
 }
 
-/// How bodies are read: each within its size and its time, and all that are large within one amount of memory, whoever sends
-/// them and however slowly.
+/// How bodies are read: each within its size and its time, and all large ones together within one amount of memory,
+/// whoever sends them and however slowly.
 #[derive(Clone)]
 pub struct Bodies {
     size: usize,
@@ -43,27 +43,27 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// As configured.
+    /// Makes the configured limits.
     pub fn of(config: &Config) -> Self {
         let size = usize::try_from(config.limits.body_size.0).unwrap_or(usize::MAX);
         let share = usize::try_from(hasher::tune::default_memory() / SHARE).unwrap_or(usize::MAX);
         Bodies::within(size, config.limits.body_timeout, ROOM.min(share))
     }
 
-    /// At most `size` bytes each, all of them within `timeout`.
+    /// Allows at most `size` bytes for each body, all of them within `timeout`.
     #[cfg(test)]
     pub fn new(size: usize, timeout: Duration) -> Self {
         Bodies::within(size, timeout, ROOM)
     }
 
-    /// The same, with so much room for all that are large.
+    /// Likewise, with so much room for all large bodies.
     fn within(size: usize, timeout: Duration, room: usize) -> Self {
         let room = room.max(size.saturating_mul(4)) / STEP;
         Bodies { size, timeout, room: Arc::new(Semaphore::new(room.min(Semaphore::MAX_PERMITS))) }
     }
 
-    /// The whole of `body`. An announced length beyond the limit is refused before a byte is read. The bytes keep their room
-    /// until they are dropped.
+    /// Reads all of `body`. An announced length beyond the limit is refused before any byte is read. The bytes keep
+    /// their room until they are dropped.
     pub async fn read(&self, body: Body) -> Result<Bytes, BodyError> {
         if body.size_hint().lower() > self.size as u64 {
             return Err(BodyError::TooLarge);
@@ -71,18 +71,18 @@ impl Bodies {
         tokio::time::timeout(self.timeout, self.whole(body)).await.unwrap_or(Err(BodyError::TooSlow))
     }
 
-    /// Into one buffer: kept frame by frame, a body in chunks of one byte would hold fifty times its size.
+    /// Reads into one buffer: kept frame by frame, a body in chunks of one byte would hold fifty times its size.
     async fn whole(&self, mut body: Body) -> Result<Bytes, BodyError> {
         let announced = usize::try_from(body.size_hint().lower()).unwrap_or(self.size);
         let mut read = Held { bytes: BytesMut::with_capacity(announced.min(FREE)), room: None };
         while let Some(frame) = body.frame().await {
-            // Trailers say nothing to us.
+            // Trailers have no meaning here.
             let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
             if data.len() > self.size - read.bytes.len() {
                 return Err(BodyError::TooLarge);
             }
-            // Here at once, or read before and here again: no room is kept for somebody who is slow, and who waits behind
-            // a door is few (admission; who waits to be refused has let go of it).
+            // The body came in one piece, or was read before and is read again: no room is held for a slow sender, and
+            // few requests wait behind a door (admission; a request that waits to be refused has dropped its body).
             if read.bytes.is_empty() && data.len() > FREE && body.is_end_stream() {
                 return Ok(data);
             }
@@ -92,7 +92,7 @@ impl Bodies {
         Ok(if read.room.is_some() { Bytes::from_owner(read) } else { read.bytes.freeze() })
     }
 
-    /// Room for `more` bytes. A buffer of its own grows to what was announced, or to twice its size.
+    /// Makes room for `more` bytes. The buffer grows to the announced size, or doubles.
     fn make_room(&self, read: &mut Held, more: usize, announced: usize) -> Result<(), BodyError> {
         let wanted = read.bytes.len() + more;
         if wanted <= FREE.max(read.bytes.capacity()) {
@@ -112,7 +112,7 @@ impl Bodies {
     }
 }
 
-/// What has come of a large body, and its room.
+/// What has come of a large body, with its room.
 struct Held {
     bytes: BytesMut,
     room: Option<OwnedSemaphorePermit>,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Sends such a body to somebody who reads it.
+    /// Sends such a body to a task that reads it.
     fn reading(bodies: &Bodies) -> (UnboundedSender<Vec<u8>>, JoinHandle<Result<Bytes, BodyError>>) {
         let (sender, receiver) = unbounded_channel();
         let bodies = bodies.clone();
@@ -177,7 +177,7 @@ mod tests {
         Bodies { room: Arc::new(Semaphore::new(4 * SIZE / STEP)), ..Bodies::new(SIZE, Duration::from_secs(60)) }
     }
 
-    /// Red without `make_room`; for the last part without `room` in [`Held`].
+    /// Red without `make_room`; for the last part, without `room` in [`Held`].
     #[tokio::test]
     async fn large_bodies_share_their_room_and_small_ones_need_none() {
         let bodies = bodies();

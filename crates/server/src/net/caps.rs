@@ -1,5 +1,5 @@
-//! How many connections there may be, in all and from one address. A request that shares its connection with others counts
-//! as one more: it holds as much.
+//! How many connections there may be, in all and from one address. A request that shares its connection with others
+//! counts as another connection: it holds as much memory.
 
 use super::{AddressKey, Cidr, LOOPBACK, NetworkKey};
 use crate::config::Config;
@@ -12,52 +12,52 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// How often somebody is made to make way: whoever holds most has then had the time to do so.
+/// How often connections are told to make way: by then, the address that holds most has had the time to do so.
 const MAKE_WAY_EVERY: Duration = Duration::from_millis(100);
 
-/// The most connections that the people behind one address hold at a time, as far as anybody can tell: whoever holds more
-/// makes way before a network does of which each address holds few.
+/// The most connections that the users behind one address plausibly hold at a time: an address that holds more makes
+/// way before a network whose addresses hold few each.
 const PEOPLE: usize = 64;
 
-/// Files that are kept for other things than connections, where there are as many.
+/// The number of files kept for things other than connections, if there are that many.
 const OTHER_FILES: u64 = 1024;
-/// A server at rest has half as many open, beside one for each thread that hashes.
+/// A server at rest has half as many open, besides one for each hashing thread.
 const FEWEST_OTHERS: u64 = 64;
 
-/// Counts open connections. Exempt networks, of which loopback is one, count only towards the total.
+/// Counts open connections. Connections of exempt networks, including loopback, count only towards the total.
 ///
-/// Where no place is left for somebody, the address that holds most of them makes way, or the network that does, where no
-/// address holds more than people do: its connections that wait for a request are closed. So neither a few addresses nor
-/// a network of many can keep everybody else out by being there. Where one address has nearly all that it may have, those of
-/// its own go that have asked nothing for some seconds: of the people behind it, who is done makes way for who comes.
+/// If no place is left for a newcomer, the address that holds most of them makes way, or, if no address holds more than
+/// users plausibly do, the network that holds most: their connections that wait for a request are closed. So neither a
+/// few addresses nor a large network can keep everybody else out. If one address has nearly all its places, its own
+/// connections without a request for some seconds are closed: its users who are done make way for new ones.
 pub struct Caps {
     total: usize,
     per_address: usize,
     exempt: Vec<Cidr>,
-    /// What the two caps are called.
+    /// The names of the two caps.
     names: [&'static str; 2],
     open: Mutex<Open>,
     refused: [AtomicU64; Full::ALL.len()],
     cut: [AtomicU64; Cut::ALL.len()],
 }
 
-/// Why a connection was cut that nobody had finished with.
+/// Why a connection was cut before either side had finished with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Its TLS handshake took too long.
     Handshake,
-    /// Nothing came in time, or no more of a request's headers.
+    /// Nothing came in time, or the rest of a request's headers did not.
     Silent,
-    /// HTTP/2: it did not take an answer.
+    /// HTTP/2: its client did not take a response.
     Untaken,
     /// It made way for others.
     MadeWay,
-    /// It said too much that asked for nothing.
+    /// It sent too much that belongs to no request.
     Chatter,
 }
 
 impl Cut {
-    /// All, as they are counted.
+    /// All reasons, as they are counted.
     const ALL: [Cut; 5] = [Cut::Handshake, Cut::Silent, Cut::Untaken, Cut::MadeWay, Cut::Chatter];
 
     fn name(self) -> &'static str {
@@ -75,23 +75,23 @@ impl Cut {
 struct Open {
     total: usize,
     by_address: HashMap<AddressKey, Held>,
-    /// When somebody was made to make way last.
+    /// When connections were last told to make way.
     made_way: Option<Instant>,
 }
 
-/// What one address holds.
+/// The places that one address holds.
 #[derive(Default)]
 struct Held {
     places: usize,
     make_way: Arc<Notify>,
-    /// Tells those of it that are quiet.
+    /// Wakes its quiet connections.
     step_aside: Arc<Notify>,
-    /// When they were told last.
+    /// When they were last woken.
     told: Option<Instant>,
 }
 
 impl Held {
-    /// Who is told to step aside for others of the same address.
+    /// Returns the signal for its quiet connections to make way for others of the same address.
     fn steps_aside(&mut self) -> Option<Arc<Notify>> {
         if self.told.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
             return None;
@@ -102,7 +102,7 @@ impl Held {
 }
 
 impl Caps {
-    /// At most `total` connections, `per_address` of them from one address outside `exempt` that is not loopback.
+    /// Allows at most `total` connections, `per_address` of them from one address outside `exempt` and loopback.
     pub fn new(total: usize, per_address: usize, exempt: Vec<Cidr>) -> Arc<Self> {
         let exempt = exempt.into_iter().chain(LOOPBACK).collect();
         Arc::new(Caps::called(["connections", "connections of one address"], (total, per_address), exempt))
@@ -113,14 +113,14 @@ impl Caps {
         Caps { total, per_address, exempt, names, open, refused: Default::default(), cut: Default::default() }
     }
 
-    /// Where loopback counts as any other address.
+    /// Likewise, but loopback counts as any other address.
     #[cfg(test)]
     pub fn counting_all(total: usize, per_address: usize) -> Arc<Self> {
         Arc::new(Caps::called(["connections", "connections of one address"], (total, per_address), Vec::new()))
     }
 
-    /// As configured, for a process that may have so many `files` open. Listed proxies are exempt: their address stands for
-    /// everybody behind them.
+    /// Makes the configured caps, for a process that may have so many `files` open. Listed proxies are exempt: their
+    /// address stands for everybody behind them.
     pub fn of(config: &Config, files: u64) -> Arc<Self> {
         let limits = &config.limits;
         let exempt = limits.exempt_addresses.iter().chain(&config.proxy.trusted).copied().chain(LOOPBACK).collect();
@@ -129,7 +129,7 @@ impl Caps {
         let total = limits.connections.min(within(files, threads as u64));
         let mut per_address = limits.connections_per_address;
         if total < limits.connections {
-            // As configured it may be all there are.
+            // The configured number may be all places that there are.
             per_address = per_address.min((total / 4).max(1));
             tracing::info!(
                 files,
@@ -140,7 +140,7 @@ impl Caps {
         Arc::new(Caps::called(names, (total, per_address), exempt))
     }
 
-    /// A place for a connection from `address`, or for one more request on it; given back when it is dropped.
+    /// Takes a place for a connection from `address`, or for one more request on it; dropping it gives it back.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
         let exempt = self.exempt.iter().any(|network| network.contains(address));
         let key = (!exempt).then(|| AddressKey::of(address));
@@ -163,7 +163,7 @@ impl Caps {
             held.places += 1;
             (Arc::clone(&held.make_way), Arc::clone(&held.step_aside))
         });
-        // Before the last is taken, so that nobody is turned away who only comes after others.
+        // Before the last place is taken, so that no newcomer is refused for coming after others.
         let nearly_all = of_address >= self.per_address - self.per_address / 8;
         let makes_way = if nearly_all { open.within_address(key) } else { Vec::new() };
         drop(open);
@@ -171,22 +171,22 @@ impl Caps {
         Ok(Place { caps: Arc::clone(self), key, ways })
     }
 
-    /// Places that are taken now.
+    /// Returns how many places are taken now.
     pub fn open(&self) -> usize {
         self.lock().total
     }
 
-    /// The most that there may be.
+    /// Returns how many places there are.
     pub fn most(&self) -> usize {
         self.total
     }
 
-    /// Connections that were closed at once, and requests that were refused, since the start, by the cap that was reached.
+    /// Returns the connections closed at once, and requests refused, since the start, by the cap that was reached.
     pub fn refused(&self) -> [(&'static str, u64); Full::ALL.len()] {
         Full::ALL.map(|full| (full.name(), self.refused[full as usize].load(Ordering::Relaxed)))
     }
 
-    /// Connections that were cut since the start, by the reason.
+    /// Returns the connections that were cut since the start, by reason.
     pub fn cut(&self) -> [(&'static str, u64); Cut::ALL.len()] {
         Cut::ALL.map(|why| (why.name(), self.cut[why as usize].load(Ordering::Relaxed)))
     }
@@ -206,12 +206,12 @@ impl Caps {
 }
 
 impl Open {
-    /// Who is told to make way for a newcomer.
+    /// Returns the signals for connections to make way for a newcomer.
     fn who_makes_way(&mut self, newcomer: Option<AddressKey>) -> Vec<Arc<Notify>> {
         if self.made_way.is_some_and(|at| at.elapsed() < MAKE_WAY_EVERY) {
             return Vec::new();
         }
-        // Whatever is found: to look through all of them is what has to be rare.
+        // Whatever is found: the search through all addresses is what has to be rare.
         self.made_way = Some(Instant::now());
         let holds = newcomer.and_then(|key| self.by_address.get(&key)).map_or(0, |held| held.places);
         let most = self.by_address.values().max_by_key(|held| held.places).filter(|most| most.places > holds + 1);
@@ -224,13 +224,13 @@ impl Open {
         }
     }
 
-    /// Those of one address.
+    /// Returns the signal for the quiet connections of one address.
     fn within_address(&mut self, key: Option<AddressKey>) -> Vec<Arc<Notify>> {
         let held = key.and_then(|key| self.by_address.get_mut(&key));
         held.and_then(Held::steps_aside).into_iter().collect()
     }
 
-    /// The network that holds most, if that is more than the newcomer's network would.
+    /// Returns the network that holds most, if that is more than the newcomer's network would hold.
     fn largest_network(&self, newcomer: Option<AddressKey>) -> Option<NetworkKey> {
         let mut networks: HashMap<NetworkKey, usize> = HashMap::new();
         for (key, held) in &self.by_address {
@@ -247,9 +247,9 @@ impl Open {
     }
 }
 
-/// How many of the files that a process may have open can be connections. The rest is for what has to go on when everybody
-/// comes: the database, hashing threads, operators' commands, scrapers, backups, certificates. A few are let in however few
-/// files there are.
+/// Returns how many of a process's files can be connections. The rest is for what has to go on under any load: the
+/// database, hashing threads, operators' commands, scrapers, backups, certificates. A few connections are allowed
+/// however few files there are.
 fn within(files: u64, hashing: u64) -> usize {
     let others = (files / 4).clamp(FEWEST_OTHERS, OTHER_FILES) + hashing;
     usize::try_from(files.saturating_sub(others).max(files / 8)).unwrap_or(usize::MAX)
@@ -258,14 +258,14 @@ fn within(files: u64, hashing: u64) -> usize {
 /// Which places are all taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
-    /// Those of everybody.
+    /// Those of all addresses.
     OfAll,
     /// Those of one address.
     OfAddress,
 }
 
 impl Full {
-    /// Both, as they are counted.
+    /// Both caps, as they are counted.
     const ALL: [Full; 2] = [Full::OfAll, Full::OfAddress];
 
     fn name(self) -> &'static str {
@@ -280,12 +280,12 @@ impl Full {
 pub struct Place {
     caps: Arc<Caps>,
     key: Option<AddressKey>,
-    /// Of those that make way for others, and step aside for their own.
+    /// Wake those that make way for others, and those that step aside for their own address.
     ways: Option<(Arc<Notify>, Arc<Notify>)>,
 }
 
 impl Place {
-    /// Says that its connection is closed from here: cut, where there is a reason for that.
+    /// Notes that this server ends the connection: cut, if there is a reason for that.
     pub fn end(&self, address: SocketAddr, why: Option<Cut>) {
         if let Some(why) = why {
             self.cut(why);
@@ -293,17 +293,17 @@ impl Place {
         }
     }
 
-    /// Counts it as one of those that were cut.
+    /// Counts the connection as cut.
     pub fn cut(&self, why: Cut) {
         self.caps.cut[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What is ready once this address has to make way; `None` where it never has to.
+    /// Returns a future that is ready once this address has to make way; `None` if it never has to.
     pub fn made_to_go(&self) -> Option<OwnedNotified> {
         self.ways.as_ref().map(|(make_way, _)| Arc::clone(make_way).notified_owned())
     }
 
-    /// What is ready once those of this address that are quiet have to go; `None` where they never have to.
+    /// Returns a future that is ready once the address's quiet connections have to go; `None` if they never have to.
     pub fn asked_aside(&self) -> Option<OwnedNotified> {
         self.ways.as_ref().map(|(_, step_aside)| Arc::clone(step_aside).notified_owned())
     }
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!((caps.open(), caps.lock().by_address.len()), (0, 0));
     }
 
-    /// Red without `within` in `Caps::of`, or where half of few files are for connections, or hashing threads have none of theirs.
+    /// Red without `within` in `Caps::of`, or where half of few files are connections, or hashing threads get none.
     #[test]
     fn connections_leave_files_for_everything_else() {
         for (files, hashing, most) in
@@ -377,7 +377,7 @@ mod tests {
         let one = admit("192.0.2.2").ok().unwrap();
         let told = |place: &Place| Box::pin(place.made_to_go().unwrap());
         let (mut most, mut least) = (told(&many[0]), told(&one));
-        // `notify_waiters` reaches whoever was made before it.
+        // `notify_waiters` wakes only futures that exist already.
         assert_eq!(admit("192.0.2.3").err(), Some(Full::OfAll));
         assert!(tokio::time::timeout(Duration::from_secs(5), &mut most).await.is_ok());
         assert!(tokio::time::timeout(Duration::ZERO, &mut least).await.is_err());
@@ -392,14 +392,14 @@ mod tests {
 
     #[tokio::test]
     async fn of_one_address_who_is_done_makes_way_for_who_comes() {
-        // red without within_address in admit.
+        // Red without within_address in admit.
         let caps = Caps::new(1000, 16, Vec::new());
         let admit = |text: &str| caps.admit(text.parse().unwrap());
         let neighbour = admit("198.51.100.7").unwrap();
         let mut idle: Vec<_> = (0..14).map(|_| admit("192.0.2.1").unwrap()).collect();
         let told = |place: &Place| Box::pin(place.asked_aside().unwrap());
         let (mut own, mut other) = (told(&idle[0]), told(&neighbour));
-        // The next to last: two are left for who comes while the others go.
+        // The next to last: two places are left for newcomers while the others go.
         idle.push(admit("192.0.2.1").unwrap());
         assert!(tokio::time::timeout(Duration::ZERO, &mut own).await.is_ok());
         assert!(tokio::time::timeout(Duration::ZERO, &mut other).await.is_err());
@@ -412,7 +412,7 @@ mod tests {
         assert!(tokio::time::timeout(Duration::ZERO, &mut again).await.is_ok());
     }
 
-    /// Whether a place has to make way for somebody from `newcomer`, who finds none.
+    /// Returns whether a place has to make way for a connection from `newcomer`, which finds none.
     async fn makes_way(caps: &Arc<Caps>, place: &Place, newcomer: &str) -> bool {
         caps.lock().made_way = None;
         let mut told = Box::pin(place.made_to_go().unwrap());
@@ -422,7 +422,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_network_of_many_that_hold_one_each_makes_way() {
-        // red without largest_network in who_makes_way.
+        // Red without largest_network in who_makes_way.
         let networks: [fn(u32) -> String; 2] = [|nth| format!("2001:db8:7:{nth:x}::1"), |nth| format!("192.0.2.{nth}")];
         for network in networks {
             let caps = Caps::new(203, 100, Vec::new());
@@ -438,7 +438,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_address_that_holds_what_no_people_do_makes_way_before_a_network() {
-        // red without PEOPLE in who_makes_way.
+        // Red without PEOPLE in who_makes_way.
         let caps = Caps::new(300, 100, Vec::new());
         let admit = |text: &str| caps.admit(text.parse().unwrap()).ok().unwrap();
         let one: Vec<_> = (0..100).map(|_| admit("198.51.100.7")).collect();

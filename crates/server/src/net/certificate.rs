@@ -1,4 +1,4 @@
-//! What browsers will mind about a certificate that TLS itself can work with: it has ended, or is another name's.
+//! What browsers object to in a certificate that TLS itself accepts: it has expired, or is for another name.
 
 use rules::{Span, Time};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -8,10 +8,10 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, Error, RootCertStore};
 use std::time::Duration;
 
-/// So long before its end whoever should have renewed a certificate is told. Those who renew by themselves do it earlier.
+/// Operators are warned so long before a certificate ends. Programs that renew certificates do it earlier.
 const SOON: Span = Span::days(7);
 
-/// Whether the certificate is past its end, near it, or before its beginning; in words that follow its name.
+/// Returns whether the certificate is past its end, near it, or before its beginning; in words that follow its name.
 pub fn outlived(leaf: &CertificateDer<'_>, now: Time) -> Option<String> {
     match (validity(leaf, now), validity(leaf, now + SOON)) {
         (Some(CertificateError::ExpiredContext { not_after, .. }), _) => {
@@ -25,7 +25,7 @@ pub fn outlived(leaf: &CertificateDer<'_>, now: Time) -> Option<String> {
     }
 }
 
-/// When the certificate ends, to the second.
+/// Returns when the certificate ends, to the second.
 pub fn end(leaf: &CertificateDer<'_>) -> Option<Time> {
     match validity(leaf, Time(i64::MAX)) {
         Some(CertificateError::ExpiredContext { not_after, .. }) => Some(read(not_after)),
@@ -33,15 +33,15 @@ pub fn end(leaf: &CertificateDer<'_>) -> Option<Time> {
     }
 }
 
-/// Whether the certificate is one for other names than `host` (RFC 9525); in words that follow its name.
+/// Returns whether the certificate is not for the name `host` (RFC 9525); in words that follow its name.
 pub fn misnamed(leaf: &CertificateDer<'_>, host: &str) -> Option<String> {
     let leaf = ParsedCertificate::try_from(leaf).ok()?;
     let name = ServerName::try_from(host.trim_matches(['[', ']'])).ok()?;
     verify_server_name(&leaf, &name).err().map(|_| format!("is not for {host}"))
 }
 
-/// What is wrong with the certificate at that moment. Its dates are looked at first; that nobody vouches for it here is no
-/// matter.
+/// Returns what is wrong with the certificate at that moment. Its dates are checked first; that no root of trust is
+/// known here does not matter.
 fn validity(leaf: &CertificateDer<'_>, at: Time) -> Option<CertificateError> {
     let leaf = ParsedCertificate::try_from(leaf).ok()?;
     let at = UnixTime::since_unix_epoch(Duration::from_millis(at.0.try_into().unwrap_or(0)));

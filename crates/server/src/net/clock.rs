@@ -14,18 +14,18 @@ use tokio::time::{Instant, Sleep};
 
 /// What a connection waits for, and since when.
 ///
-/// While a request is answered the time is ours and there is no limit here: the body has its own
-/// ([`super::read_body`]). Once the last answer is ready the idle time runs, so that a client that does not take its
-/// answer is cut off as well. By HTTP/2 further answers may be taken meanwhile: there it runs for each, see [`Taken`].
+/// While a request is being answered, the server takes the time and there is no limit here: the body has its own
+/// ([`super::Bodies`]). The idle time starts once the last response is ready, so that a client that does not take it is
+/// cut off as well. With HTTP/2, other responses may be taken meanwhile: there the time runs for each, see [`Taken`].
 #[derive(Clone, Copy, Debug)]
 enum Waiting {
-    /// The headers of a request, of which a part may have come.
+    /// The headers of a request, of which some may have come.
     Headers { since: Instant },
     /// The next request, of which nothing has come.
     Nothing { since: Instant },
-    /// Us, with so many requests.
+    /// The server, which is answering so many requests.
     Answers { running: usize },
-    /// HTTP/1: the client, to close what we have closed (see [`super::watched`]).
+    /// HTTP/1: the client, which has to close a connection that we have closed (see [`super::watched`]).
     Close { since: Instant },
 }
 
@@ -39,30 +39,30 @@ pub struct Clock {
 
 struct State {
     waiting: Waiting,
-    /// HTTP/2: bytes between requests are mostly not the beginning of one (pings, window updates).
+    /// HTTP/2: bytes between requests mostly begin no request (pings, window updates).
     multiplexed: bool,
     /// A request came.
     asked: bool,
-    /// A part of the next one did.
+    /// A part of the next request came.
     heard: bool,
-    /// Of the last one's body something was not read, or it broke.
+    /// A part of the last request's body was not read, or the body broke off.
     unread: bool,
-    /// Requests that run, and of whose bodies the client still owes a part: nothing is done about them yet.
+    /// Running requests whose client still owes a part of the body: no work is done on them yet.
     coming: usize,
-    /// HTTP/2: answers that the client has not taken yet, the oldest first, and since when they are ready.
+    /// HTTP/2: responses that the client has not taken yet, oldest first, and since when they are ready.
     untaken: BTreeMap<u64, Instant>,
-    /// The number of the next one.
+    /// The number of the next response.
     next: u64,
     /// HTTP/2: bytes of bodies that the client may send.
     granted: usize,
-    /// Bytes that became no part of a request.
+    /// Bytes that belong to no request.
     chatter: Chatter,
-    /// They were too many at some time.
+    /// There were too many of them at some time.
     too_much: bool,
 }
 
 impl State {
-    /// A part of a request came, or may have.
+    /// Notes that a part of a request came, or may have.
     fn hear(&mut self) {
         match self.waiting {
             Waiting::Answers { .. } | Waiting::Close { .. } => return,
@@ -73,13 +73,13 @@ impl State {
         self.heard = true;
     }
 
-    /// HTTP/2: so many bytes more may come.
+    /// HTTP/2: allows so many more bytes.
     fn grant(&mut self, bytes: usize) {
         self.granted = (self.granted + bytes).min(MOST_GRANTED);
     }
 
-    /// A part of a body was read: by HTTP/2 as much more may come, and by HTTP/1 it was counted with all else. An empty one asks
-    /// for nothing (CVE-2019-9518).
+    /// Notes that a part of a body was read: with HTTP/2 as much more may come; with HTTP/1 it was counted as chatter
+    /// before. An empty part belongs to no request (CVE-2019-9518).
     fn was_read(&mut self, bytes: usize) {
         let framing = if bytes > 0 { FRAMING_OF_A_PART } else { 0 };
         if self.multiplexed {
@@ -91,22 +91,22 @@ impl State {
     }
 }
 
-/// How much a connection may say that is no part of a request: what it may say at once, and each second. A client's own frames
-/// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes for a request. Beyond, it is told to go, and whatever
-/// it asked before is answered, since it may be many people's; at twice as much it is cut.
+/// How much a connection may send that belongs to no request: at once, and per second. The control frames of a client
+/// (settings, pings, window updates; RFC 9113, 10.5) are a few dozen bytes per request. Beyond this, the connection is
+/// told to go, and its earlier requests are answered, since they may be many users'; at twice as much it is cut.
 const CHATTER: f64 = 256.0 * 1024.0;
 const CHATTER_A_SECOND: f64 = 8.0 * 1024.0;
-/// What a request takes beside the bytes of its headers and of its body, and a part of a body beside its own.
+/// The bytes a request takes besides its headers and body, and a part of a body besides its own bytes.
 const FRAMING: usize = 1024;
 const FRAMING_OF_A_PART: usize = 32;
-/// HTTP/1: how much of a body that was announced is taken for sent: whoever is answered before the body was read has sent some of it.
+/// HTTP/1: how much of an announced body counts as sent: some of it was, if the client is answered before it is read.
 pub const BODY_AHEAD: usize = 4096;
-/// HTTP/2: what a client may send of bodies is a window for each request that has one, and as much again as we read of it (RFC
-/// 9113, 5.2). That is its right, whether we read it or refuse the request; what is beyond is chatter.
+/// HTTP/2: of each body a client may send one window, and then as much as we read of it (RFC 9113, 5.2), whether we
+/// read the body or refuse the request; what it sends beyond that is chatter.
 const WINDOW: usize = STREAM_WINDOW as usize;
 const MOST_GRANTED: usize = STREAMS as usize * WINDOW;
 
-/// What was said so far that belongs to no request, as a bucket that leaks.
+/// The bytes so far that belong to no request, as a leaky bucket.
 #[derive(Clone, Copy, Debug)]
 struct Chatter {
     bytes: f64,
@@ -114,21 +114,21 @@ struct Chatter {
 }
 
 impl Chatter {
-    /// More came.
+    /// Adds bytes that came.
     fn came(&mut self, bytes: usize) {
         let now = Instant::now();
         let leaked = now.duration_since(self.at).as_secs_f64() * CHATTER_A_SECOND;
         (self.bytes, self.at) = ((self.bytes - leaked).max(0.0) + bytes as f64, now);
     }
 
-    /// So much of it was of a request.
+    /// Removes bytes that turned out to belong to a request.
     fn was_of_a_request(&mut self, bytes: usize) {
         self.bytes = (self.bytes - bytes as f64).max(0.0);
     }
 }
 
 impl Clock {
-    /// Starts with the first request's headers, which are waited for since then.
+    /// Starts the clock of a connection that has waited for the first request's headers since `since`.
     pub fn start(since: Instant, header: Duration, idle: Duration, linger: Duration) -> Arc<Self> {
         let state = State {
             waiting: Waiting::Headers { since },
@@ -146,8 +146,8 @@ impl Clock {
         Arc::new(Clock { header, idle, linger, state: Mutex::new(state) })
     }
 
-    /// A request's headers are complete; so many of the bytes that were counted are said to belong to it so far. It runs until the
-    /// guard is dropped. The connection's own place is one request's: what is asked beside it needs a `further` one.
+    /// Notes that a request's headers are complete; so many of the bytes counted so far belong to it. It runs until the
+    /// guard is dropped. The connection's own place serves one request: others at the same time need a `further` one.
     pub fn request(
         self: &Arc<Self>,
         (multiplexed, bytes): (bool, usize),
@@ -163,25 +163,25 @@ impl Clock {
         Ok(Running { clock: Arc::clone(self), place })
     }
 
-    /// Whether any request came.
+    /// Returns whether any request came.
     pub fn was_asked(&self) -> bool {
         self.lock().asked
     }
 
-    /// Whether no request is being answered, as far as we know them, and no answer is to be taken.
+    /// Returns whether no request is answered, except those whose body still comes, and no response is untaken.
     pub fn is_idle(&self) -> bool {
         let state = self.lock();
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
         running <= state.coming && state.untaken.is_empty()
     }
 
-    /// Whether all that was asked is answered, and nothing more is asked.
+    /// Returns whether all requests were answered, and no other has begun.
     pub fn is_done(&self) -> bool {
         let state = self.lock();
         state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
     }
 
-    /// Whether nothing has been asked for so long, not even in part, and no answer is to be taken.
+    /// Returns whether no request, not even a part of one, came for so long, and no response is untaken.
     pub fn is_quiet(&self, long: Duration) -> bool {
         let state = self.lock();
         match state.waiting {
@@ -193,13 +193,13 @@ impl Clock {
         }
     }
 
-    /// Whether the client has said something, or may say it yet, that we have not read and will not read.
+    /// Returns whether the client has sent something, or may yet, that we have not read and will not read.
     pub fn left_something(&self) -> bool {
         let state = self.lock();
         state.heard || state.unread
     }
 
-    /// We have closed the connection, and wait for the client to do so.
+    /// Notes that we have closed the connection, and wait for the client to close it.
     pub fn linger(&self) {
         let mut state = self.lock();
         if !matches!(state.waiting, Waiting::Close { .. }) {
@@ -207,12 +207,12 @@ impl Clock {
         }
     }
 
-    /// Whether that is so.
+    /// Returns whether we wait for the client to close the connection.
     pub fn lingers(&self) -> bool {
         matches!(self.lock().waiting, Waiting::Close { .. })
     }
 
-    /// The body of a request that runs, which is waited for as long as the client owes a part of it.
+    /// Wraps the body of a running request, which counts as coming as long as the client owes a part of it.
     pub fn coming(self: &Arc<Self>, body: Incoming) -> Body {
         if body.is_end_stream() {
             return Body::new(body);
@@ -221,18 +221,18 @@ impl Clock {
         Body::new(Coming { body, owed: Some(Owed(Arc::clone(self))) })
     }
 
-    /// Whether requests came by HTTP/2.
+    /// Returns whether requests came by HTTP/2.
     pub fn multiplexed(&self) -> bool {
         self.lock().multiplexed
     }
 
-    /// Bytes came; whether they are much too many for what is asked with them.
+    /// Counts bytes that came; returns whether they are far too many for the requests among them.
     pub fn bytes_came(&self, came: Tally) -> bool {
         let mut state = self.lock();
         state.grant(came.bodies * WINDOW);
         let granted = came.data.min(state.granted);
         state.granted -= granted;
-        // Who was told to go asks for nothing more: the library drops what it does not answer by then.
+        // A connection that was told to go cannot make more requests: the library drops those that it does not answer.
         let dropped = if state.too_much { came.heads } else { 0 };
         state.chatter.came(came.other + came.data - granted + dropped);
         state.too_much |= state.chatter.bytes > CHATTER;
@@ -240,12 +240,12 @@ impl Clock {
         state.chatter.bytes > 2.0 * CHATTER
     }
 
-    /// Why the connection is to go, where that is for what it said.
+    /// Returns the reason if the connection is to go because of what it sent.
     pub fn said_too_much(&self) -> Option<Cut> {
         self.lock().too_much.then_some(Cut::Chatter)
     }
 
-    /// The moment at which the connection has waited too long, if it waits for its client.
+    /// Returns the moment at which the connection will have waited too long, if it waits for its client.
     fn deadline(&self) -> Option<Instant> {
         let state = self.lock();
         let waits = match state.waiting {
@@ -258,7 +258,7 @@ impl Clock {
         waits.into_iter().chain(takes).min()
     }
 
-    /// Why it is cut now that its time is over; `None` where it only was not used any more.
+    /// Returns why the connection is cut now that its time is over; `None` if it was merely unused.
     pub fn fault(&self) -> Option<Cut> {
         let state = self.lock();
         match state.waiting {
@@ -280,14 +280,14 @@ pub struct Running {
 }
 
 impl Running {
-    /// HTTP/1: whether a part of its body was not read, which the client owes still, or has sent to nobody.
+    /// HTTP/1: returns whether a part of the body was not read, because the client still owes it or it came unread.
     pub fn leaves_body(&self) -> bool {
         let state = self.clock.lock();
         state.unread || state.coming > 0
     }
 
-    /// The same answer, which by HTTP/2 the client has the idle time to take, whatever else goes on. The request's place is
-    /// held until then.
+    /// Wraps the body of the response. With HTTP/2, the client has the idle time to take it, whatever else goes on. The
+    /// request's place is held until then.
     pub fn answered(mut self, body: Body) -> Body {
         let watched = body.size_hint().lower() >= WORTH_IT && self.clock.multiplexed();
         let untaken = watched.then(|| Untaken::new(&self.clock));
@@ -309,7 +309,7 @@ impl Drop for Running {
     }
 }
 
-/// A request's body. The client owes a part of it until it ends, breaks, or is wanted no more.
+/// A request's body. The client owes a part of it until it ends, breaks, or is no longer wanted.
 struct Coming {
     body: Incoming,
     owed: Option<Owed>,
@@ -361,13 +361,13 @@ impl hyper::body::Body for Coming {
     }
 }
 
-/// The least body that is watched, in bytes: a shorter one holds no more than its stream does.
+/// The smallest body that is watched, in bytes: a shorter one holds no more memory than its stream does.
 const WORTH_IT: u64 = 1024;
 
-/// An answer's body that is there until the client lets all of it come (RFC 9113, 5.2).
+/// A response's body that is held until the client has made room for all of it (RFC 9113, 5.2).
 ///
-/// Whoever lets a single byte come has the whole of a frame taken from us, and waits for the rest of it elsewhere. So the
-/// last byte goes by itself: there is no room for it before there is for all others.
+/// If a client makes room for a single byte, a whole frame is taken from us, and the rest of it waits elsewhere. So the
+/// last byte is sent on its own: there is no room for it before there is room for all others.
 struct Taken {
     body: Body,
     last: Option<Bytes>,
@@ -407,11 +407,11 @@ impl hyper::body::Body for Taken {
     }
 }
 
-/// An answer that is not taken yet, with its number.
+/// A response that is not taken yet, with its number.
 struct Untaken(Arc<Clock>, u64);
 
 impl Untaken {
-    /// Ready now.
+    /// Registers a response that is ready now.
     fn new(clock: &Arc<Clock>) -> Self {
         let mut state = clock.lock();
         let number = state.next;
@@ -429,21 +429,21 @@ impl Drop for Untaken {
 
 /// Wakes the connection's task when its clock runs out.
 ///
-/// The timer is set again only when it fires or must fire earlier, not at each request: on a busy connection once in
-/// a header time.
+/// The timer is reset only when it fires or has to fire earlier, not at each request: on a busy connection once per
+/// header timeout.
 pub struct Alarm {
     clock: Arc<Clock>,
     sleep: Pin<Box<Sleep>>,
 }
 
 impl Alarm {
-    /// For the connection of that clock.
+    /// Makes the alarm of that clock's connection.
     pub fn new(clock: Arc<Clock>) -> Self {
         let first = clock.deadline().unwrap_or_else(|| Instant::now() + clock.header);
         Alarm { clock, sleep: Box::pin(tokio::time::sleep_until(first)) }
     }
 
-    /// Ready once the connection has waited too long. To be polled after the connection itself, in the same task.
+    /// Ready once the connection has waited too long. Must be polled after the connection itself, in the same task.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Some(deadline) = self.clock.deadline()
             && deadline < self.sleep.deadline()

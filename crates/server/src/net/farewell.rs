@@ -1,4 +1,4 @@
-//! The end of a connection that was told to end, and has nothing to do any more.
+//! The end of a connection that was told to end, and has nothing left to do.
 
 use super::clock::Clock;
 use super::{Cut, Place};
@@ -9,16 +9,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// How long it may take its client to hear that: HTTP/2 asks whether all was read that is on its way (a PING), and whoever has
-/// gone without a word would answer never.
+/// How long a client may take to confirm that: HTTP/2 asks whether it has read all that is on its way (a PING), and a
+/// client that vanished would never answer.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Since when a connection has had nothing to do but to end.
+/// Since when a connection has had nothing left to do but end.
 #[derive(Default)]
 pub struct Farewell(Option<Pin<Box<Sleep>>>);
 
 impl Farewell {
-    /// Ready once that took too long; `done` says whether there is nothing else to do now. To be polled only once it was told to end.
+    /// Ready once that took too long; `done` if nothing else is left to do. Poll only after it was told to end.
     pub fn poll(&mut self, context: &mut Context<'_>, done: bool) -> Poll<()> {
         if !done {
             self.0 = None;
@@ -28,7 +28,7 @@ impl Farewell {
     }
 }
 
-/// Counts how a connection ended: by itself, with an error of the client's, or, where there is nothing, since it was ended here.
+/// Counts how a connection ended: by itself, with a client's error, or, if `ended` is `None`, by this server.
 pub fn told<E: std::fmt::Display>(
     address: SocketAddr,
     (place, clock): (&Place, &Clock),

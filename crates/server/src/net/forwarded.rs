@@ -1,22 +1,22 @@
-//! Who the client is when proxies stand between.
+//! Who the client is if there are proxies in between.
 
 use super::{AddressKey, Cidr, Peer};
 use crate::config::{Config, ProxyHeader};
 use axum::http::HeaderMap;
 use std::net::IpAddr;
 
-/// The proxies that are believed. The default is none.
+/// The proxies whose headers are believed. The default is none.
 #[derive(Clone, Debug)]
 pub struct Proxies {
     /// Their networks.
     pub trusted: Vec<Cidr>,
-    /// The one header in which they name the client. A proxy sets one of the two and passes on the other as the
-    /// client wrote it, so believing both would let anybody choose an address.
+    /// The one header in which they name the client. A proxy sets one of the two and passes on the other as the client
+    /// wrote it, so if both were believed, anybody could choose an address.
     pub header: ProxyHeader,
 }
 
 impl Proxies {
-    /// As configured.
+    /// Makes the configured proxies.
     pub fn of(config: &Config) -> Self {
         Proxies { trusted: config.proxy.trusted.clone(), header: config.proxy.header }
     }
@@ -29,14 +29,14 @@ impl Proxies {
 /// The scheme that the client used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proto {
-    /// Plain.
+    /// Without TLS.
     Http,
-    /// TLS.
+    /// With TLS.
     Https,
 }
 
 impl Proto {
-    /// Its name (RFC 9110 §4.2).
+    /// Returns its name (RFC 9110 §4.2).
     pub fn name(self) -> &'static str {
         match self {
             Proto::Http => "http",
@@ -48,40 +48,40 @@ impl Proto {
 /// Who sent a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Client {
-    /// The client's address: the peer's, or the one that a listed proxy names.
+    /// The client's address: that of the peer, or the one that a listed proxy names.
     pub address: IpAddr,
-    /// The scheme between the client and the first door.
+    /// The scheme between the client and the first server that it reached.
     pub proto: Proto,
     /// True when the peer is a listed proxy.
     pub via_proxy: bool,
-    /// True when a local or private peer that is no listed proxy sent forwarded headers: probably a proxy that the
+    /// True if a local or private peer that is no listed proxy sent forwarded headers: probably a proxy that the
     /// operator forgot to list.
     pub untrusted_forwarding: bool,
     counted: bool,
 }
 
 impl Client {
-    /// The key under which limits count this client, where they do.
+    /// Returns the key under which limits count this client, if they count it.
     pub fn key(&self) -> Option<AddressKey> {
         self.counted().map(AddressKey::of)
     }
 
-    /// The address that limits count; `None` when all that is known is a listed proxy's own, which stands for everybody
+    /// Returns the address that limits count; `None` if only a listed proxy's own is known, which stands for everybody
     /// behind it and is never counted.
     pub fn counted(&self) -> Option<IpAddr> {
         self.counted.then_some(self.address)
     }
 }
 
-/// The headers by which a forgotten proxy shows itself.
+/// The headers that reveal an unlisted proxy.
 const FORWARDING_HEADERS: [&str; 5] =
     ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "forwarded"];
 
-/// The client of a request that came from `peer` with `headers`.
+/// Returns the client of a request that came from `peer` with `headers`.
 ///
-/// Forwarded headers count only when the peer is a listed proxy. The address is then the rightmost one that is not
-/// itself a listed proxy: everything left of it was written by the client (RFC 7239 §8.1). An entry that is not an
-/// address ends the search at the proxy that wrote it.
+/// Forwarded headers count only if the peer is a listed proxy. The client is then the rightmost address that is not
+/// itself a listed proxy: the client wrote everything to its left (RFC 7239 §8.1). An entry that is not an address ends
+/// the search at the proxy that wrote it.
 pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Client {
     let own = peer.address.ip().to_canonical();
     let own_proto = if peer.tls { Proto::Https } else { Proto::Http };
@@ -112,25 +112,25 @@ struct Hop {
     proto: Option<Proto>,
 }
 
-/// All values of a header that is a list, in order, over repeated lines (RFC 9110 §5.3).
+/// Returns all values of a list header, in order, over repeated lines (RFC 9110 §5.3).
 fn entries<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
-    // A line that is not text stands as an entry that names nobody.
+    // A line that is not text counts as one entry that names no address.
     headers.get_all(name).iter().flat_map(|line| line.to_str().unwrap_or("?").split(',')).map(str::trim).collect()
 }
 
 fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
-    // The proxy nearest to us wrote the last scheme; many proxies do not keep a list.
+    // The nearest proxy wrote the last scheme; many proxies do not keep a list.
     let proto = entries(headers, "x-forwarded-proto").last().and_then(|text| scheme(text));
     let addresses = entries(headers, "x-forwarded-for");
     addresses.into_iter().map(|entry| Hop { address: node(entry), proto }).collect()
 }
 
-/// RFC 7239 §4: elements separated by commas, pairs by semicolons; a quoted string holds an IPv6 address, or a host as the
-/// client wrote it, which may have commas and semicolons in it.
+/// RFC 7239 §4: elements are separated by commas, pairs by semicolons; a quoted string holds an IPv6 address, or a host
+/// as the client wrote it, which may contain commas and semicolons.
 fn forwarded(headers: &HeaderMap) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
     for line in headers.get_all("forwarded") {
-        // A line that is not text names nobody.
+        // A line that is not text names no address.
         hops.extend(unquoted(line.to_str().unwrap_or("?"), b',').into_iter().rev().map(hop));
     }
     hops
@@ -148,14 +148,14 @@ fn hop(element: &str) -> Hop {
             _ => {}
         }
     }
-    // None may be there twice: a proxy that does not quote let the client write one of them.
+    // No name may occur twice: a proxy that does not quote let the client write one of them.
     hop.address = hop.address.filter(|_| named == 1);
     hop
 }
 
-/// The parts of `text` between separators outside of quoted strings (RFC 9110 §5.6.4), the last first.
+/// Returns the parts of `text` between separators outside quoted strings (RFC 9110 §5.6.4), the last first.
 ///
-/// It is read from the right, where the proxies wrote: a quote that the client left open stays on its own side.
+/// It reads from the right, where the proxies wrote: a quote that the client left open affects only the client's part.
 fn unquoted(text: &str, separator: u8) -> Vec<&str> {
     let bytes = text.as_bytes();
     let (mut parts, mut end, mut quoted) = (Vec::new(), bytes.len(), false);
@@ -172,9 +172,9 @@ fn unquoted(text: &str, separator: u8) -> Vec<&str> {
     parts
 }
 
-/// RFC 7239 §6: an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
-/// `[2001:db8::1]:80`. The port may be a name that says nothing (`:_p`, §6.3), and an IPv6 address may have a zone, which means
-/// something to that machine alone (RFC 4007 §11).
+/// RFC 7239 §6: parses an address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`,
+/// `[2001:db8::1]:80`. The port may be an obfuscated name (`:_p`, §6.3), and an IPv6 address may have a zone, which has
+/// a meaning only on the machine that wrote it (RFC 4007 §11).
 fn node(text: &str) -> Option<IpAddr> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']').filter(|(host, _)| host.contains(':'))?,
@@ -327,7 +327,7 @@ mod tests {
         }
     }
 
-    /// A Host may have every one of `,;=` in it (RFC 3986 §3.2.2), and what a client sends for Forwarded may be anything.
+    /// A Host may contain each of `,;=` (RFC 3986 §3.2.2), and what a client sends for Forwarded may be anything.
     #[test]
     fn bf_04_what_a_client_has_quoted_for_it_names_nobody() {
         // Red without `!quoted` in `unquoted`, the backslashes there, its `rev`, or `named == 1` in `hop`.

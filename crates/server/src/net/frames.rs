@@ -1,44 +1,44 @@
-//! Which of a connection's bytes ask for something, by HTTP/2.
+//! Which bytes of an HTTP/2 connection belong to requests.
 
 use super::serve::HEADER_BYTES;
 
-/// What HTTP/2 begins with (RFC 9113, 3.4).
+/// The connection preface of HTTP/2 (RFC 9113, 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Types of frames (RFC 9113, 6.1, 6.2, 6.10), and the flag of the last one that its sender has for the stream.
+/// Types of frames (RFC 9113, 6.1, 6.2, 6.10), and the flag of a sender's last frame on a stream.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 
-/// Follows the frames of one connection by their heads alone. What is wrong with them is for the library to say.
+/// Follows the frames of one connection by their headers alone. Errors in them are left to the library.
 pub struct Frames {
     next: Next,
-    /// The last request that began, by its stream.
+    /// The newest request, by its stream.
     newest: u32,
-    /// What is to come of its head, at most.
+    /// The most that is still to come of its header fields.
     head: usize,
 }
 
-/// What the next byte is part of.
+/// What the next byte belongs to.
 #[derive(Clone, Copy)]
 enum Next {
-    /// The preface, of which so much has come.
+    /// The preface, of which so many bytes have come.
     Preface { came: usize },
-    /// The head of a frame, of which so much has come (RFC 9113, 4.1).
+    /// The header of a frame, of which so many bytes have come (RFC 9113, 4.1).
     Head { came: usize, head: [u8; 9] },
-    /// The payload of a frame of that type, of which so much is to come.
+    /// The payload of a frame of that type, of which so many bytes are still to come.
     Payload { kind: u8, left: usize },
     /// A connection that does not begin as HTTP/2 does.
     Unframed,
 }
 
-/// What came.
+/// The bytes that came, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Heads of frames, and what the frames hold that are no part of a request; without frames everything. Fields that come on the
-    /// stream of an earlier request (trailers, or what the library drops) are no part of one.
+    /// Frame headers, and payloads that are no part of a request; without frames, everything. Fields on the stream of
+    /// an earlier request (trailers, or what the library drops) are no part of a request.
     pub other: usize,
-    /// Bytes of requests' heads.
+    /// Bytes of requests' header fields.
     pub heads: usize,
     /// Bytes of bodies.
     pub data: usize,
@@ -47,17 +47,17 @@ pub struct Tally {
 }
 
 impl Frames {
-    /// Of a connection that has said nothing yet.
+    /// Follows a connection on which nothing has come yet.
     pub fn new() -> Self {
         Frames { next: Next::Preface { came: 0 }, newest: 0, head: 0 }
     }
 
-    /// Whether there are any.
+    /// Returns whether the connection has frames.
     pub fn are_there(&self) -> bool {
         matches!(self.next, Next::Head { .. } | Next::Payload { .. })
     }
 
-    /// Tells what came apart.
+    /// Counts bytes by kind.
     pub fn tally(&mut self, mut bytes: &[u8]) -> Tally {
         let mut tally = Tally::default();
         while let Some(&first) = bytes.first() {
@@ -111,11 +111,11 @@ impl Frames {
         tally
     }
 
-    /// Looks at a frame's head.
+    /// Examines a frame's header.
     fn begin(&mut self, [high, middle, low, kind, flags, stream @ ..]: [u8; 9], tally: &mut Tally) {
         if kind == HEADERS {
             let stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
-            // A client's streams are numbered upwards (RFC 9113, 5.1.1).
+            // A client numbers its streams upwards (RFC 9113, 5.1.1).
             let is_new = stream > self.newest;
             self.newest = self.newest.max(stream);
             self.head = if is_new { HEADER_BYTES } else { 0 };

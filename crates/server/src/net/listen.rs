@@ -1,4 +1,4 @@
-//! Binding the addresses, before anything else is started.
+//! Binding the addresses, before anything else starts.
 
 use crate::config::Config;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
-/// Connections that the kernel may hold for us; it cuts this to `net.core.somaxconn`.
+/// Connections that the kernel may queue for us; it limits this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 /// Why an address cannot be listened on.
@@ -56,13 +56,13 @@ impl std::error::Error for ListenError {}
 pub struct Listeners(pub(super) Vec<TcpListener>);
 
 impl Listeners {
-    /// Binds what the configuration says. Must run inside the runtime.
+    /// Binds the configured addresses. Must run inside the runtime.
     pub fn of(config: &Config) -> Result<Self, ListenError> {
         Listeners::bind(&config.server.listen, config.listens_by_default())
     }
 
-    /// Binds all of `addresses`, or none. With `lenient` an IPv6 address beside an IPv4 one is left out on a machine
-    /// that has no IPv6.
+    /// Binds all of `addresses`, or none. With `lenient`, an IPv6 address next to an IPv4 one is skipped on a machine
+    /// without IPv6.
     pub fn bind(addresses: &[SocketAddr], lenient: bool) -> Result<Self, ListenError> {
         let mut bound = Vec::with_capacity(addresses.len());
         for address in addresses {
@@ -77,12 +77,12 @@ impl Listeners {
         Ok(Listeners(bound))
     }
 
-    /// The sockets, for what is not HTTP.
+    /// Returns the sockets, for protocols other than HTTP.
     pub fn into_inner(self) -> Vec<TcpListener> {
         self.0
     }
 
-    /// The addresses, with the ports that the kernel chose where 0 was asked for.
+    /// Returns the addresses, with the ports that the kernel chose where port 0 was requested.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.0.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
@@ -91,10 +91,10 @@ impl Listeners {
 fn open(address: SocketAddr, all: &[SocketAddr]) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
-        // `[::]` alone serves both families; beside an IPv4 address of the same port it must leave that to the other.
+        // `[::]` alone serves both families; next to an IPv4 address of the same port it must leave IPv4 to that one.
         socket.set_only_v6(all.iter().any(|other| other.is_ipv4() && other.port() == address.port()))?;
     }
-    // A restart must not wait for the last process's connections to leave TIME_WAIT.
+    // A restart must not wait for the connections of the previous process to leave TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -108,7 +108,7 @@ fn no_ipv6(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|number| unsupported.contains(&Errno::from_raw_os_error(number)))
 }
 
-/// Raises the limit of open files to the most that this process may have. Answers the limit in force.
+/// Raises the limit of open files to the most that this process may have. Returns the limit in force.
 pub fn raise_nofile() -> io::Result<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

@@ -1,7 +1,7 @@
-//! The wire: listening, TLS, connections and their limits, and who a client is.
+//! The wire: listening, TLS, connections and their limits, and the client's identity.
 //!
-//! Owns every limit that holds before a request has a route: time for headers, time without a request, connections in
-//! all and from one address, size of headers, memory for bodies, HTTP/2's floods. Does not own routes, statuses or what a request may do.
+//! Owns every limit that holds before a request has a route: time for headers, idle time, connections in all and from
+//! one address, size of headers, memory for bodies, HTTP/2 floods. Owns no routes, statuses or permissions.
 
 mod address;
 mod body;
@@ -34,10 +34,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The other end of the connection that a request came on: an extension of every request.
+/// The other end of the connection that carried a request: an extension of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address; an IPv4 peer of a socket for both families is written as IPv4.
+    /// Its address; an IPv4 peer of a dual-stack socket is written as IPv4.
     pub address: SocketAddr,
     /// Whether the connection is TLS.
     pub tls: bool,
@@ -46,21 +46,21 @@ pub struct Peer {
 /// See [`Terms::hear_out`].
 const HEAR_OUT: Duration = Duration::from_secs(1);
 
-/// See [`Terms::quiet`]: longer than a handshake over a satellite takes, or the pause between two requests of one page.
+/// See [`Terms::quiet`]: longer than a handshake over a satellite, or the pause between two requests of one page.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// On what terms connections are served.
+/// The terms on which connections are served.
 #[derive(Clone)]
 pub struct Terms {
     /// Time for the TLS handshake, and for the headers of a request.
     pub header_timeout: Duration,
-    /// Time for the next request to begin, and for the client to take its last answer.
+    /// Time for the next request to begin, and for the client to take its last response.
     pub idle_timeout: Duration,
-    /// Time in which a server that was told to stop still answers whoever comes, and says that it is leaving.
+    /// How long a server that was told to stop still answers new requests, and says that it is leaving.
     pub stop_delay: Duration,
-    /// Time that somebody who has only just come has to ask, when the server stops.
+    /// How long a connection that has only just come has to send a request, when the server stops.
     pub hear_out: Duration,
-    /// Who has asked nothing for so long makes way for others of the same address.
+    /// A connection without a request for this long makes way for others of the same address.
     pub quiet: Duration,
     /// Time for running requests when the server stops.
     pub drain_timeout: Duration,
@@ -68,13 +68,13 @@ pub struct Terms {
     pub caps: Arc<Caps>,
     /// TLS, unless a proxy does it.
     pub tls: Option<Arc<TlsReload>>,
-    /// Whether SIGHUP asks for something here.
+    /// Whether SIGHUP has an effect here.
     pub hears_hangups: bool,
 }
 
 impl Terms {
-    /// As configured, for a process that may have so many `files` open; reads the certificate, and fails if it cannot be
-    /// used.
+    /// Makes the configured terms, for a process that may have so many `files` open; reads the certificate, and fails
+    /// if it cannot be used.
     pub fn of(config: &Config, files: u64) -> Result<Self, TlsError> {
         let limits = &config.limits;
         let tls = match (&config.tls.certificate, &config.tls.key) {

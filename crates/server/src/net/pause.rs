@@ -1,4 +1,4 @@
-//! What a door does when nobody can be let in.
+//! The pause after a connection could not be accepted.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Waits; what goes on is said once, in this line.
+    /// Waits; logs a failure that persists only once, as this line.
     pub async fn after(&mut self, error: io::Error, line: &'static str) {
         let Some(failures) = self.counted(&error) else { return };
         if failures == 1 {
@@ -19,8 +19,8 @@ impl Pause {
         tokio::time::sleep(Duration::from_millis(10 << failures.min(6))).await;
     }
 
-    /// How many there were in a row with this one. A connection that died before it was accepted is nobody's fault; anything
-    /// else (no file descriptors, no memory) passes only with time, and a busy loop would make it worse.
+    /// Counts consecutive failures, with this one. A connection that died before it was accepted is nobody's fault; any
+    /// other failure (no file descriptors, no memory) passes only with time, and a busy loop would worsen it.
     fn counted(&mut self, error: &io::Error) -> Option<u32> {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn what_lasts_is_counted_and_who_died_at_the_door_is_not() {
-        // red where `after` goes by anything but the first: a log that is told so each time is filled by whoever takes all files.
+        // Red where `after` logs more than the first: whoever takes all files would fill the log.
         let mut pause = Pause::default();
         let none_left = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
         assert_eq!(pause.counted(&io::ErrorKind::ConnectionAborted.into()), None);

@@ -1,4 +1,4 @@
-//! Answers to requests that come to no door.
+//! Responses to requests that reach no door.
 
 use super::Full;
 use axum::body::Body;
@@ -6,7 +6,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use hyper::header::{CACHE_CONTROL, CONNECTION, HeaderValue, RETRY_AFTER};
 
-/// RFC 6585, section 5.
+/// Refuses headers that are too large (RFC 6585, section 5).
 pub fn too_large() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -15,7 +15,7 @@ pub fn too_large() -> Response {
     response
 }
 
-/// Too many requests at a time, of somebody or of all: to be sent again, as nothing was done with it.
+/// Refuses one of too many requests at a time, of one address or of all: it can be sent again, since nothing was done.
 pub fn too_many(full: Full) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = match full {

@@ -29,31 +29,31 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt};
 
-/// The most that a request's headers may take together.
+/// The most bytes that a request's headers may take together.
 pub const HEADER_BYTES: usize = 32 << 10;
 /// Requests that one HTTP/2 connection may have open at a time.
 pub const STREAMS: u32 = 100;
-/// Streams that a client may open and reset before we accepted them; beyond, the connection is closed
-/// (CVE-2023-44487, rapid reset).
+/// Streams that a client may open and reset before we accept them; with more, the connection is closed (CVE-2023-44487,
+/// rapid reset).
 const PENDING_RESETS: usize = 20;
-/// Streams that we reset for the client's errors before the connection is closed.
+/// Streams that we reset because of the client's errors before the connection is closed.
 const ERROR_RESETS: usize = 128;
-/// What an HTTP/2 client may send ahead, for a request and for the connection.
+/// How much an HTTP/2 client may send ahead, for a request and for the connection.
 pub const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
-/// A ping after so long without a frame, and how long its answer may take.
+/// A ping is sent after so long without a frame, and its answer may take so long.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PING_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a client that is still sending when we close its connection has to close it, too.
+/// How long a client that still sends when we close its connection has to close it too.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What only HTTP/2 begins with (RFC 9113, 3.4), and no method of HTTP/1 that we know.
+/// The beginning of an HTTP/2 connection only (RFC 9113, 3.4): we know no HTTP/1 method of that name.
 const HTTP2: &[u8] = b"PRI";
 
-/// How many may stand before the door, as far as the kernel knows: more than it lets (net.core.somaxconn is 4096).
+/// How many connections the kernel may have queued: more than it allows (net.core.somaxconn is 4096).
 const QUEUE: usize = 8192;
-/// What can answer requests: an `axum::Router`, for one.
+/// A service that can answer requests, such as an `axum::Router`.
 pub trait Answers:
     Service<Request<Body>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static
 {
@@ -74,23 +74,23 @@ pub struct Stopped {
 /// How far serving is from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// Far.
+    /// Not ending.
     Serving,
-    /// Everybody who asks is answered, and told not to ask here again.
+    /// Every request is answered, with the notice that the client should not come here again.
     Leaving,
-    /// Nobody new is let in; what runs is finished.
+    /// No new connection is accepted; running requests are finished.
     Closing,
     /// Nothing is waited for.
     Cutting,
 }
 
-/// Serves `service` on `listeners` until it is `told` to stop, and for the stop delay after that, in which each connection ends
-/// with its answer. Then accepts nothing more, finishes the requests that run (for at most the drain time) and returns. Told
-/// again, it returns at once. Each request carries a [`Peer`] among its extensions.
+/// Serves `service` on `listeners` until it is `told` to stop, and for the stop delay after that, in which each
+/// connection ends with its response. Then accepts nothing more, finishes the running requests (for at most the drain
+/// time) and returns. Told again, it returns at once. Each request carries a [`Peer`] among its extensions.
 ///
-/// The delay is for proxies that keep connections: one that is closed while it is idle may be closed just as a request
-/// comes, and nobody may send that a second time (RFC 9112, 9.3.1). One that is closed after an answer that said so
-/// (9.6) loses nothing.
+/// The delay is for proxies that keep connections open: an idle connection may be closed just as a request arrives,
+/// which a proxy may not send again (RFC 9112, 9.3.1). If the connection is closed after a response that announced it
+/// (9.6), nothing is lost.
 pub async fn serve<S: Answers>(
     listeners: Listeners,
     terms: Terms,
@@ -100,7 +100,7 @@ pub async fn serve<S: Answers>(
     serve_lingering(LINGER, listeners, terms, service, told).await
 }
 
-/// The same, where clients that are still sending when we close their connections have so long to close them, too.
+/// Likewise; clients that still send when we close their connections have `linger` to close them too.
 pub async fn serve_lingering<S: Answers>(
     linger: Duration,
     listeners: Listeners,
@@ -119,7 +119,7 @@ pub async fn serve_lingering<S: Answers>(
     }
     tokio::select! {
         () = heard(&mut told) => {}
-        // A port that is closed, or a certificate that is not renewed, would be noticed too late.
+        // A closed port, or a certificate that is not renewed, would be noticed too late.
         never = panic_of(&mut doors) => match never {},
         never = panic_of(&mut background) => match never {},
     }
@@ -141,22 +141,22 @@ pub async fn serve_lingering<S: Answers>(
     Stopped { cut }
 }
 
-/// Ready when told; never, where nobody is left to tell.
+/// Ready once told to stop; never, if every sender is gone.
 async fn heard(told: &mut mpsc::UnboundedReceiver<()>) {
     if told.recv().await.is_none() {
         std::future::pending().await
     }
 }
 
-/// Ready once each door is closed and what came through it ended; adds up what was cut.
+/// Ready once each listener is closed and its connections have ended; adds up those that were cut.
 async fn all_closed(doors: &mut JoinSet<usize>, cut: &mut usize) {
     while let Some(door) = doors.join_next().await {
         *cut += door.unwrap_or_default();
     }
 }
 
-/// HTTP/1.1 and HTTP/2 on the same port, each with its limits. Header and idle times are [`Clock`]'s, which knows the
-/// two apart. HTTP/1 takes at most 100 headers, hyper's default, whose array lies on the stack.
+/// HTTP/1.1 and HTTP/2 on the same port, each with its limits. [`Clock`] keeps the header and idle times, since it can
+/// tell the two apart. HTTP/1 takes at most 100 headers, hyper's default, whose array lies on the stack.
 fn builder() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEADER_BYTES);
@@ -175,10 +175,10 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Room<S> {
     either: Builder<TokioExecutor>,
-    /// Where it is known that it is not HTTP/2: looking for that costs a connection half a buffer more.
+    /// For connections known not to be HTTP/2: detecting it costs a connection half a buffer more.
     http1: Builder<TokioExecutor>,
     terms: Terms,
     linger: Duration,
@@ -187,7 +187,7 @@ struct Room<S> {
 }
 
 impl<S: Answers> Room<S> {
-    /// Accepts until told to stop, then waits for its connections. Answers how many it had to cut.
+    /// Accepts until told to stop, then waits for its connections. Returns how many it had to cut.
     async fn accept(self: Arc<Self>, listener: TcpListener) -> usize {
         let mut connections = JoinSet::new();
         let mut stop = pin!(comes(self.stage.clone(), Stage::Closing));
@@ -219,11 +219,11 @@ impl<S: Answers> Room<S> {
         if whole { 0 } else { connections.len() }
     }
 
-    /// Closes the door. Who stands before it already, as far as the kernel knows, is still let in: their request may be on
+    /// Closes the listener. Connections that the kernel has accepted already are still served: their request may be on
     /// its way, and would be lost.
     fn close(self: &Arc<Self>, listener: TcpListener, connections: &mut JoinSet<()>) {
         let Ok(listener) = listener.into_std() else { return };
-        // Not without end: they may come as fast as they are let in.
+        // Bounded: they may arrive as fast as they are accepted.
         for (stream, address) in std::iter::from_fn(|| listener.accept().ok()).take(QUEUE) {
             if let Ok(stream) = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream)) {
                 self.welcome(connections, stream, address);
@@ -234,7 +234,7 @@ impl<S: Answers> Room<S> {
     fn welcome(self: &Arc<Self>, connections: &mut JoinSet<()>, stream: TcpStream, address: SocketAddr) {
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         let Ok(place) = Caps::admit(&self.terms.caps, address.ip()) else { return };
-        // Answers are small and whole: waiting for more to send would only delay them.
+        // Responses are small and complete: waiting for more bytes would only delay them.
         let _ = stream.set_nodelay(true);
         let room = Arc::clone(self);
         connections.spawn(async move {
@@ -242,8 +242,8 @@ impl<S: Answers> Room<S> {
         });
     }
 
-    /// Ready once nothing more is to be expected of a connection: at the end, unless it has only just come and asked for
-    /// nothing yet.
+    /// Ready once nothing more is to be expected of a connection: at the end, unless it has only just come and sent no
+    /// request yet.
     async fn time_to_go(&self, came: Instant, was_asked: impl Fn() -> bool) {
         comes(self.stage.clone(), Stage::Closing).await;
         if !was_asked() {
@@ -251,8 +251,8 @@ impl<S: Answers> Room<S> {
         }
     }
 
-    /// How to talk to whom without TLS, once something is said: until then nobody needs memory for a request. `None` where
-    /// nothing comes in time.
+    /// Returns the protocol of a connection without TLS, once something is sent: until then, it needs no memory for a
+    /// request. `None` if nothing comes in time.
     async fn spoken(&self, stream: &TcpStream, came: Instant, place: &Place) -> Option<&Builder<TokioExecutor>> {
         let mut first = [0; HTTP2.len()];
         let heard = tokio::time::timeout_at(came + self.terms.header_timeout, stream.peek(&mut first));
@@ -264,7 +264,7 @@ impl<S: Answers> Room<S> {
         Some(if HTTP2.starts_with(&first[..bytes]) { &self.either } else { &self.http1 })
     }
 
-    /// The TLS handshake, where there is TLS, then HTTP.
+    /// Does the TLS handshake, if there is TLS, then HTTP.
     async fn greet(&self, stream: TcpStream, address: SocketAddr, place: &Place) {
         let came = Instant::now();
         let Some(tls) = &self.terms.tls else {
@@ -297,7 +297,7 @@ impl<S: Answers> Room<S> {
         }
     }
 
-    /// The answer to a request.
+    /// Answers a request.
     fn answer(
         &self,
         mut request: Request<Incoming>,
@@ -305,11 +305,11 @@ impl<S: Answers> Room<S> {
         peer: Peer,
     ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<S> {
         let multiplexed = request.version() == hyper::Version::HTTP_2;
-        // By HTTP/2 what is part of a request was not counted to begin with.
+        // With HTTP/2, bytes of requests were not counted in the first place.
         let told = if multiplexed { 0 } else { told_bytes(&request) };
         let running = clock.request((multiplexed, told), || self.terms.caps.admit(peer.address.ip()));
         request.extensions_mut().insert(peer);
-        // The buffer's limit is one of what is read before a head is complete, not of a head that is.
+        // The buffer's limit applies to bytes before a head is complete, not to a complete head.
         let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
         let request = request.map(|body| clock.coming(body));
         let asked = match running {
@@ -320,8 +320,8 @@ impl<S: Answers> Room<S> {
         answered(asked, multiplexed, self.stage.clone())
     }
 
-    /// HTTP on one connection that came and began to be listened to then, until either side ends it, its clock runs out,
-    /// it has to make way, or the server stops.
+    /// Speaks HTTP on a connection that `came` then and was first listened to at `since`, until either side ends it,
+    /// its clock runs out, it has to make way, or the server stops.
     async fn converse<IO>(
         &self,
         (stream, came, since): (IO, Instant, Instant),
@@ -342,7 +342,7 @@ impl<S: Answers> Room<S> {
         let (mut makes_way, mut steps_aside, mut told_off) = (false, false, false);
         let ended = std::future::poll_fn(|context| {
             leaving = leaving || leave.as_mut().poll(context).is_ready();
-            // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the others may be sent elsewhere.
+            // HTTP/2 says which requests it still takes (RFC 9113, 6.8): the client may send the others elsewhere.
             if leaving && !stopping && (clock.multiplexed() || stop.as_mut().poll(context).is_ready()) {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
@@ -350,7 +350,7 @@ impl<S: Answers> Room<S> {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Some(ended));
             }
-            // RFC 9113, 5.4.1: with a GOAWAY, so that others' requests on it are answered.
+            // RFC 9113, 5.4.1: with a GOAWAY, so that other users' requests on it are answered.
             if !told_off && clock.said_too_much().is_some() {
                 told_off = true;
                 connection.as_mut().graceful_shutdown();
@@ -363,7 +363,7 @@ impl<S: Answers> Room<S> {
             }
             let quiet = || clock.is_quiet(self.terms.quiet);
             if !steps_aside && has_to_go(aside.as_mut(), context, quiet, || place.asked_aside()) {
-                // Of an answer a part may still be on its way, and HTTP/2 says which requests it does not take any more.
+                // A part of a response may still be on its way, and HTTP/2 announces which requests it no longer takes.
                 steps_aside = true;
                 if !clock.is_done() {
                     return Poll::Ready(None);
@@ -373,13 +373,13 @@ impl<S: Answers> Room<S> {
                     return Poll::Ready(Some(ended));
                 }
             }
-            // Not in the middle of a request that is there as a whole: it makes way when it is asked the next time.
+            // Not while a request with its whole body is answered: it makes way when it is told the next time.
             makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(), || place.made_to_go());
             if makes_way {
                 return Poll::Ready(None);
             }
             match alarm.poll(context) {
-                // Said as it is said at a stop: by TLS and HTTP/2 whoever asks in that moment knows what was not heard.
+                // As at a stop: with TLS and HTTP/2, a client that sends a request just then learns it was not read.
                 Poll::Ready(()) if clock.is_done() => {
                     if !std::mem::replace(&mut stopping, true) {
                         connection.as_mut().graceful_shutdown();
@@ -395,8 +395,8 @@ impl<S: Answers> Room<S> {
     }
 }
 
-/// The answer to a request that was let in, or what it was refused with. By HTTP/1 it says whether it is the last here: at a
-/// stop, and where the rest of a body would have to be read to find the next request (RFC 9112, 9.6; RFC 9110, 10.1.1).
+/// Returns the response to an admitted request, or its refusal. With HTTP/1 it says whether it is the last one here: at
+/// a stop, and if a body's rest would have to be read to find the next request (RFC 9112, 9.6; RFC 9110, 10.1.1).
 async fn answered<E>(
     asked: Result<(Running, impl Future<Output = Result<Response, E>>), Response>,
     multiplexed: bool,
@@ -414,7 +414,7 @@ async fn answered<E>(
     answer.map(|response| response.map(|body| running.answered(body)))
 }
 
-/// Whether it was told to go and may; where it may not, it listens anew.
+/// Returns whether the connection was told to go and may; if it may not go yet, it waits to be told again.
 fn has_to_go(
     mut told: Pin<&mut Option<OwnedNotified>>,
     context: &mut Context<'_>,
@@ -430,12 +430,12 @@ fn has_to_go(
     false
 }
 
-/// What HTTP/1 headers take, as they are sent.
+/// Returns the size of HTTP/1 headers, as they are sent.
 fn head_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
 }
 
-/// What a request has taken so far, as far as it says so: its target, its headers, and the beginning of a body.
+/// Returns the bytes that a request has taken, as far as it says: its target, its headers, and the beginning of a body.
 fn told_bytes(request: &Request<Incoming>) -> usize {
     let uri = request.uri();
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -445,7 +445,7 @@ fn told_bytes(request: &Request<Incoming>) -> usize {
         + announced.unwrap_or(0).min(BODY_AHEAD)
 }
 
-/// Ready once a connection that has not begun has to make way: for those of its own address, if it was quiet until then.
+/// Ready once a connection without a request has to make way: for others of its own address, only if it was quiet.
 async fn makes_way(place: &Place, quiet: Instant) {
     let (Some(told), Some(mut aside)) = (place.made_to_go(), place.asked_aside()) else {
         return std::future::pending().await;
@@ -468,6 +468,6 @@ async fn makes_way(place: &Place, quiet: Instant) {
 
 /// Ready once that stage has come.
 async fn comes(mut stage: watch::Receiver<Stage>, awaited: Stage) {
-    // An error means that `serve` itself was dropped: the same.
+    // An error means that `serve` itself was dropped, which is the same.
     let _ = stage.wait_for(|stage| *stage >= awaited).await;
 }

@@ -1,4 +1,4 @@
-//! TLS from certificate files, read again when they change.
+//! TLS from certificate files, which are read again when they change.
 
 use super::certificate::{end, misnamed, outlived};
 use app::clock::Clock;
@@ -21,15 +21,15 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_rustls::TlsAcceptor;
 use zeroize::Zeroizing;
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
-/// How often it is said again what browsers mind about the certificate.
+/// How often a warning about the certificate is repeated.
 const SAY_EVERY: Duration = Duration::from_secs(24 * 3600);
-/// How long a look may take before it is said that it does.
+/// How long a check may take before that is logged.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
-/// How often that is said again.
+/// How often that is logged again.
 const STALLED_EVERY: Duration = Duration::from_secs(3600);
-/// The longest file, in bytes: more than any chain of certificates has.
+/// The longest file that is read, in bytes: more than any certificate chain has.
 const LONGEST: u64 = 1 << 20;
 
 /// Why the files do not make a TLS server.
@@ -41,7 +41,7 @@ pub enum TlsError {
     Empty(PathBuf, &'static str),
     /// A file is not what it should be.
     Invalid(PathBuf, String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     Mismatch {
         /// The certificate's file.
         certificate: PathBuf,
@@ -71,8 +71,8 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {}
 
 impl TlsError {
-    /// The option to look at, where `certificate` is the certificate's file. One file may hold the key, too: it is read for the
-    /// certificate first.
+    /// Returns the option to look at, if `certificate` is the certificate's file. One file may hold the key as well: it
+    /// is read for the certificate first.
     pub fn option(&self, certificate: &Path) -> &'static str {
         let of_certificate = match self {
             TlsError::Unreadable(file, _) | TlsError::Invalid(file, _) => file == certificate,
@@ -83,29 +83,29 @@ impl TlsError {
     }
 }
 
-/// The certificate in force, and the files it came from.
+/// The certificate in force, and the files that it came from.
 pub struct TlsReload {
     certificate: PathBuf,
     key: PathBuf,
-    /// What the public URL calls this server.
+    /// The host of the public URL.
     host: String,
     seen: Mutex<Stamp>,
     current: RwLock<Pair>,
-    /// Handshakes that came to nothing.
+    /// Failed handshakes.
     failed: AtomicU64,
 }
 
-/// A certificate that works, with its key.
+/// A usable certificate, with its key.
 struct Pair {
     config: Arc<ServerConfig>,
     leaf: CertificateDer<'static>,
 }
 
-/// What changes about two files when either is written or replaced.
+/// What changes about two files if either is written or replaced.
 type Stamp = [Option<(u64, i64, i64, u64)>; 2];
 
 impl TlsReload {
-    /// Reads both files. The certificate comes first in its file, then its chain. It should be one for `host`.
+    /// Reads both files. In its file, the certificate comes first, then its chain. It should be for `host`.
     pub fn load(certificate: &Path, key: &Path, host: &str) -> Result<Arc<Self>, TlsError> {
         let seen = Mutex::new(stamp(certificate, key));
         let current = RwLock::new(read(certificate, key)?);
@@ -113,10 +113,10 @@ impl TlsReload {
         Ok(Arc::new(TlsReload { certificate, key, host, seen, current, failed: AtomicU64::new(0) }))
     }
 
-    /// Reads both files again. On an error the certificate in force stays, and the files are read again at the next look:
-    /// who may read them changes without a change of theirs.
+    /// Reads both files again. On an error, the certificate in force stays, and the files are read again at the next
+    /// check: their permissions may change without a change of the files.
     pub fn reload(&self) -> Result<(), TlsError> {
-        // Before the files are read, so that a change while they are read is seen the next time.
+        // Taken before the files are read, so that a change during the read is noticed the next time.
         let seen = stamp(&self.certificate, &self.key);
         let fresh = read(&self.certificate, &self.key)?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh;
@@ -124,16 +124,16 @@ impl TlsReload {
         Ok(())
     }
 
-    /// Reads the files again if they changed since they were last read well, and logs the outcome.
+    /// Reads the files again if they changed since they were last read successfully, and logs the outcome.
     pub fn reload_if_changed(&self) {
         if *self.seen.lock().unwrap_or_else(PoisonError::into_inner) != stamp(&self.certificate, &self.key) {
             self.reload_and_log();
         }
     }
 
-    /// Looks at the files, and reads them if they changed or if somebody `asked`, on a thread that may be kept waiting: a
-    /// file system that does not answer must not stop who serves. Ready when it is through, so that no second look begins
-    /// before that; what there is to say then, as in [`TlsReload::doubts`].
+    /// Checks the files, and reads them if they changed or if somebody `asked`, on a thread that may block: a file
+    /// system that does not answer must not stop the threads that serve. Ready when it is done, so that no second check
+    /// begins before that; returns the warnings of [`TlsReload::doubts`].
     pub(super) async fn look(self: &Arc<Self>, asked: bool) -> Vec<String> {
         let tls = Arc::clone(self);
         let mut looking = tokio::task::spawn_blocking(move || {
@@ -164,12 +164,12 @@ impl TlsReload {
         }
     }
 
-    /// One more handshake came to nothing.
+    /// Counts a failed handshake.
     pub(super) fn fails(&self) {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Handshakes that came to nothing since the start.
+    /// Returns the failed handshakes since the start.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
@@ -178,18 +178,18 @@ impl TlsReload {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner).config).into()
     }
 
-    /// Whether the certificate in force has ended, or ends within a week: a sentence.
+    /// Returns a sentence if the certificate in force has ended, or ends within a week.
     pub fn outlived(&self) -> Option<String> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         outlived(&current.leaf, Clock::system().now()).map(|why| self.about(&why))
     }
 
-    /// When the certificate in force ends.
+    /// Returns when the certificate in force ends.
     pub fn end(&self) -> Option<Time> {
         end(&self.current.read().unwrap_or_else(PoisonError::into_inner).leaf)
     }
 
-    /// What browsers mind about the certificate in force, or will soon, and whether its key is a secret: a sentence each.
+    /// Returns what browsers mind about the certificate, or will soon, and whether its key is secret: a sentence each.
     pub fn doubts(&self) -> Vec<String> {
         let named = misnamed(&self.current.read().unwrap_or_else(PoisonError::into_inner).leaf, &self.host);
         self.outlived()
@@ -204,8 +204,8 @@ impl TlsReload {
     }
 }
 
-/// Whether every user of the machine may read the key of a certificate, or write it: a sentence. Other programs share certificates
-/// with their keys by groups, so that a group is no reason to refuse, and a certificate that works is not one to stop for.
+/// Returns a sentence if every user of the machine may read or write the key of a certificate. Programs share
+/// certificates and keys by groups: a group is no reason to refuse, nor is a certificate that works one to stop for.
 pub fn bared(what: &str, key: &Path) -> Option<String> {
     let mode = std::fs::metadata(key).ok()?.mode() & 0o777;
     let name = key.display();
@@ -214,13 +214,13 @@ pub fn bared(what: &str, key: &Path) -> Option<String> {
     })
 }
 
-/// Keeps SIGHUP from ending the process, from now on. Must run inside the runtime.
+/// Keeps SIGHUP from ending the process from now on. Must run inside the runtime.
 pub fn hear_hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
     heard.inspect_err(|error| tracing::error!(%error, "SIGHUP cannot be listened for, and would end the server")).ok()
 }
 
-/// Looks at the files every half minute, and reads them at SIGHUP; where there are none, says so. Never ends.
+/// Checks the files every half minute, and reads them at SIGHUP; without files, logs that there are none. Never ends.
 pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal>) {
     let Some(tls) = tls else {
         loop {
@@ -229,7 +229,7 @@ pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal
         }
     };
     let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);
-    // After a look that took long the next one is half a minute away again.
+    // After a check that took long, the next one is half a minute away again.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let asked = tokio::select! {
@@ -250,7 +250,7 @@ pub async fn next_hangup(hangup: &mut Option<Signal>) {
     }
 }
 
-/// Says what browsers mind, when it is new and now and then.
+/// Logs the warnings if they are new, and again now and then.
 fn tell(doubts: Vec<String>, told: &mut Option<(Vec<String>, Instant)>) {
     if told.as_ref().is_some_and(|(before, at)| *before == doubts && at.elapsed() < SAY_EVERY) {
         return;
@@ -266,7 +266,7 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
     })
 }
 
-/// TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
+/// Reads both files for TLS 1.3 and 1.2 (RFC 9325), with HTTP/2 and HTTP/1.1 offered by ALPN (RFC 7301).
 fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     let chain = CertificateDer::pem_slice_iter(&content(certificate)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| pem_error(certificate, CERTIFICATE, error))?;
@@ -297,12 +297,12 @@ fn read(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     Ok(Pair { config: Arc::new(config), leaf })
 }
 
-/// What the certificate's file holds none of.
+/// What is missing in the certificate's file.
 const CERTIFICATE: &str = "certificate";
-/// Why something is not read that is there.
+/// Why a file that exists is not read.
 const NO_FILE: &str = "it is not a regular file: put one in its place, or name another";
 const TOO_LONG: &str = "it is longer than 1 MiB: name the file that holds the PEM alone";
-/// Why a key cannot be read that was made with a passphrase.
+/// Why a key with a passphrase cannot be read.
 const LOCKED: &str = "its private key is encrypted, and nobody is there to type a passphrase: write it without one \
                       (openssl pkey -in KEY -out NEW), in a file that the server's user alone can read";
 /// Why a certificate cannot be read.
@@ -313,7 +313,7 @@ fn is_locked(key: &[u8]) -> bool {
     std::str::from_utf8(key).is_ok_and(|text| text.contains("ENCRYPTED"))
 }
 
-/// What a file says. A pipe would keep its reader waiting, and a device would never end.
+/// Returns the content of a file. A pipe would block its reader, and a device would never end.
 fn content(file: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let unreadable = |error| TlsError::Unreadable(file.to_owned(), error);
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
@@ -323,7 +323,7 @@ fn content(file: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
         (false, _) => NO_FILE,
         (true, false) => TOO_LONG,
         (true, true) => {
-            // Of its final size at once: what grows leaves copies of a key behind.
+            // Allocated at its final size: a buffer that grows leaves copies of the key behind.
             let length = usize::try_from(meta.len()).unwrap_or_default();
             let mut text = Zeroizing::new(Vec::with_capacity(length + 1));
             open.take(LONGEST).read_to_end(&mut text).map_err(unreadable)?;

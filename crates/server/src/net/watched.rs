@@ -9,25 +9,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream that tells the clock when bytes come.
+/// A stream that reports incoming bytes to the clock.
 pub struct Watched<S> {
     stream: S,
     clock: Arc<Clock>,
     frames: Frames,
-    /// Bytes that were read since the connection's task had its turn.
+    /// Bytes read since the connection's task last yielded.
     turn: usize,
-    /// Nothing more can come: the other end closed it, or it broke.
+    /// No more bytes can come: the other end closed the stream, or it broke.
     ended: bool,
-    /// We have said that we say no more.
+    /// We have shut down our side.
     shut: bool,
-    /// Bytes that were thrown away since then.
+    /// Bytes discarded since then.
     discarded: usize,
 }
 
-/// Bytes that are read in a turn: whoever says more waits until all others had theirs.
+/// Bytes that are read in a turn: a client that sends more waits until all others had their turn.
 const TURN: usize = 16 << 10;
 
-/// How much is thrown away of what is still said to a connection that we have closed, and how much at a time.
+/// How many bytes are discarded on a connection that we have closed, and how many at a time.
 const LINGER: usize = 1 << 20;
 const SCOOP: usize = 4 << 10;
 
@@ -39,10 +39,10 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> Watched<S> {
-    /// RFC 9112, 9.6: where a client is still sending when we close (a body that we refused), the kernel answers what is not
-    /// read with a reset, which may take our last answer from a client that had it before it. So it is read and thrown away until
-    /// the client has closed as well, and the clock says for how long at most. By HTTP/2 a stream is closed in place of a
-    /// connection.
+    /// RFC 9112, 9.6: if a client still sends when we close (a body that we refused), the kernel answers unread bytes
+    /// with a reset, which may destroy our last response before the client reads it. So bytes are read and discarded
+    /// until the client closes as well, for at most the time that the clock allows. With HTTP/2, a stream is closed
+    /// instead of the connection.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut buffer = [MaybeUninit::uninit(); SCOOP];
         let end = self.discarded + TURN;

@@ -7,8 +7,8 @@ use super::problem::Problem;
 use rules::time::Time;
 
 /// `/account`, with the forms (each with `csrf`):
-/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, and each with `_shown`, as it was when the page was made;
-/// `session`;
+/// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`, and each with `_shown`, its value when the
+/// page was made; `session`;
 /// `POST /account/password`: `current`, `new`;
 /// `POST /account/sessions/revoke`: `id`; `POST /account/sessions/revoke-others`;
 /// `POST /account/applications/revoke`: `client_id`; `POST /account/signout`.
@@ -22,17 +22,17 @@ pub struct AccountPage<'a> {
     pub notice: Option<Notice>,
     /// What was wrong with the form that was just sent.
     pub problems: &'a [Problem],
-    /// Who it is.
+    /// The user.
     pub profile: Profile<'a>,
-    /// What the profile form holds: what is so, or what was typed and has to be mended.
+    /// The fields of the profile form: the current values, or what was typed and has to be corrected.
     pub fields: ProfileFields<'a>,
-    /// What is so.
+    /// The current values.
     pub shown: ProfileFields<'a>,
     /// The fewest characters of a password.
     pub minimum_password: usize,
-    /// Live sessions, this one among them.
+    /// Live sessions, including this one.
     pub sessions: &'a [SessionRow<'a>],
-    /// There are more than those.
+    /// There are more sessions than these.
     pub more_sessions: bool,
     /// Applications with access.
     pub applications: &'a [ApplicationRow<'a>],
@@ -40,7 +40,7 @@ pub struct AccountPage<'a> {
     pub now: Time,
 }
 
-/// Whose page it is. Empty text means not given.
+/// The user of the page. Empty text means not given.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile<'a> {
     /// The name to sign in with.
@@ -49,13 +49,13 @@ pub struct Profile<'a> {
     pub name: &'a str,
     /// The e-mail address.
     pub email: &'a str,
-    /// The address has been proved to be the person's.
+    /// The address has been proved to be the user's.
     pub email_verified: bool,
-    /// And can be changed only after signing in once more.
+    /// And it can be changed only after another sign-in.
     pub email_kept: bool,
 }
 
-/// What the profile form holds. Empty text means not given.
+/// The fields of the profile form. Empty text means not given.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileFields<'a> {
     /// The display name.
@@ -71,9 +71,9 @@ pub struct ProfileFields<'a> {
 /// A browser that is signed in.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionRow<'a> {
-    /// What the form posts back.
+    /// The value that the form posts back.
     pub id: &'a str,
-    /// The `User-Agent` header as it came; shown as browser and system.
+    /// The `User-Agent` header as it was received; shown as browser and system.
     pub agent: &'a str,
     /// The network address it signed in from.
     pub address: &'a str,
@@ -81,24 +81,24 @@ pub struct SessionRow<'a> {
     pub signed_in: Time,
     /// When it was last seen.
     pub last_seen: Time,
-    /// It is the browser that asks.
+    /// It is the session of this request.
     pub current: bool,
 }
 
-/// An application that may act for the person.
+/// An application that may act for the user.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplicationRow<'a> {
-    /// What the form posts back.
+    /// The value that the form posts back.
     pub client_id: &'a str,
     /// The application's name.
     pub name: &'a str,
     /// The scopes granted.
     pub scopes: &'a [&'a str],
-    /// Since when.
+    /// When access was granted.
     pub since: Time,
 }
 
-/// What was just done, carried over the redirect after a form by its code.
+/// What was just done; its code carries it over the redirect after a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The first account was made.
@@ -116,7 +116,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Every notice.
+    /// All notices.
     pub const ALL: [Notice; 6] = [
         Notice::Welcome,
         Notice::ProfileSaved,
@@ -126,7 +126,7 @@ impl Notice {
         Notice::AccessRemoved,
     ];
 
-    /// The code that stands for it in a query, as in `/account?done=profile_saved&seal=…`.
+    /// Returns its code in a query, as in `/account?done=profile_saved&seal=…`.
     pub const fn code(self) -> &'static str {
         match self {
             Notice::Welcome => "welcome",
@@ -138,7 +138,7 @@ impl Notice {
         }
     }
 
-    /// The notice of a code; an unknown one is none.
+    /// Returns the notice of a code; `None` if the code is unknown.
     pub fn of_code(code: &str) -> Option<Notice> {
         Notice::ALL.into_iter().find(|notice| notice.code() == code)
     }
@@ -154,7 +154,7 @@ impl Notice {
         })
     }
 
-    /// What fits into the title of a page, which is read out first: its first sentence.
+    /// Returns the part that fits into a page title, which is read out first: its first sentence.
     fn title(self, t: &Messages) -> &'static str {
         let text = self.text(t);
         text.split_inclusive(". ").next().unwrap_or(text).trim_end()
@@ -178,7 +178,7 @@ impl Profile<'_> {
 }
 
 impl SessionRow<'_> {
-    /// "Firefox on Linux", as far as it can be told.
+    /// Returns "Firefox on Linux", as far as it is known.
     fn device(&self, t: &Messages) -> String {
         match recognise(self.agent) {
             (Some(browser), Some(system)) => {
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(Notice::of_code("<script>"), None);
     }
 
-    /// Red where it is the whole notice: one is three sentences, and stands in bookmarks.
+    /// Red where the title is the whole notice: one has three sentences, and titles end up in bookmarks.
     #[test]
     fn a_title_is_one_sentence_of_a_notice() {
         for language in [Language::English, Language::German, Language::Italian] {

@@ -1,9 +1,9 @@
-//! A browser's `User-Agent` in two words, for people to know their own devices by.
+//! A browser's `User-Agent` in two words, by which users recognise their own devices.
 
-/// Headers are read up to here.
+/// Headers are read only up to this length.
 const LONGEST: usize = 1024;
 
-/// Names by a mark in the header; of several the first counts, because each browser also claims to be older ones.
+/// Names by a mark in the header; the first match counts, because each browser also claims to be older ones.
 const BROWSERS: [(&str, &str); 12] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -30,7 +30,7 @@ const SYSTEMS: [(&str, &str); 8] = [
     ("Linux", "Linux"),
 ];
 
-/// The browser and the system that `header` names, where it names them.
+/// Returns the browser and the system that `header` names, if it does.
 pub(super) fn recognise(header: &str) -> (Option<&'static str>, Option<&'static str>) {
     let header = &header[..header.floor_char_boundary(LONGEST)];
     let named =

@@ -1,4 +1,4 @@
-//! Styles, scripts and the logo: compiled in, named by their content, so that browsers may keep them for ever.
+//! Styles, scripts and the logo: compiled in, named by their content, so that browsers may cache them for ever.
 
 use rules::secret::{Handle, hexadecimal};
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 /// A file that pages refer to.
 #[derive(Debug)]
 pub struct Asset {
-    /// The path below the realm's base, with a hash of the content in it: `/assets/page.1f2e….css`.
+    /// The path below the realm's base, with a hash of the content: `/assets/page.1f2e….css`.
     pub path: String,
     /// The value of `Content-Type`.
     pub content_type: &'static str,
@@ -19,7 +19,7 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// Letters of a hash in a name.
+/// The length of the hash in a name.
 const HASH: usize = 16;
 
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
@@ -33,13 +33,13 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     ]
 });
 
-/// All assets, for the doors to serve with `Cache-Control: public, max-age=31536000, immutable`.
+/// Returns all assets, for the doors to serve with `Cache-Control: public, max-age=31536000, immutable`.
 pub fn assets() -> &'static [Asset] {
     &ASSETS
 }
 
-/// The asset that a page of another version refers to by this path, as it is in this one. While nodes are upgraded one after the
-/// other, whoever got a page from one asks another for what belongs to it.
+/// Returns this version's asset for a path in a page of another version. While nodes are upgraded one by one, a browser
+/// may get a page from one node and request its assets from another.
 pub fn successor(path: &str) -> Option<&'static Asset> {
     let (stem, rest) = path.strip_prefix("/assets/")?.split_once('.')?;
     let (hash, extension) = rest.split_once('.')?;
@@ -47,7 +47,7 @@ pub fn successor(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| is_hash && asset.name.split_once('.') == Some((stem, extension)))
 }
 
-/// The path of the asset `name`.
+/// Returns the path of the asset `name`.
 pub(super) fn path(name: &str) -> &'static str {
     ASSETS.iter().find(|asset| asset.name == name).map_or("/assets/missing", |asset| &asset.path)
 }

@@ -22,7 +22,7 @@ pub struct ConsentPage<'a> {
 
 super::page!(ConsentPage<'_>, "consent.html");
 
-/// What a scope lets an application do: a title, and where there is more to say, a sentence. A scope without words of its
+/// What a scope lets an application do: a title, and if there is more to say, a sentence. A scope without words of its
 /// own is shown by its name.
 pub(super) struct ScopeWords<'a> {
     pub title: &'a str,
@@ -30,7 +30,7 @@ pub(super) struct ScopeWords<'a> {
     pub named: bool,
 }
 
-/// The scopes that have words of their own. Who registers a scope may call it `openid.detail`, which is a key of ours and no more.
+/// Scopes with words of their own. A client may register a scope named `openid.detail`, which is only a key of ours.
 const NAMED: [&str; 7] = ["openid", "profile", "email", "address", "phone", "offline_access", "groups"];
 
 pub(super) fn scope_words<'a>(scope: &'a str, t: &Messages) -> ScopeWords<'a> {

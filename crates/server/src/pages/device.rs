@@ -1,11 +1,11 @@
-//! The device flow's pages (RFC 8628 §3.3): enter a code, see who asks, decide.
+//! The device flow's pages (RFC 8628 §3.3): enter a code, see which application asks, decide.
 
 use super::messages::Messages;
 use super::moment::Moment;
 use super::problem::Setback;
 use rules::time::Time;
 
-/// Why a user code was not taken.
+/// Why a user code was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceProblem {
     /// No device waits with that code: mistyped, used or expired.
@@ -18,7 +18,7 @@ pub enum DeviceProblem {
 }
 
 impl DeviceProblem {
-    /// What it comes to.
+    /// Returns the setback of the form.
     pub fn setback(self) -> Setback {
         match self {
             DeviceProblem::Unknown => Setback::Typed,
@@ -72,16 +72,16 @@ impl DeviceConfirmPage<'_> {
     }
 }
 
-/// How it ended.
+/// How a device request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceOutcome {
     /// The device may go on.
     Approved,
-    /// The device was turned away.
+    /// The device was refused.
     Denied,
     /// The code was too old.
     Expired,
-    /// The code was used before, or is none.
+    /// The code was used before, or does not exist.
     Invalid,
 }
 
@@ -93,23 +93,23 @@ impl DeviceOutcome {
         (DeviceOutcome::Invalid, "invalid"),
     ];
 
-    /// The word for it in a link.
+    /// Returns its word in a link.
     pub fn code(self) -> &'static str {
         Self::CODES.iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, code)| code)
     }
 
-    /// What that word stands for.
+    /// Returns the outcome of such a word.
     pub fn of_code(code: &str) -> Option<Self> {
         Self::CODES.iter().find(|(_, known)| *known == code).map(|(outcome, _)| *outcome)
     }
 }
 
-/// After the decision.
+/// The page after the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceResultPage<'a> {
     /// How it ended.
     pub outcome: DeviceOutcome,
-    /// The application's name, where the code told it.
+    /// The application's name, if the code identified it.
     pub client: Option<&'a str>,
 }
 

@@ -5,16 +5,16 @@
 pub enum Visitor<'a> {
     /// Nobody owns this server yet: set-up is the next step.
     BeforeSetup {
-        /// Somebody can sign in all the same.
+        /// Somebody can sign in nevertheless.
         inhabited: bool,
     },
-    /// Somebody without a session.
+    /// A user without a session.
     SignedOut,
-    /// Somebody with one.
+    /// A user with a session.
     SignedIn {
         /// The display name, or else the username.
         name: &'a str,
-        /// Whether it is who owns this server.
+        /// Whether this user owns the server.
         owner: bool,
     },
 }
@@ -24,7 +24,7 @@ impl Visitor<'_> {
         matches!(self, Visitor::BeforeSetup { .. })
     }
 
-    /// Whether this may be who runs the server, and connects applications.
+    /// Returns whether this may be the person who runs the server, and connects applications.
     fn may_run_it(&self) -> bool {
         matches!(self, Visitor::BeforeSetup { .. } | Visitor::SignedIn { owner: true, .. })
     }
@@ -37,11 +37,11 @@ pub struct HomePage<'a> {
     pub visitor: Visitor<'a>,
     /// The public URL, which is also the issuer, byte for byte.
     pub issuer: &'a str,
-    /// "Try it" is there.
+    /// Whether "Try it" is offered.
     pub try_it: bool,
 }
 
-/// `/try` and `/try/callback`: the same page, on which a script does the walking. The client is public, its redirect URI
+/// `/try` and `/try/callback`: the same page, on which a script makes the steps. The client is public, its redirect URI
 /// is the issuer followed by `/try/callback`, its scopes are `openid profile email`.
 #[derive(Clone, Copy, Debug)]
 pub struct TryPage<'a> {

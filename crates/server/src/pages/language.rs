@@ -1,9 +1,9 @@
-//! Which language to speak: what the application asks for, then what the browser prefers, then English.
+//! The language of a page: what the application asks for, then what the browser prefers, then English.
 
 /// A language with a catalogue of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Language {
-    /// English, the complete one.
+    /// English, which is complete.
     English,
     /// Italian.
     Italian,
@@ -11,14 +11,14 @@ pub enum Language {
     German,
 }
 
-/// Longer headers are read up to here: nobody has a preference for a hundred languages (attack DS-04).
+/// Headers are read only up to this length: nobody has a preference for a hundred languages (attack DS-04).
 const LONGEST: usize = 1024;
 
 impl Language {
-    /// Every language there is.
+    /// All languages.
     pub const ALL: [Language; 3] = [Language::English, Language::Italian, Language::German];
 
-    /// The language tag (BCP 47), as the `lang` attribute and `ui_locales_supported` have it.
+    /// Returns the language tag (BCP 47), as in the `lang` attribute and `ui_locales_supported`.
     pub const fn tag(self) -> &'static str {
         match self {
             Language::English => "en",
@@ -28,7 +28,7 @@ impl Language {
     }
 
     /// Chooses by `ui_locales` (OpenID Connect Core §3.1.2.1: tags separated by spaces, best first), then by the
-    /// `Accept-Language` header (RFC 9110 §12.5.4), then English. Takes linear time and reads 1 KiB of each at most.
+    /// `Accept-Language` header (RFC 9110 §12.5.4), then English. Takes linear time and reads at most 1 KiB of each.
     pub fn choose(ui_locales: Option<&str>, accept_language: Option<&str>) -> Language {
         ui_locales
             .and_then(|tags| capped(tags).split(' ').find_map(Language::of_tag))
@@ -36,14 +36,14 @@ impl Language {
             .unwrap_or(Language::English)
     }
 
-    /// The language of a tag by its primary subtag (RFC 4647 §3.4): `de-AT` is German.
+    /// Returns the language of a tag by its primary subtag (RFC 4647 §3.4): `de-AT` is German.
     fn of_tag(tag: &str) -> Option<Language> {
         let primary = tag.trim().split(['-', '_']).next().unwrap_or_default();
         Language::ALL.into_iter().find(|language| primary.eq_ignore_ascii_case(language.tag()))
     }
 }
 
-/// The first of the most wanted languages that we speak.
+/// Returns the first of the most preferred languages that have a catalogue.
 fn preferred(header: &str) -> Option<Language> {
     let mut best: Option<(Language, f32)> = None;
     for range in header.split(',') {
@@ -59,7 +59,7 @@ fn preferred(header: &str) -> Option<Language> {
     best.map(|(language, _)| language)
 }
 
-/// The weight in `q=0.5` (RFC 9110 §12.4.2); zero when it is none.
+/// Returns the weight in `q=0.5` (RFC 9110 §12.4.2); zero if it is not valid.
 fn weight(parameter: &str) -> Option<f32> {
     let (name, value) = parameter.split_once('=')?;
     if !name.trim().eq_ignore_ascii_case("q") {

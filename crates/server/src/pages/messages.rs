@@ -1,7 +1,7 @@
-//! The messages of each language: one file of `key = text` lines, compiled in and read once.
+//! The messages of each language: one file of `key = text` lines, compiled in and parsed once.
 //!
-//! `{name}` in a text is filled by the caller; a text with `.one` and `.other` forms is chosen by a count. A key that a
-//! language lacks is said in English.
+//! The caller fills `{name}` in a text; a count selects between `.one` and `.other` forms of a text. A key that a
+//! language lacks is shown in English.
 
 use super::language::Language;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ static ITALIAN: LazyLock<Messages> = LazyLock::new(|| Messages::parse(include_st
 static GERMAN: LazyLock<Messages> = LazyLock::new(|| Messages::parse(include_str!("messages/de.txt")));
 
 impl Messages {
-    /// The catalogue of `language`.
+    /// Returns the catalogue of `language`.
     pub fn of(language: Language) -> &'static Messages {
         match language {
             Language::English => &ENGLISH,
@@ -26,51 +26,51 @@ impl Messages {
         }
     }
 
-    /// The text of `key`.
+    /// Returns the text of `key`.
     pub fn say(&self, key: &str) -> &'static str {
         self.find(key).unwrap_or("…")
     }
 
-    /// The text of `key` where there is one.
+    /// Returns the text of `key`, if there is one.
     pub fn find(&self, key: &str) -> Option<&'static str> {
         self.texts.get(key).or_else(|| ENGLISH.texts.get(key)).copied()
     }
 
-    /// The longer text that goes with `key`.
+    /// Returns the longer text that goes with `key`.
     pub fn more(&self, key: &str) -> &'static str {
         self.say(&format!("{key}.text"))
     }
 
-    /// The text of `key` with `{name}` replaced by `value`.
+    /// Returns the text of `key` with `{name}` replaced by `value`.
     pub fn with(&self, key: &str, name: &str, value: &str) -> String {
         let (before, after) = self.around(key, name);
         format!("{before}{value}{after}")
     }
 
-    /// The same where no markup can keep the direction of `value` to itself, as in a title (UAX #9 §2.4).
+    /// Likewise, where no markup can isolate the text direction of `value`, as in a title (UAX #9 §2.4).
     pub fn isolated(&self, key: &str, name: &str, value: &str) -> String {
         self.with(key, name, &format!("\u{2068}{value}\u{2069}"))
     }
 
-    /// The text of `key` on either side of `{name}`, for a value that has markup of its own.
+    /// Returns the text of `key` on either side of `{name}`, for a value that has markup of its own.
     pub fn around(&self, key: &str, name: &str) -> (&'static str, &'static str) {
         let text = self.say(key);
         let cut = text.find('{').filter(|at| text[at + 1..].starts_with(name));
         cut.map_or((text, ""), |at| (&text[..at], &text[at + name.len() + 2..]))
     }
 
-    /// The form of `key` for a count, with `{n}` replaced by it.
+    /// Returns the form of `key` for a count, with `{n}` replaced by the count.
     pub fn count(&self, key: &str, n: i64) -> String {
         let form = if n == 1 { "one" } else { "other" };
         self.with(&format!("{key}.{form}"), "n", &n.to_string())
     }
 
-    /// The text of `key` with `{wait}` replaced by a waiting time in words.
+    /// Returns the text of `key` with `{wait}` replaced by a waiting time in words.
     pub fn with_wait(&self, key: &str, seconds: i64) -> String {
         self.with(key, "wait", &self.wait(seconds))
     }
 
-    /// A waiting time of whole seconds in words: seconds up to two minutes, then minutes rounded up.
+    /// Returns a waiting time in words: seconds up to two minutes, then minutes rounded up.
     pub fn wait(&self, seconds: i64) -> String {
         match seconds {
             ..=120 => self.count("wait.seconds", seconds.max(1)),

@@ -1,14 +1,13 @@
-//! The pages people see: a view in, HTML out.
+//! The pages that people see: a view goes in, HTML comes out.
 //!
-//! Each page is a struct of borrowed text with one method, `render`. Nothing here reads a store, a clock or a request, and
-//! nothing can fail: the doors fill the views and send what comes back. Every page but "Try it" is whole without JavaScript, takes all of
-//! its styles and scripts from [`assets`], and escapes every string it is given.
+//! Each page is a struct of borrowed text with one method, `render`. Nothing here reads a store, a clock or a request,
+//! and nothing can fail: the doors fill the views and send the HTML. Every page except "Try it" is complete without
+//! JavaScript. Each takes all styles and scripts from [`assets`], and escapes every string that it is given.
 //!
-//! The pages need no more than this policy, where NONCE is [`Chrome::nonce`]:
-//! `default-src 'none'; script-src 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self'; connect-src 'self';
-//! form-action 'self'; frame-ancestors 'none'; base-uri 'none';
-//! require-trusted-types-for 'script'; trusted-types 'none'`. Those whose forms lead to an application have no `form-action`,
-//! and that which posts an answer there has its origin.
+//! The pages need no more than this policy, where NONCE is [`Chrome::nonce`]: `default-src 'none'; script-src
+//! 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors
+//! 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`. Pages whose forms lead to an
+//! application have no `form-action`, and the page that posts a response there names its origin.
 
 mod account;
 mod agent;
@@ -57,7 +56,7 @@ macro_rules! page {
         }
     };
     (@render $view:ty, $path:tt) => {
-        /// The whole page as HTML, in the language and brand of `chrome`.
+        /// Renders the whole page as HTML, in the language and brand of `chrome`.
         pub fn render(&self, chrome: &$crate::pages::Chrome<'_>) -> String {
             #[derive(askama::Template)]
             #[template(path = $path)]

@@ -16,7 +16,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 impl Moment {
-    /// How long ago, up to thirty days; then the date.
+    /// Returns how long ago it was, up to thirty days; then the date.
     pub fn words(self, t: &Messages) -> String {
         let ago = self.now.since(self.at).0 / 1000;
         match ago {
@@ -28,12 +28,12 @@ impl Moment {
         }
     }
 
-    /// RFC 3339, for the `datetime` attribute.
+    /// Returns the RFC 3339 form, for the `datetime` attribute.
     pub fn iso(self) -> String {
         utc::iso(self.at)
     }
 
-    /// Date and time to the minute, in UTC.
+    /// Returns date and time to the minute, in UTC.
     pub fn exact(self) -> String {
         format!("{} UTC", utc::when(self.at))
     }

@@ -1,4 +1,4 @@
-//! What is wrong with what somebody typed: one sentence and one field each.
+//! What is wrong with a user's input: one sentence and one field each.
 
 use super::messages::Messages;
 use rules::login::password::MAX_BYTES;
@@ -9,26 +9,26 @@ use rules::people::user::LONGEST_CLAIM;
 pub enum Problem {
     /// The set-up code is unknown, used or older than 30 minutes.
     SetupCode,
-    /// The username is empty, too long or has characters that it may not have.
+    /// The username is empty, too long or has characters that are not allowed.
     Username,
     /// The username has the form of an id.
     UsernameForm,
-    /// The username belongs to somebody.
+    /// The username is taken.
     UsernameTaken,
-    /// The e-mail address is not one.
+    /// The e-mail address is not valid.
     Email,
     /// Somebody signs in with the e-mail address.
     EmailTaken,
     /// The e-mail address is verified, and the sign-in too long ago to change it.
     EmailKept,
-    /// A name is longer than can be kept.
+    /// A name is longer than can be stored.
     NameLong {
-        /// Which: its claim, which is its field.
+        /// Its claim, which is also its field.
         field: &'static str,
     },
-    /// A name has nothing to see in it, or a character that it cannot have.
+    /// A name has no visible character, or one that is not allowed.
     Name {
-        /// Which: its claim, which is its field.
+        /// Its claim, which is also its field.
         field: &'static str,
     },
     /// The password has fewer characters than the minimum.
@@ -36,17 +36,17 @@ pub enum Problem {
         /// The fewest characters allowed.
         minimum: usize,
     },
-    /// The password has more bytes than are taken.
+    /// The password has more bytes than are accepted.
     PasswordLong,
     /// The password is on the list of common ones.
     PasswordCommon,
-    /// The password is made of the person's own name or address.
+    /// The password is made of the user's own name or address.
     PasswordPersonal,
     /// The current password, asked for before a change, is wrong.
     CurrentPassword,
     /// The page was older than the session: something was changed in another window. Nothing was done.
     Elsewhere,
-    /// Too many attempts; they count again after a while.
+    /// Too many attempts; new ones count again after a while.
     Throttled {
         /// Whole seconds to wait.
         seconds: i64,
@@ -55,32 +55,32 @@ pub enum Problem {
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
-        /// Whether it is its database that is away: then something may have been saved.
+        /// Whether its database is away: then something may have been saved.
         away: bool,
     },
 }
 
-/// Why a form comes back instead of an answer, as far as a program needs to know it.
+/// Why a form comes back instead of a result, as far as a program needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setback {
-    /// Something that was typed will not do.
+    /// The input is not acceptable.
     Typed,
-    /// It was not looked at: too many attempts.
+    /// The input was not checked: too many attempts.
     Throttled {
         /// Whole seconds to wait.
         seconds: i64,
     },
-    /// It was not looked at: the server is busy.
+    /// The input was not checked: the server is busy.
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
-        /// Whether it is its database that is away: then it may have been looked at, and nobody knows.
+        /// Whether its database is away: then it may have been checked, and nobody knows.
         away: bool,
     },
 }
 
 impl Setback {
-    /// What `problems` come to: one that says how long to wait says more than the others.
+    /// Returns the setback of `problems`: one that says how long to wait takes precedence.
     pub fn of(problems: &[Problem]) -> Option<Self> {
         let mut setbacks = problems.iter().map(Problem::setback);
         setbacks.find(|setback| *setback != Setback::Typed).or((!problems.is_empty()).then_some(Setback::Typed))
@@ -88,7 +88,7 @@ impl Setback {
 }
 
 impl Problem {
-    /// What to say above a form that was not looked at; `None` where it was.
+    /// Returns the problem to show above a form that was not checked; `None` if it was.
     pub fn later(setback: Setback) -> Option<Self> {
         match setback {
             Setback::Typed => None,
@@ -105,7 +105,7 @@ impl Problem {
         }
     }
 
-    /// The element that it concerns, if it is about one field.
+    /// Returns the element that it concerns, if it is about one field.
     pub(super) fn field(&self) -> Option<&'static str> {
         match self {
             Problem::SetupCode => Some("token"),
@@ -148,17 +148,17 @@ impl Problem {
     }
 }
 
-/// Whether something is wrong with what was typed; a wait is of no field.
+/// Returns whether the input is wrong; a wait concerns no field.
 pub(super) fn are_of_fields(problems: &[Problem]) -> bool {
     problems.iter().any(|problem| problem.field().is_some())
 }
 
-/// What to say beside the field of a new password before anything is wrong with it.
+/// Returns the hint next to the field of a new password before anything is wrong with it.
 pub(super) fn password_hint(minimum: &usize, t: &Messages) -> String {
     t.with("field.password_hint", "minimum", &minimum.to_string())
 }
 
-/// The sentence about `field`, if any of `problems` concerns it.
+/// Returns the sentence about `field`, if any of `problems` concerns it.
 pub(super) fn about(problems: &[Problem], field: &str, t: &Messages) -> Option<String> {
     problems.iter().find(|problem| problem.field() == Some(field)).map(|problem| problem.text(t))
 }

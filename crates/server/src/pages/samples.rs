@@ -1,21 +1,21 @@
-//! Every page with every state worth seeing, for the tests and for looking at.
+//! Every page in every state worth seeing, for the tests and for looking at.
 
 use super::*;
 use rules::time::Time;
 
-/// A page under the name of its file.
+/// A page and the name of its file.
 pub struct Sample {
     pub name: &'static str,
     pub html: String,
 }
 
-/// Maps the text that a sample shows, so that a test can put something hostile in every place at once.
+/// Maps the text that a sample shows, so that a test can put hostile text in every place at once.
 pub type Words = fn(&'static str) -> &'static str;
 
 const NOTHING: ProfileFields<'_> = ProfileFields { name: "", given_name: "", family_name: "", email: "" };
 const NOW: Time = Time(1_763_650_000_000);
 
-/// All samples.
+/// Makes all samples.
 pub fn all(language: Language, words: Words) -> Vec<Sample> {
     let chrome = Chrome {
         language,

@@ -22,16 +22,16 @@ pub struct SetupPage<'a> {
 /// Why the set-up link does nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupClosed {
-    /// There is an owner.
+    /// The server has an owner.
     Done,
     /// The link is too old, or was replaced by a newer one.
     Expired,
 }
 
-/// In place of the form when the link does nothing (404 or 410).
+/// Shown instead of the form if the link does nothing (410).
 #[derive(Clone, Copy, Debug)]
 pub struct SetupClosedPage {
-    /// Why.
+    /// Why the link does nothing.
     pub reason: SetupClosed,
 }
 

@@ -6,7 +6,7 @@ use super::problem::{Problem, Setback};
 /// Why the last attempt to sign in did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginProblem {
-    /// Unknown, disabled or a wrong password: one sentence for all.
+    /// An unknown user, a disabled one or a wrong password: one sentence for all.
     Wrong,
     /// Too many failures.
     Throttled {
@@ -17,13 +17,13 @@ pub enum LoginProblem {
     Busy {
         /// Whole seconds to wait.
         seconds: i64,
-        /// Whether it is its database that is away.
+        /// Whether its database is away.
         away: bool,
     },
 }
 
 impl LoginProblem {
-    /// What it comes to.
+    /// Returns the setback of the form.
     pub fn setback(self) -> Setback {
         match self {
             LoginProblem::Wrong => Setback::Typed,
@@ -32,7 +32,7 @@ impl LoginProblem {
         }
     }
 
-    /// In words; whoever has to prove `again` who they are has typed a password alone.
+    /// Returns the sentence; a user who has to sign in `again` has typed only a password.
     fn text(&self, again: &bool, t: &Messages) -> String {
         match self {
             LoginProblem::Wrong if *again => format!("{} {}", t.say("login.wrong_again"), t.say("login.forgotten")),
@@ -52,17 +52,17 @@ pub struct LoginPage<'a> {
     pub flow: &'a str,
     /// The application's name; `None` for our own pages.
     pub client: Option<&'a str>,
-    /// On the way to connect a device.
+    /// Whether this leads to connecting a device.
     pub device: bool,
     /// What was typed before, or the `login_hint`.
     pub login: &'a str,
-    /// `login` cannot be changed: the same person has to prove again who it is (prompt=login, id_token_hint).
+    /// Whether `login` is fixed: the same user has to sign in again (prompt=login, id_token_hint).
     pub again: bool,
-    /// Who is signed in already, where it may be anybody.
+    /// The user who is signed in already, if any user may sign in.
     pub already: Option<&'a str>,
     /// What was wrong with the last attempt.
     pub problem: Option<LoginProblem>,
-    /// Where to make an account, when people may: a path within the realm's base, query included.
+    /// Where to make an account, if users may: a path within the realm's base, query included.
     pub sign_up: Option<&'a str>,
 }
 
@@ -96,13 +96,13 @@ pub struct SignUpPage<'a> {
     pub username: &'a str,
     /// The e-mail address as typed before.
     pub email: &'a str,
-    /// Who is signed in already.
+    /// The user who is signed in already.
     pub already: Option<&'a str>,
     /// The fewest characters of a password.
     pub minimum_password: usize,
     /// What was wrong with the last attempt.
     pub problems: &'a [Problem],
-    /// Where those who have an account sign in: a path within the realm's base, query included.
+    /// Where users who have an account sign in: a path within the realm's base, query included.
     pub sign_in: Option<&'a str>,
 }
 
@@ -110,7 +110,7 @@ super::page!(LoginPage<'_>, "login.html");
 super::page!(AccountChoicePage<'_>, "choose.html");
 super::page!(SignUpPage<'_>, "signup.html");
 
-/// The letter that stands for a name where there is no picture.
+/// Returns the letter that stands for a name instead of a picture.
 pub(super) fn initial(name: &str) -> String {
     name.chars().find(|c| c.is_alphanumeric()).map_or_else(|| "?".to_owned(), |c| c.to_uppercase().collect())
 }

@@ -1,4 +1,4 @@
-//! Signing out (OpenID Connect RP-Initiated Logout 1.0): ask, then say that it is done.
+//! Signing out (OpenID Connect RP-Initiated Logout 1.0): the question, then the confirmation.
 
 use super::chrome::Back;
 
@@ -9,20 +9,20 @@ pub struct SignOutPage<'a> {
     pub flow: &'a str,
     /// The CSRF token.
     pub csrf: &'a str,
-    /// The name of the application that asks, where it is known.
+    /// The name of the application that asks, if it is known.
     pub client: Option<&'a str>,
     /// The username of the account that is signed in.
     pub account: &'a str,
-    /// What of the request was not used, for whoever wrote the application.
+    /// Which part of the request was ignored, for the application's developers.
     pub detail: Option<&'static str>,
 }
 
-/// After signing out.
+/// The page after signing out.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedOutPage<'a> {
     /// The way back to the application, if its `post_logout_redirect_uri` is registered.
     pub back: Option<Back<'a>>,
-    /// What of the request was not used, for whoever wrote the application.
+    /// Which part of the request was ignored, for the application's developers.
     pub detail: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What holds for every page.
+//! Properties of every page.
 
 use super::samples::{Sample, all};
 use super::*;
@@ -10,7 +10,7 @@ fn benign() -> Vec<Sample> {
     Language::ALL.into_iter().flat_map(|language| all(language, |text| text)).collect()
 }
 
-/// The attributes of every tag in `html`, as name and value, in order.
+/// Returns the attributes of every tag in `html`, as name and value, in order.
 fn attributes(html: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for tag in html.split('<').skip(1) {
@@ -40,17 +40,17 @@ fn xs_01_no_text_becomes_markup() {
     }
 }
 
-/// A name that people may have: written from right to left, with a picture of several characters, and wide.
+/// A name that users may have: written from right to left, with a picture of several characters, and wide.
 const UNRULY: &str = "\u{5d0}\u{5d3}\u{5d4} (\u{1f469}\u{200d}\u{1f467}) WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW";
 
-/// Puts it in the place of every name.
+/// Replaces every name with it.
 fn unruly(text: &'static str) -> &'static str {
     let is_name = ["ada", "Ada Lovelace", "Field Notes", "Living Room TV"].contains(&text);
     if is_name { UNRULY } else { text }
 }
 
-/// Red without `bdi` in a template, or `isolated` in a title: what stands beside a name that is written from right to left would
-/// turn around with it.
+/// Red without `bdi` in a template, or `isolated` in a title: a name that is written from right to left would reverse
+/// the text next to it.
 #[test]
 fn a_name_keeps_its_direction_to_itself() {
     for page in all(Language::English, unruly) {
@@ -64,7 +64,7 @@ fn a_name_keeps_its_direction_to_itself() {
     }
 }
 
-/// Red where the address is described by its mistake alone: what is to be done stands in the hint.
+/// Red where only the mistake describes the address: the hint says what to do.
 #[test]
 fn an_address_that_is_kept_says_beside_its_field_how_to_change_it() {
     let pages = all(Language::English, |text| text);
@@ -239,7 +239,7 @@ fn a_password_is_never_sent_back_and_the_login_is() {
     }
 }
 
-/// With PAGES_DIR set, writes every page and asset there, to be looked at in a browser.
+/// With PAGES_DIR set, writes every page and asset there, to be viewed in a browser.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the folder is chosen by whoever runs this test, not by an operator")]
 fn sample_pages_can_be_written() {

@@ -1,49 +1,49 @@
-//! Pages for when something is in the way, and the one that only passes through.
+//! Pages for errors and delays, and the page that only passes a response on.
 
 use super::chrome::{Back, harmless};
 use super::messages::Messages;
 
-/// What went wrong, in words for people.
+/// What went wrong, in words for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The application sent a request that cannot be answered.
     BadRequest,
-    /// The application is not registered here, or is switched off.
+    /// The application is not registered here, or is disabled.
     UnknownClient,
     /// The address to return to is not one that the application registered.
     WrongRedirect,
-    /// The application may not do this.
+    /// The application is not allowed to do this.
     ClientForbidden,
-    /// The application asked for access that it may not have.
+    /// The application asked for access that it is not allowed.
     WrongScope,
-    /// The person, or a rule, said no.
+    /// The user, or a rule, refused.
     Denied,
-    /// What was sent did not come whole.
+    /// The request did not arrive completely.
     Slow,
-    /// The form is too old or was opened in another browser: begin again.
+    /// The form is too old or was opened in another browser: start again.
     Stale,
-    /// So it seems, or the browser keeps no cookie: none came.
+    /// No cookie came: the form seems stale, or the browser keeps no cookies.
     NoCookie,
     /// The form was sent from another site.
     ForeignForm,
     /// There is no such page.
     NotFound,
-    /// The page exists but not for this method.
+    /// The page exists, but not for this method.
     WrongMethod,
-    /// The same of a page that is the answer to a form.
+    /// Likewise, for a page that is the response to a form.
     FormAnswer,
-    /// More was sent than is read.
+    /// The request is larger than what is read.
     TooLarge,
     /// The request names a host that is not served here.
     WrongHost,
-    /// A fault of ours.
+    /// A fault of the server.
     Fault,
-    /// Not ready, or not able to write.
+    /// The server is not ready, or cannot write.
     Unavailable,
 }
 
 impl Reason {
-    /// The reason behind an error code of RFC 6749 §4.1.2.1 and §5.2, or of OpenID Connect Core §3.1.2.6.
+    /// Returns the reason for an error code of RFC 6749 §4.1.2.1 and §5.2, or of OpenID Connect Core §3.1.2.6.
     pub fn of_code(code: &str) -> Reason {
         match code {
             "unauthorized_client" | "unsupported_response_type" | "unsupported_grant_type" => Reason::ClientForbidden,
@@ -56,12 +56,12 @@ impl Reason {
         }
     }
 
-    /// Whether whoever came without an application can begin again here.
+    /// Returns whether a user who came without an application can start again here.
     fn begins_anew(self) -> bool {
         matches!(self, Reason::Stale | Reason::NoCookie | Reason::FormAnswer)
     }
 
-    /// Whether the way on is an address to be read.
+    /// Returns whether the way on is shown as an address.
     fn names_address(self) -> bool {
         self == Reason::WrongHost
     }
@@ -92,40 +92,40 @@ impl Reason {
 /// An error, shown on our own page.
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorPage<'a> {
-    /// The HTTP status, to be shown small.
+    /// The HTTP status, shown small.
     pub status: u16,
-    /// What to tell the person.
+    /// What to tell the user.
     pub reason: Reason,
-    /// The error code for the application's developers, such as `invalid_request`; empty where there is none.
+    /// The error code for the application's developers, such as `invalid_request`; empty if there is none.
     pub code: &'a str,
     /// One sentence for the application's developers, in English; never text from the request.
     pub detail: Option<&'a str>,
     /// The id to look for in the log.
     pub request_id: &'a str,
-    /// The way back to the application, error parameters included, if client and redirect URI are right.
+    /// The way back to the application, error parameters included, if client and redirect URI are valid.
     pub back: Option<Back<'a>>,
-    /// Where of ours to begin anew, if not at the sign-in page.
+    /// Where on this server to start again, if not at the sign-in page.
     pub anew: Option<&'a str>,
 }
 
-/// The same step once more, for whoever has to come back.
+/// The same step again, for a user who has to come back.
 #[derive(Clone, Copy, Debug)]
 pub enum Retry<'a> {
-    /// The page that was asked for.
+    /// The requested page.
     Page,
-    /// The form that was sent, to the address that it was sent to.
+    /// The form that was sent, to the same address.
     Form {
         /// What was typed or chosen: name and value.
         fields: &'a [(&'a str, &'a str)],
-        /// The current and the new password, which are typed again; the fewest characters of the new one.
+        /// If the current and the new password have to be typed again: the fewest characters of the new one.
         minimum: Option<usize>,
     },
 }
 
-/// 503: more to do than time, or no database to do it with.
+/// 503: the server is overloaded, or its database is away.
 #[derive(Clone, Copy, Debug)]
 pub struct BusyPage<'a> {
-    /// Whether it is the database that is away.
+    /// Whether the database is away.
     pub away: bool,
     /// Whole seconds to wait, as in `Retry-After`.
     pub seconds: i64,

@@ -12,20 +12,20 @@ const SYMBOL: usize = 24;
 const SECTION: usize = 64;
 const SEGMENT: usize = 56;
 
-/// Sections that hold symbols: all of them, or those that others may use.
+/// Types of sections that hold symbols: all of them, or those that other files may use.
 const ALL_SYMBOLS: u32 = 2;
 const SHARED_SYMBOLS: u32 = 11;
-/// A segment that is loaded.
+/// The type of a segment that is loaded.
 const LOADED: u32 = 1;
-/// Types of symbols that are code: of assembler without a type, functions, and functions that are chosen when loaded.
+/// Types of symbols that are code: assembler without a type, functions, and functions that are chosen when loaded.
 const CODE: [u8; 3] = [0, 2, 10];
 
-/// Functions of a file.
+/// The functions of a file.
 pub struct Symbols {
     functions: Vec<Function>,
     names: Vec<u8>,
     segments: Vec<Segment>,
-    /// Whether it knows its own functions, and not only those that others may use.
+    /// Whether it has the file's own functions, and not only those that other files may use.
     pub whole: bool,
 }
 
@@ -35,7 +35,7 @@ struct Function {
     name: usize,
 }
 
-/// Where a part of the file is in memory, not counting where the file as a whole was put.
+/// Where a part of the file is in memory, relative to where the whole file was loaded.
 struct Segment {
     offset: u64,
     size: u64,
@@ -43,10 +43,10 @@ struct Segment {
 }
 
 impl Symbols {
-    /// Reads them.
+    /// Reads the symbols of a file.
     ///
     /// # Errors
-    /// Those of the file, and `InvalidData` where it is no program of 64 bits, least significant byte first.
+    /// Those of the file, and `InvalidData` if it is no little-endian program of 64 bits.
     pub fn of(file: &Path) -> io::Result<Self> {
         let file = File::open(file)?;
         let header = part(&file, 0, HEADER as u64)?;
@@ -71,13 +71,13 @@ impl Symbols {
         })
     }
 
-    /// The name of the function that is at so many bytes of the file, as the linker knows it.
+    /// Returns the name of the function at this offset of the file, as the linker knows it.
     pub fn at(&self, offset: u64) -> Option<&str> {
         let segment = self.segments.iter().find(|part| (part.offset..part.offset + part.size).contains(&offset))?;
         let address = offset - segment.offset + segment.address;
         let behind = self.functions.partition_point(|function| function.begin <= address);
         let function = &self.functions[behind.checked_sub(1)?];
-        // Assembler does not always say how long it is.
+        // Assembler functions do not always say how long they are.
         let within = function.size == 0 || address < function.begin + function.size;
         let name = within.then(|| self.names.get(function.name..))??;
         std::str::from_utf8(&name[..name.iter().position(|byte| *byte == 0)?]).ok()
@@ -95,7 +95,7 @@ fn functions(symbols: &[u8]) -> Vec<Function> {
     let function =
         |symbol: &[u8]| Function { begin: long(symbol, 8), size: long(symbol, 16), name: word(symbol, 0) as usize };
     let mut functions: Vec<Function> = code.map(function).collect();
-    // Of several at one place the one that says how long it is comes last, and so is found.
+    // Of several functions at one place, the one that says how long it is comes last, and so is found.
     functions.sort_by_key(|function| (function.begin, function.size));
     functions
 }

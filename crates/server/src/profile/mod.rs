@@ -1,7 +1,7 @@
-//! `portiere profile`: where the server's CPU goes, and where its requests wait, for some seconds while it runs.
+//! `portiere profile`: where the server's CPU time goes, and where its requests wait, for some seconds while it runs.
 //!
-//! Owns samples and their names, the tree, what requests waited for meanwhile, and the picture of it all. Between profiles
-//! it costs nothing. One is taken at a time, and it ends with whoever asked for it.
+//! Owns samples and their names, the tree, what requests waited for meanwhile, and the picture of it all. Between
+//! profiles it costs nothing. One profile is taken at a time, and it ends when its caller goes.
 
 mod draw;
 mod elf;
@@ -28,9 +28,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use tree::Stack;
 use waits::Queues;
 
-/// Samples for a second of CPU: few enough to cost nothing, and out of step with what happens every hundredth second.
+/// Samples per second of CPU time: few enough to cost nothing, and out of step with events every hundredth second.
 pub const FREQUENCY: u32 = 99;
-/// Between two looks at the queues.
+/// The pause between two looks at the queues.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Held by the profile that is being taken: there is one timer for the whole process.
@@ -48,11 +48,11 @@ struct Running {
 pub struct Asked {
     /// For how long.
     pub time: Duration,
-    /// How many samples for a second of CPU.
+    /// Samples per second of CPU time.
     pub frequency: u32,
 }
 
-/// What was seen. This is what `--json` prints.
+/// The result of a profile. This is what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// The version of the server.
@@ -61,15 +61,15 @@ pub struct Profile {
     pub began: i64,
     /// How long it took.
     pub seconds: f64,
-    /// Samples for a second of CPU.
+    /// Samples per second of CPU time.
     pub frequency: u32,
-    /// Cores that the server may use.
+    /// The cores that the server may use.
     pub cores: usize,
-    /// Seconds of CPU that the process used meanwhile; 0 where the system does not tell.
+    /// Seconds of CPU time that the process used meanwhile; 0 if the system does not tell.
     pub cpu_seconds: f64,
-    /// Samples that were taken. The kernel gives fewer than it should where many cores are busy: shares stay right.
+    /// The number of samples. The kernel takes fewer than it should if many cores are busy: the shares stay right.
     pub samples: u64,
-    /// The flame graph: each node after the one that called it.
+    /// The flame graph: each node after the node that called it.
     pub nodes: Vec<Node>,
     /// Where requests waited, by route.
     pub routes: Vec<Route>,
@@ -77,10 +77,10 @@ pub struct Profile {
     pub queues: Vec<Queue>,
 }
 
-/// Takes a profile of this process. Dropped before it is done, it ends at once.
+/// Takes a profile of this process. If the future is dropped before it is done, the profile ends at once.
 ///
 /// # Errors
-/// Why there is none: one line.
+/// Why there is none, in one line.
 pub async fn take(asked: Asked, site: &Site) -> Result<Profile, String> {
     let one = ONE.try_lock().map_err(|_| "a profile is being taken already; try again when it is done".to_owned())?;
     let running = apart(move || Running::start(asked.frequency, one)).await?;
@@ -105,12 +105,12 @@ pub async fn take(asked: Asked, site: &Site) -> Result<Profile, String> {
     })
 }
 
-/// On a thread of its own: files are read, which the network threads have no time for.
+/// Works on a thread of its own: this reads files, for which the network threads have no time.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.map_err(|error| format!("the profile broke off: {error}"))?
 }
 
-/// Lets the time pass, and looks at the queues.
+/// Waits for the time to pass, and looks at the queues meanwhile.
 async fn watch(time: Duration, site: &Site) -> Vec<Queue> {
     let end = tokio::time::Instant::now() + time;
     let mut queues = Queues::default();
@@ -130,7 +130,7 @@ impl Running {
         Ok(Running { loaded, sampler: Sampler::start(frequency)?, _one: one })
     }
 
-    /// Stops the timer; then names what was seen.
+    /// Stops the timer, then names what was seen.
     fn end(self) -> Result<Vec<Node>, String> {
         let Running { sampler, mut loaded, _one } = self;
         let seen = sampler.seen()?;
@@ -148,8 +148,8 @@ impl Running {
     }
 }
 
-/// What stands for the outermost functions where they are missing, and those that are there. Where a stack breaks off, the walk
-/// has often taken something else for an address first.
+/// Returns what stands for the outermost functions if they are missing, and those that are there. Before a stack breaks
+/// off, the walk has often taken something else for an address.
 fn outside(cut: bool, mut functions: Vec<&str>) -> (Option<&'static str>, Vec<&str>) {
     if cut {
         return (Some(tree::DEEPER), functions);

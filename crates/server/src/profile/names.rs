@@ -1,8 +1,8 @@
-//! What a function is called by people: without hashes, versions and the arguments of generics.
+//! Readable names of functions: without hashes, versions and the arguments of generics.
 
 use std::borrow::Cow;
 
-/// A symbol of the linker as it is shown.
+/// Returns a symbol of the linker as it is shown.
 pub fn readable(symbol: &str) -> String {
     match rustc_demangle::try_demangle(symbol) {
         Ok(name) => traits(&short(&format!("{name:#}"))),
@@ -10,19 +10,19 @@ pub fn readable(symbol: &str) -> String {
     }
 }
 
-/// AWS-LC puts its version before each of its names.
+/// Replaces the version that AWS-LC puts before each of its names.
 fn unprefixed(symbol: &str) -> Cow<'_, str> {
     let versioned =
         symbol.strip_prefix("aws_lc_").map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_'));
     versioned.filter(|name| !name.is_empty()).map_or(Cow::Borrowed(symbol), |name| format!("aws_lc::{name}").into())
 }
 
-/// Without what generics were made for, and with one way to write a closure. `<A<B> as C<D>>::e` stays `<A as C>::e`.
+/// Leaves out the arguments of generics, and writes closures in one way. `<A<B> as C<D>>::e` becomes `<A as C>::e`.
 fn short(name: &str) -> String {
     let name =
         name.replace("{{", "{").replace("}}", "}").replace("::{shim:vtable#0}", "").replace("{closure#0}", "{closure}");
     let mut out = String::with_capacity(name.len());
-    // For each bracket that is open, whether it is of arguments, which are left out, or of `<A as B>`.
+    // For each open bracket: whether it is of arguments, which are left out, or of `<A as B>`.
     let mut open: Vec<bool> = Vec::new();
     let mut before = ' ';
     for letter in name.chars() {
@@ -38,7 +38,7 @@ fn short(name: &str) -> String {
                 }
                 open.push(arguments);
             }
-            // The arrow of a function's type closes nothing.
+            // The arrow in the type of a function closes nothing.
             '>' if before != '-' => {
                 open.pop();
                 if !hidden {
@@ -53,7 +53,7 @@ fn short(name: &str) -> String {
     out
 }
 
-/// With the last part alone of a trait's path: `<a::B as core::future::Future>::poll` is `<a::B as Future>::poll`.
+/// Keeps only the last part of a trait's path: `<a::B as core::future::Future>::poll` becomes `<a::B as Future>::poll`.
 fn traits(name: &str) -> String {
     let Some((before, after)) = name.split_once(" as ") else { return name.to_owned() };
     let end = after.find('>').unwrap_or(after.len());
@@ -61,7 +61,7 @@ fn traits(name: &str) -> String {
     format!("{before} as {}", &after[last..])
 }
 
-/// What says most where there is little room: the last two parts of a path, of `<a::B as C>::d` the type and the last.
+/// Returns what says most in little room: the last two parts of a path; of `<a::B as C>::d`, the type and the last.
 pub fn tail(name: &str) -> Cow<'_, str> {
     if let Some((of, method)) = name.strip_prefix('<').and_then(|inside| inside.split_once(">::")) {
         let of = of.split(" as ").next().unwrap_or(of);
@@ -69,7 +69,7 @@ pub fn tail(name: &str) -> Cow<'_, str> {
     }
     let name = name.strip_prefix("aws_lc::").unwrap_or(name);
     let mut parts = name.rmatch_indices("::").map(|(at, _)| at);
-    // A closure is named by the function that it is in.
+    // A closure is named after the function that it is in.
     let kept = name.split("::").filter(|part| part.starts_with('{')).count() + 1;
     parts.nth(kept).map_or(name, |at| &name[at + 2..]).into()
 }

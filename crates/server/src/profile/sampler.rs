@@ -1,29 +1,29 @@
-//! Where the threads of this process are: a signal for each hundredth second of CPU, and the stack that it interrupts.
+//! Samples the threads of this process: a signal per hundredth second of CPU time, and the stack that it interrupts.
 //!
-//! Between profiles there is no timer and no handler, so that nothing is paid. A thread that waits gets no signal.
+//! Between profiles there is no timer and no handler, so nothing is paid. A thread that waits gets no signal.
 
-/// What is said on other systems.
+/// The error on other systems.
 pub const ELSEWHERE: &str = "profiles are taken on Linux alone, on x86-64 and ARM64";
-/// Whether samples can be taken on a system like this.
+/// Whether samples can be taken on this kind of system.
 pub const HERE: bool = cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 
 /// A stack that was seen.
 pub struct Seen {
-    /// What the thread is called.
+    /// The thread's name.
     pub thread: String,
-    /// Which thread it is.
+    /// The thread's ID.
     pub id: u64,
-    /// Addresses, the innermost first: of the instruction, and then those to which calls return.
+    /// Addresses, the innermost first: that of the instruction, then those to which calls return.
     pub addresses: Vec<u64>,
-    /// How often.
+    /// How often it was seen.
     pub times: u64,
-    /// There was no room for the outermost ones.
+    /// Whether there was no room for the outermost addresses.
     pub cut: bool,
 }
 
 impl Seen {
-    /// Addresses in the functions, the outermost first. A call may be the last thing that a function does, and then returns
-    /// to behind it.
+    /// Returns addresses inside the functions, the outermost first. A call may be the last instruction of a function:
+    /// it returns to an address behind the function.
     pub fn looked_up(&self) -> impl Iterator<Item = u64> {
         let inside = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
         self.addresses.iter().enumerate().map(inside).rev()
@@ -41,7 +41,7 @@ mod signals {
     /// Takes samples until it is dropped.
     pub struct Sampler(ProfilerGuard<'static>);
 
-    /// The library keeps a file for stacks that find no room in memory, and says nothing of why it has none.
+    /// Checks that the library can keep a file for stacks that do not fit into memory: it does not say why it cannot.
     fn room(folder: &Path) -> Result<(), String> {
         let name = format!(".portiere-profile-{:016x}", RandomState::new().build_hasher().finish());
         try_out(&folder.join(name)).map_err(|error| {
@@ -49,15 +49,15 @@ mod signals {
         })
     }
 
-    /// Makes a file and removes it. Others may write into that folder too: what is there already, a link above all, is left
-    /// alone.
+    /// Creates a file and removes it. Others may write into that folder, too: what exists already, above all a link, is
+    /// left alone.
     fn try_out(file: &Path) -> std::io::Result<()> {
         OpenOptions::new().write(true).create_new(true).open(file)?;
         fs::remove_file(file)
     }
 
     impl Sampler {
-        /// Begins, with so many samples for a second of CPU.
+        /// Begins, with so many samples per second of CPU time.
         ///
         /// # Errors
         /// Why it cannot be done here.
@@ -68,7 +68,7 @@ mod signals {
             begun.map(Sampler).map_err(|error| format!("this system lets nobody take samples: {error}"))
         }
 
-        /// What was seen so far.
+        /// Returns what was seen so far.
         ///
         /// # Errors
         /// Why it is lost.
@@ -103,7 +103,7 @@ mod signals {
         #[test]
         fn room_is_looked_for_and_nothing_is_left_of_it() {
             let folder = tempfile::tempdir().unwrap();
-            // Where the name was known, somebody could have taken it.
+            // With a predictable name, somebody could have taken it.
             let known = folder.path().join(format!(".portiere-profile-{}", std::process::id()));
             fs::write(&known, "taken").unwrap();
             room(folder.path()).unwrap();
@@ -122,7 +122,7 @@ mod signals {
     pub struct Sampler;
 
     impl Sampler {
-        /// Says so.
+        /// Refuses.
         ///
         /// # Errors
         /// Always.
@@ -130,7 +130,7 @@ mod signals {
             Err(ELSEWHERE.into())
         }
 
-        /// Nothing.
+        /// Returns nothing.
         ///
         /// # Errors
         /// Never.

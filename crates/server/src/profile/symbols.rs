@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// This program's own file, also after it was replaced by a newer one.
+/// This program's own file, even after it was replaced by a newer one.
 const OWN: &str = "/proc/self/exe";
-/// What is no function of a file: made while running, or no address of code.
+/// The name of what is no function of a file: code that was made at run time, or an address of no code.
 pub const UNKNOWN: &str = "[unknown]";
 
 /// Code in memory, and the files that it was loaded from.
@@ -18,7 +18,7 @@ pub struct Loaded {
     known: HashMap<u64, String>,
 }
 
-/// Addresses that hold a part of a file.
+/// A range of addresses that holds a part of a file.
 #[derive(Debug, PartialEq)]
 struct Place {
     begin: u64,
@@ -28,10 +28,10 @@ struct Place {
 }
 
 impl Loaded {
-    /// As it is now.
+    /// Reads what is loaded now.
     ///
     /// # Errors
-    /// Why no names can be given: one line.
+    /// Why no names can be given, in one line.
     pub fn now() -> Result<Self, String> {
         let own = Symbols::of(Path::new(OWN))
             .map_err(|error| format!("the program's symbol table cannot be read: {error}"))?;
@@ -52,7 +52,7 @@ impl Loaded {
         }
     }
 
-    /// The function at an address that was learnt, as people call it.
+    /// Returns the readable name of the function at an address that was learnt.
     pub fn name(&self, address: u64) -> &str {
         self.known.get(&address).map_or(UNKNOWN, String::as_str)
     }
@@ -72,7 +72,7 @@ impl Loaded {
 }
 
 impl Place {
-    /// A line of proc_pid_maps(5), where there is code.
+    /// Reads a line of proc_pid_maps(5), if it is about code.
     fn read(line: &str) -> Option<Self> {
         let mut fields = line.splitn(6, ' ');
         let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);

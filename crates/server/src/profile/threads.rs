@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 
-/// What the runtime's threads are called: those of the network, and those on which it puts what would keep the others waiting. It
-/// has one name for both.
+/// The name of the runtime's threads: those of the network, and those for work that would keep the others waiting. The
+/// runtime has one name for both.
 pub const RUNTIME: &str = "network";
 
-/// What threads do: how the name begins that each was given when it was made, and what all of them run. The second is for C
-/// libraries that do not tell names.
+/// What threads do: how the name begins that each was given when it was made, and code that all of them run. The code
+/// is for C libraries that do not tell names.
 const KINDS: [(&str, &str, &str); 5] = [
     ("hasher-", "hasher::pool::", "hashing threads"),
     ("sqlite-writer", "sqlite::writer::Writer", "database writer"),
@@ -17,10 +17,10 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("journal", "journal::writer::", "journal"),
 ];
 
-/// What threads of the network run, and the runtime's other ones. A thread of the network was one of those before.
+/// Code that network threads run, and code that the runtime's others run. A network thread was one of these before.
 const NETWORK: &str = "scheduler::multi_thread::worker::";
 const APART: &str = "runtime::blocking::pool::";
-/// What the main thread begins with, and every other one.
+/// Code that the main thread begins with, and code that every other thread begins with.
 const MAIN: &str = "rt::lang_start";
 const BEGIN: &str = "::thread_start";
 
@@ -28,19 +28,19 @@ const OF_NETWORK: &str = "network threads";
 const OF_APART: &str = "long reads and files";
 const OF_MAIN: &str = "main thread";
 
-/// What is known of this process's threads: first their names. Stacks tell the rest, and as some of them break off, what one of a
-/// thread's tells goes for all of them.
+/// What is known about this process's threads: first their names. Stacks tell the rest, and as some of them break off,
+/// what one stack of a thread tells goes for all of that thread's.
 pub struct Threads {
-    /// What the main thread is called, as the program is.
+    /// The name of the main thread, which is the program's.
     main: String,
-    /// By the thread: how sure it is, and the kind.
+    /// By thread: how sure it is (0 is surest), and the kind.
     seen: HashMap<u64, (usize, &'static str)>,
 }
 
 impl Threads {
-    /// Nothing but the main thread's name.
+    /// Knows only the main thread's name.
     pub fn now() -> Self {
-        // The process's is that of its first thread (proc_pid_comm(5)).
+        // The process has the name of its first thread (proc_pid_comm(5)).
         let name = fs::read_to_string("/proc/self/comm").unwrap_or_default();
         Threads { main: name.trim_end_matches('\n').to_owned(), seen: HashMap::new() }
     }
@@ -48,7 +48,7 @@ impl Threads {
     /// Learns from a stack of a thread what the thread is.
     pub fn learn(&mut self, id: u64, functions: &[&str]) {
         let runs = |part: &str| functions.iter().any(|function| function.contains(part));
-        // Those that may call what others run come first.
+        // Code that may call what other threads run comes first.
         let runtimes = [(MAIN, OF_MAIN), (NETWORK, OF_NETWORK), (APART, OF_APART)];
         let kinds = runtimes.into_iter().chain(KINDS.map(|(_, part, kind)| (part, kind)));
         let Some((rank, (_, kind))) = kinds.enumerate().find(|(_, (part, _))| runs(part)) else { return };
@@ -56,7 +56,7 @@ impl Threads {
         *best = (*best).min((rank, kind));
     }
 
-    /// Of which kind a thread is.
+    /// Returns the kind of a thread.
     pub fn kind<'a>(&self, name: &'a str, id: u64) -> &'a str {
         if let Some((.., kind)) = KINDS.iter().find(|(begin, ..)| name.starts_with(begin)) {
             return kind;
@@ -64,7 +64,7 @@ impl Threads {
         let seen = self.seen.get(&id).map(|(_, kind)| *kind);
         match name {
             RUNTIME => seen.filter(|kind| *kind == OF_APART).unwrap_or(OF_NETWORK),
-            // In place of a name that is not told there is a number.
+            // Where names are not told, there is a number instead.
             _ if name.is_empty() || name.starts_with(|letter: char| letter.is_ascii_digit()) => {
                 seen.unwrap_or("threads without names")
             }
@@ -74,8 +74,8 @@ impl Threads {
     }
 }
 
-/// Whether a stack goes down to where its thread began. Assembler often does not say where it puts the address to return to, and
-/// then its callers are not found.
+/// Returns whether a stack goes down to where its thread began. Assembler often does not say where it puts the return
+/// address, and then its callers are not found.
 pub fn is_whole(functions: &[&str]) -> bool {
     functions.iter().any(|function| function.contains(BEGIN) || function.contains(MAIN))
 }
@@ -90,7 +90,7 @@ mod tests {
         "tokio::runtime::scheduler::multi_thread::worker::run",
     ];
 
-    /// The kind of a thread of which these stacks were seen.
+    /// Returns the kind of a thread with these stacks.
     fn kind<'a>(name: &'a str, stacks: &[&[&str]]) -> &'a str {
         let mut threads = Threads { main: "portiere".into(), seen: HashMap::new() };
         stacks.iter().for_each(|functions| threads.learn(7, functions));
@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Red where each stack was looked at alone: RSA's broken ones were the main thread's.
+    /// Red where each stack is looked at alone: RSA's broken stacks were the main thread's.
     #[test]
     fn a_stack_that_breaks_off_is_of_the_thread_that_it_was_seen_on() {
         let rsa: &[&str] = &["[unknown]", "bn_powerx5", "mulx4x_internal"];

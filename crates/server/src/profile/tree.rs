@@ -1,19 +1,19 @@
-//! Stacks merged into a tree: a node for each function below each way to it.
+//! Stacks merged into a tree: one node for each function and each way to it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What stands for the outermost functions where there were too many.
+/// Stands for the outermost functions if there were too many.
 pub const DEEPER: &str = "[deeper than is kept]";
-/// What stands for the callers where the stack could not be walked to its end.
+/// Stands for the callers if the stack could not be walked to its end.
 pub const LOST: &str = "[callers lost]";
 
 /// A function, below the functions that called it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// What it is called; of the first level: a kind of threads.
+    /// The function's name; on the first level, a kind of threads.
     pub name: String,
-    /// Which node called it: always one that comes before it. None of the first level.
+    /// The node that called it, which always comes before it. `None` on the first level.
     pub parent: Option<usize>,
     /// Samples in it and in what it called.
     pub total: u64,
@@ -29,7 +29,7 @@ pub struct Stack<'a> {
     pub functions: Vec<&'a str>,
     /// How often it was seen.
     pub times: u64,
-    /// What stands for the outermost functions where they are not there.
+    /// Stands for the outermost functions if they are missing.
     pub outside: Option<&'static str>,
 }
 
@@ -54,7 +54,7 @@ pub fn merge<'a>(stacks: impl IntoIterator<Item = Stack<'a>>) -> Vec<Node> {
     sorted(grown)
 }
 
-/// For each node its children; at the end those of the first level.
+/// Returns the children of each node, and at the end those of the first level.
 pub fn children(nodes: &[Node]) -> Vec<Vec<usize>> {
     let mut children = vec![Vec::new(); nodes.len() + 1];
     for (at, node) in nodes.iter().enumerate() {
@@ -63,7 +63,7 @@ pub fn children(nodes: &[Node]) -> Vec<Vec<usize>> {
     children
 }
 
-/// The same tree in the order in which it is drawn.
+/// Returns the same tree in the order in which it is drawn.
 fn sorted(nodes: Vec<Node>) -> Vec<Node> {
     let mut below = children(&nodes);
     for siblings in &mut below {

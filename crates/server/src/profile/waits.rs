@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 pub struct Route {
     /// The template of the route.
     pub route: String,
-    /// How many.
+    /// How many requests.
     pub requests: u64,
     /// How long they took together, in seconds.
     pub seconds: f64,
-    /// What of it was spent waiting for what, in the order of a sign-in. The rest is computing, rendering and
-    /// waiting for a core.
+    /// How much of that was spent waiting, and for what, in the order of a sign-in. The rest is computing, rendering
+    /// and waiting for a core.
     pub phases: Vec<Phase>,
 }
 
 /// Waiting for one thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// For what, as in metrics, logs and traces.
+    /// What was waited for, as in metrics, logs and traces.
     pub name: String,
-    /// For how long, in seconds.
+    /// How long, in seconds.
     pub seconds: f64,
-    /// Which share of the requests' time that is.
+    /// Its share of the requests' time.
     pub share: f64,
 }
 
-/// A queue as it was looked at during the profile.
+/// A queue, as the looks during the profile found it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
     /// What was waited for.
     pub name: String,
-    /// How many waited, in the mean.
+    /// How many waited on average.
     pub mean: f64,
     /// How many waited at most.
     pub most: u64,
 }
 
-/// Requests that were answered between two looks, those first that took longest together.
+/// Returns the requests that were answered between two looks; routes that took longest in total come first.
 pub fn between(before: &[Spent], after: Vec<Spent>) -> Vec<Route> {
     let since = |now: Spent| match before.iter().find(|then| then.route == now.route) {
         None => now,
@@ -60,7 +60,7 @@ pub fn between(before: &[Spent], after: Vec<Spent>) -> Vec<Route> {
 
 impl Route {
     fn of(Spent { route, requests, seconds, stages }: Spent) -> Self {
-        // What goes on side by side is counted twice.
+        // Stages that go on side by side are counted twice.
         let share = |part: f64| if seconds > 0.0 { (part / seconds).min(1.0) } else { 0.0 };
         let phase =
             |(stage, part): (Stage, f64)| Phase { name: stage.name().into(), seconds: part, share: share(part) };
@@ -68,13 +68,13 @@ impl Route {
         Route { route, requests, seconds, phases }
     }
 
-    /// The share of its time in which it waited for nothing that is timed.
+    /// Returns the share of its time in which it waited for nothing that is timed.
     pub fn other(&self) -> f64 {
         (1.0 - self.phases.iter().map(|phase| phase.share).sum::<f64>()).max(0.0)
     }
 }
 
-/// Looks at queues, time and again.
+/// Looks at the queues repeatedly.
 #[derive(Default)]
 pub struct Queues {
     looks: u64,
@@ -83,7 +83,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Looks at all of them.
+    /// Looks at all queues.
     pub fn look(&mut self, site: &Site) {
         let [tokens, pages, passwords] = site.admission.lanes().map(|(_, lane)| lane.waiting);
         self.note([
@@ -92,7 +92,7 @@ impl Queues {
             ("the door: sign-ins", passwords),
             ("the door: pages", pages),
             ("the door: tokens", tokens),
-            // Where they hang, no bar above has them: that is of those that were answered.
+            // No bar above shows where these hang: the bars are about requests that were answered.
             ("requests under way", usize::try_from(site.requests.in_flight()).unwrap_or(usize::MAX)),
         ]);
     }
@@ -106,7 +106,7 @@ impl Queues {
         }
     }
 
-    /// What was seen.
+    /// Returns what was seen.
     pub fn seen(&self) -> Vec<Queue> {
         let mean = |sum: u64| sum as f64 / self.looks.max(1) as f64;
         self.seen

@@ -1,4 +1,4 @@
-//! Brings traces to a collector: OTLP over HTTP, a batch at a time.
+//! Sends traces to a collector: OTLP over HTTP, one batch at a time.
 
 use super::otlp::{self, Rejected, Resource};
 use super::{Spans, Trace, Tracer};
@@ -16,20 +16,20 @@ use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 /// The most traces that are sent together.
 const TOGETHER: usize = 256;
-/// How long others are waited for.
+/// How long a batch waits for more traces.
 const GATHER: Duration = Duration::from_secs(1);
-/// How often it is seen to that no connection is kept which is not used.
+/// How often unused connections are closed.
 const IDLE: Duration = Duration::from_secs(10);
-/// The longest that a batch may be on its way, in all its tries; the next one waits for it.
+/// The longest that a batch may be on its way, with all its retries; the next one waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Pauses before a batch is sent once more.
+/// The pauses before a batch is sent again.
 const AGAIN: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 /// The longest pause that a collector may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// How long the last batch may take when the server stops.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Sends what waits.
+/// Sends the traces that wait.
 pub struct Exporter {
     inbox: Inbox,
     headers: HeaderMap,
@@ -38,22 +38,22 @@ pub struct Exporter {
     batch: Vec<Trace>,
     spans: Arc<Spans>,
     clock: Clock,
-    /// Whether it was said that the collector cannot be reached.
+    /// Whether the log says that the collector cannot be reached.
     complained: bool,
-    /// Until when the collector wants nothing.
+    /// Until when the collector wants no traces.
     rests: Option<tokio::time::Instant>,
 }
 
 /// Why a batch did not arrive.
 enum Lost {
-    /// It may the next time, after a pause that the collector may have asked for.
+    /// It may arrive the next time, after a pause that the collector may have asked for.
     Now(String, Option<Duration>),
     /// The collector does not want it.
     Refused(String),
 }
 
 impl Exporter {
-    /// A tracer as configured, and where there is a collector what brings its traces there.
+    /// Returns the configured tracer, and, if there is a collector, the exporter that sends the traces to it.
     pub fn of(config: &Config, node: &str, clock: &Clock) -> Result<(Tracer, Option<Self>), BootError> {
         let (tracer, waiting) = Tracer::of(config);
         let (Some(endpoint), Some(waiting)) = (config.trace.endpoint.clone(), waiting) else {
@@ -78,7 +78,7 @@ impl Exporter {
         Ok((tracer, Some(exporter)))
     }
 
-    /// Sends traces until it is dropped.
+    /// Sends traces until the future is dropped.
     pub async fn run(&mut self) {
         while self.received().await > 0 {
             let until = tokio::time::Instant::now() + GATHER;
@@ -94,7 +94,7 @@ impl Exporter {
         }
     }
 
-    /// How many traces came, once some did.
+    /// Waits for traces, and returns how many came.
     async fn received(&mut self) -> usize {
         loop {
             match timeout(IDLE, self.waiting.recv_many(&mut self.batch, TOGETHER)).await {
@@ -104,7 +104,7 @@ impl Exporter {
         }
     }
 
-    /// Sends a batch, again and again where that may help, as long as there is time.
+    /// Sends a batch, with retries where they may help, as long as there is time.
     async fn insist(&mut self) -> Result<Rejected, Lost> {
         if let Some(until) = self.rests.take() {
             sleep_until(until).await;
@@ -119,7 +119,7 @@ impl Exporter {
                     let (pause, now) =
                         (asked.unwrap_or_default().clamp(*pause, LONGEST_REST), tokio::time::Instant::now());
                     if pause >= end.saturating_duration_since(now) {
-                        // The next batch waits for it.
+                        // The next batch waits for the pause.
                         self.rests = asked.map(|_| now + pause);
                         return Err(Lost::Now(why, asked));
                     }
@@ -130,7 +130,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what still waits, once.
+    /// Sends the traces that still wait, once.
     pub async fn finish(&mut self) {
         self.waiting.close();
         while let Ok(trace) = self.waiting.try_recv() {
@@ -143,7 +143,7 @@ impl Exporter {
         }
     }
 
-    /// Counts a batch, and says when the collector is lost and found.
+    /// Counts a batch, and logs when the collector is lost and found.
     fn settle(&mut self, outcome: Result<Rejected, Lost>) {
         let spans = self.batch.drain(..).map(|trace| trace.spans()).sum();
         match outcome {

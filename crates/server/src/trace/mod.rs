@@ -1,7 +1,7 @@
-//! Traces of requests, in the form of OpenTelemetry: one span for the request, and one for each stage that it waited for.
+//! Traces of requests, in the form of OpenTelemetry: one span for a request, and one for each stage that it waited for.
 //!
-//! They are made of what was timed anyway. Nothing waits for a collector: what finds no room in the queue is dropped, and
-//! counted.
+//! They are built from what was timed anyway. Nothing waits for a collector: a trace that finds no room in the queue is
+//! dropped, and counted.
 
 mod export;
 mod otlp;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use store::tally::Count;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Traces that may wait for the exporter.
+/// The most traces that may wait for the exporter.
 const WAITING: usize = 1024;
 
 /// What became of spans.
@@ -29,7 +29,7 @@ const WAITING: usize = 1024;
 pub struct Spans {
     /// The collector took them.
     pub sent: Count,
-    /// They found no room.
+    /// The queue had no room for them.
     pub unqueued: Count,
     /// The collector could not be reached, or did not want them.
     pub undelivered: Count,
@@ -48,32 +48,32 @@ pub struct Traced {
     trace: [u8; 16],
     span: [u8; 8],
     parent: Option<[u8; 8]>,
-    /// What others said of their places in the trace (W3C Trace Context §3.3).
+    /// What other systems said about their own places in the trace (W3C Trace Context §3.3).
     state: Box<str>,
-    /// The scheme by which it was asked, before any proxy.
+    /// The scheme by which the client asked, before any proxy.
     scheme: &'static str,
-    /// The path and the method that it named, of which no more is kept than somebody reads.
+    /// The path and the method that the request named, cut to what somebody reads.
     path: Box<str>,
     method: Box<str>,
 }
 
-/// The most characters of a path and of a method that are kept: many traces wait at a time, and strangers choose these.
+/// The most characters of a path and of a method that are kept: many traces wait at a time, and strangers choose both.
 const LONGEST_PATH: usize = 256;
 const LONGEST_METHOD: usize = 32;
 
-/// How a request that was traced went.
+/// The outcome of a request that was traced.
 pub struct Went<'a> {
     /// Its method.
     pub method: &'a str,
     /// The template of its route.
     pub route: &'a str,
-    /// Its name in the log.
+    /// Its ID in the log.
     pub request: &'a str,
     /// The status of the answer.
     pub status: u16,
-    /// Why the server said no.
+    /// Why the server refused it, if it did.
     pub refused: Option<Refused>,
-    /// When it came.
+    /// When it arrived.
     pub began: Instant,
     /// How long it took.
     pub took: Duration,
@@ -93,14 +93,14 @@ struct Trace {
 }
 
 impl Trace {
-    /// Spans in it.
+    /// Returns the number of its spans.
     fn spans(&self) -> u64 {
         1 + self.laps.len() as u64
     }
 }
 
 impl Tracer {
-    /// As configured; where there is a collector, with what waits for it.
+    /// Returns the configured tracer, and, if there is a collector, the queue of traces for it.
     fn of(config: &Config) -> (Self, Option<Receiver<Trace>>) {
         let (queue, waiting) = match config.trace.endpoint {
             Some(_) => {
@@ -112,7 +112,7 @@ impl Tracer {
         (Tracer { sample: config.trace.sample, queue, spans: Arc::default() }, waiting)
     }
 
-    /// Whether a request is traced, and as what: as its caller says, where that is a listed proxy, or else by chance.
+    /// Decides whether a request is traced, and as what: as its caller says if that is a listed proxy, else by chance.
     pub fn begin<B>(&self, request: &Request<B>, client: &Client) -> Option<Traced> {
         self.queue.as_ref()?;
         let chance = app::entropy::bytes().ok()?;
@@ -142,12 +142,12 @@ impl Tracer {
 }
 
 impl Traced {
-    /// The trace's id, as it is searched for.
+    /// Returns the trace's ID, as it is searched for.
     pub fn id(&self) -> String {
         hexadecimal(&self.trace)
     }
 
-    /// The id of the span of a stage: different for each, and as hard to guess as the request's own.
+    /// Returns the ID of a stage's span: different for each stage, and as hard to guess as the request's own.
     fn stage(&self, number: usize) -> [u8; 8] {
         u64::from_le_bytes(self.span).wrapping_add(number as u64 + 1).max(1).to_le_bytes()
     }

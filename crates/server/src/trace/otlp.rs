@@ -1,5 +1,5 @@
-//! Traces in the encoding of OTLP: the protobuf message `ExportTraceServiceRequest`, of which we need a dozen fields.
-//! Numbers of fields are those of opentelemetry-proto 1.x.
+//! Traces in the encoding of OTLP: the protobuf message `ExportTraceServiceRequest`, of which a dozen fields are
+//! needed. Field numbers are those of opentelemetry-proto 1.x.
 
 use super::Trace;
 use crate::metrics::NO_ROUTE;
@@ -7,30 +7,30 @@ use app::tally::Label;
 use rules::Time;
 use std::time::Instant;
 
-/// The kinds of spans that there are here.
+/// The kinds of spans that are used here.
 const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
-/// Status of a span whose request failed by our fault.
+/// The status of a span whose request failed by the server's fault.
 const ERROR: u64 = 2;
-/// In the place of a path that is none of ours: whoever asked for it may have put anything there.
+/// Stands for a path that is not one of ours: the client may have put anything there.
 const SCRUBBED: &str = "/REDACTED";
 
-/// Who sends.
+/// The sender.
 pub struct Resource {
-    /// The name of the node, another at each start.
+    /// The name of the node, a new one at each start.
     pub node: String,
 }
 
-/// What a collector did not take of a batch that it answered with success (OTLP, "Partial Success"): that is not sent again.
+/// What a collector rejected of a batch that it answered with success (OTLP, "Partial Success"). It is not sent again.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rejected {
-    /// So many spans.
+    /// How many spans.
     pub spans: u64,
-    /// As it says.
+    /// Why, in the collector's words.
     pub why: String,
 }
 
-/// Reads an `ExportTraceServiceResponse`; whatever cannot be read says nothing.
+/// Reads an `ExportTraceServiceResponse`; one that cannot be read rejects nothing.
 pub fn rejected(answer: &[u8]) -> Rejected {
     let partial = fields(answer).into_iter().find(|(number, _)| *number == 1);
     let Some((_, Field::Bytes(partial))) = partial else { return Rejected::default() };
@@ -45,16 +45,16 @@ pub fn rejected(answer: &[u8]) -> Rejected {
     rejected
 }
 
-/// The most of a collector's words that are told, in characters.
+/// The most characters of a collector's words that are told.
 const LONGEST_WHY: usize = 200;
 
-/// A field of a message, as far as these are read.
+/// A field of a message; other types are not read.
 enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message up to the first that is none.
+/// Returns the fields of a message up to the first that cannot be read.
 fn fields(message: &[u8]) -> Vec<(u64, Field<'_>)> {
     let (mut rest, mut found) = (message, Vec::new());
     while let Some(tag) = varint(&mut rest) {
@@ -121,14 +121,14 @@ impl Message {
         self.bytes(field, &inner.0);
     }
 
-    /// The `trace_state` of a span, where there is one.
+    /// Writes the `trace_state` of a span, if there is one.
     fn state(&mut self, state: &str) {
         if !state.is_empty() {
             self.bytes(3, state.as_bytes());
         }
     }
 
-    /// A `KeyValue` with a text.
+    /// Writes a `KeyValue` with a text.
     fn text(&mut self, field: u64, key: &str, value: &str) {
         self.nested(field, |pair| {
             pair.bytes(1, key.as_bytes());
@@ -136,7 +136,7 @@ impl Message {
         });
     }
 
-    /// A `KeyValue` with a whole number.
+    /// Writes a `KeyValue` with a whole number.
     fn count(&mut self, field: u64, key: &str, value: u64) {
         self.nested(field, |pair| {
             pair.bytes(1, key.as_bytes());
@@ -145,7 +145,7 @@ impl Message {
     }
 }
 
-/// The request that brings these traces to a collector. `now` says what time it was at an instant.
+/// Returns the request that sends these traces to a collector. `now` says what time it was at an instant.
 pub fn request(resource: &Resource, traces: &[Trace], now: (Instant, Time)) -> Vec<u8> {
     let mut request = Message::default();
     request.nested(1, |of_resource| {
@@ -162,7 +162,7 @@ pub fn request(resource: &Resource, traces: &[Trace], now: (Instant, Time)) -> V
     request.0
 }
 
-/// The span of a request, and those of its stages.
+/// Writes the span of a request, and those of its stages.
 fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
     let ago = instant.saturating_duration_since(trace.began).as_nanos();
     let began = (i128::from(time.0) * 1_000_000).saturating_sub_unsigned(ago);
@@ -175,8 +175,8 @@ fn spans(scope: &mut Message, trace: &Trace, (instant, time): (Instant, Time)) {
         if let Some(parent) = &of.parent {
             span.bytes(4, parent);
         }
-        // As the conventions of OpenTelemetry for HTTP have it: a route that is none is left out, and a method that nobody knows
-        // has a name of theirs.
+        // As OpenTelemetry's conventions for HTTP want it: an unknown route is left out, and an unknown method has a
+        // name of theirs.
         let method = if &*trace.method == "other" { "_OTHER" } else { &trace.method };
         let route = Some(&*trace.route).filter(|route| *route != NO_ROUTE);
         let verb = if method == "_OTHER" { "HTTP" } else { method };

@@ -1,8 +1,8 @@
-//! Who a request is a part of, in the headers of W3C Trace Context.
+//! The parent of a request, in the headers of W3C Trace Context.
 
 use hyper::HeaderMap;
 
-/// What `traceparent` says.
+/// The content of `traceparent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// The trace.
@@ -14,7 +14,7 @@ pub struct Parent {
 }
 
 impl Parent {
-    /// Of a request; `None` when it says nothing, nothing that makes sense, or twice something.
+    /// Returns the parent that a request names; `None` if it names none, an invalid one, or two.
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut lines = headers.get_all("traceparent").iter();
         match (lines.next(), lines.next()) {
@@ -23,7 +23,7 @@ impl Parent {
         }
     }
 
-    /// W3C Trace Context §3.2: `version-trace-parent-flags`, of which a later version may have more.
+    /// Reads `version-trace-parent-flags`, to which a later version may add (W3C Trace Context §3.2).
     fn read(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let (version, trace, span, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
@@ -37,14 +37,14 @@ impl Parent {
     }
 }
 
-/// The most entries of a `tracestate`, and the characters of it that are handed on at least, of all and of one where there is no room
-/// for all (W3C Trace Context §3.3.1.1, §3.3.1.5).
+/// The most entries of a `tracestate`, and the least number of characters that have to be passed on: of all entries,
+/// and of a single one where there is no room for all (W3C Trace Context §3.3.1.1, §3.3.1.5).
 const ENTRIES: usize = 32;
 const LONGEST_STATE: usize = 512;
 const LONGEST_ENTRY: usize = 128;
 
-/// What others said of their own places in a trace, for whoever knows them, as it is handed on. Empty where there is nothing, or
-/// something that is none: of that nothing is handed on (§3.3.1).
+/// Returns what other systems said about their own places in a trace, as it is passed on to them. Empty if there is
+/// nothing, or something invalid, of which nothing is passed on (§3.3.1).
 pub fn state(headers: &HeaderMap) -> String {
     let lines = headers.get_all("tracestate").iter().map(|line| line.to_str().unwrap_or("?"));
     let entries = lines.flat_map(|line| line.split(',')).map(|entry| entry.trim_matches([' ', '\t']));
@@ -64,7 +64,7 @@ pub fn state(headers: &HeaderMap) -> String {
     kept.join(",")
 }
 
-/// The key of an entry that is one: whose it is, as `system` or `tenant@system` (§3.3.1.3).
+/// Returns the key of a valid entry, which says whose it is: `system` or `tenant@system` (§3.3.1.3).
 fn key_of(entry: &str) -> Option<&str> {
     let (key, value) = entry.split_once('=')?;
     let begins = |part: &str| part.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(Parent::of(&twice), None);
     }
 
-    /// What is handed on of these lines.
+    /// Returns what is passed on of these lines.
     fn handed_on(lines: &[&str]) -> String {
         let mut headers = HeaderMap::new();
         for line in lines {

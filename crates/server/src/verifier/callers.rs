@@ -1,4 +1,4 @@
-//! Who comes to the door, and what of it is told in the log: nobody can fill it.
+//! Callers at the door, and what the log tells about them: nobody can fill it.
 
 use app::tally::Label as _;
 use rules::secret::Handle;
@@ -10,11 +10,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 app::labels! {
-    /// Why somebody at the door is no worker.
+    /// Why a caller at the door is no worker.
     Turned {
-        /// Nothing was said in time.
+        /// It said nothing in time.
         Silent = "silent",
-        /// Too many stand at the door.
+        /// Too many callers stand at the door.
         Crowd = "crowd",
         /// No TLS as workers speak it.
         Handshake = "handshake",
@@ -24,18 +24,18 @@ app::labels! {
         Version = "version",
         /// A key that is not enrolled, or was revoked.
         Unknown = "unknown",
-        /// What was said is not of our language, or broke off.
+        /// What it said is not of the protocol, or broke off.
         Broken = "broken",
     }
 }
 
-/// Those who knocked and were no workers, by why. Of each the first, the second, the fourth and so on are told of: whoever listens for
-/// workers on an address that others reach, or has a proxy before it that speaks TLS, finds that in the log, and nobody can fill it.
+/// Callers that were no workers, counted by reason. The first, second, fourth and so on of each are logged: an operator
+/// whose listener others reach, or is behind a proxy that speaks TLS, finds that in the log, and nobody can fill it.
 #[derive(Default)]
 pub struct Strangers([AtomicU64; Turned::ALL.len()]);
 
 impl Strangers {
-    /// One more.
+    /// Counts and logs one more.
     pub fn another(&self, from: SocketAddr, (turned, why): (Turned, &str)) {
         let so_far = self.count(turned);
         match turned {
@@ -50,29 +50,29 @@ impl Strangers {
         }
     }
 
-    /// One more of whom is told elsewhere; how many there were.
+    /// Counts one more that is logged elsewhere; returns how many there were.
     pub fn count(&self, turned: Turned) -> u64 {
         self.0[turned.place()].fetch_add(1, Relaxed) + 1
     }
 
-    /// How many there were, by why.
+    /// Returns how many there were, by reason.
     pub fn sums(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Turned::ALL.iter().zip(&self.0).map(|(turned, count)| (turned.name(), count.load(Relaxed)))
     }
 }
 
-/// So many short conversations of one worker in a row are all told of; of what follows the 16th, the 32nd and so on.
+/// That many short conversations of one worker in a row are all logged, and after that the 16th, the 32nd and so on.
 const ALL_TOLD: u64 = 8;
-/// A conversation that lasted so long was one that did something: it is told of, and the next ones are.
+/// A conversation that lasted this long did something: it is logged, and so are the next ones.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Conversations with those who are enrolled, by key: how many short ones there were in a row. A worker that is
-/// quarantined, or breaks the language, may dial again as often as it likes. The keys are those that somebody enrolled.
+/// Conversations with enrolled workers, by key: how many in a row were short. A worker that is quarantined, or breaks
+/// the protocol, may dial again as often as it likes. Only keys that somebody enrolled are here.
 #[derive(Default)]
 pub struct Callers(Mutex<HashMap<Handle, u64>>);
 
 impl Callers {
-    /// One begins; how many those in a row are with it.
+    /// Counts a conversation that begins; returns how many in a row there are with it.
     pub fn begins(&self, key: Handle) -> u64 {
         let mut in_a_row = self.in_a_row();
         let so_far = in_a_row.entry(key).or_default();
@@ -80,7 +80,7 @@ impl Callers {
         *so_far
     }
 
-    /// One that was that many in a row is over, after so long; whether that is to be told.
+    /// Ends a conversation that was that many in a row, after so long; returns whether it is to be logged.
     pub fn ended(&self, key: Handle, so_far: u64, after: Duration) -> bool {
         if after < LONG {
             return is_told(so_far);
@@ -94,12 +94,12 @@ impl Callers {
     }
 }
 
-/// Whether one is told of that was that many in a row.
+/// Returns whether a conversation is logged that was that many in a row.
 pub fn is_told(so_far: u64) -> bool {
     so_far <= ALL_TOLD || so_far.is_power_of_two()
 }
 
-/// How a worker's connection failed, for people.
+/// Explains for people how a worker's connection failed.
 pub fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof
@@ -124,7 +124,7 @@ mod tests {
         // Red without `is_told`.
         assert_eq!((0..2637).filter(|_| call(1, 0)).count(), 8 + 8, "as far as the 2048th");
         assert!(call(2, 0), "another one is told of all the same");
-        // Red without `remove`: a worker that was wrong once would be told of hardly ever again.
+        // Red without `remove`: a worker that was wrong once would hardly ever be logged again.
         assert!(call(1, 60) && call(1, 0));
     }
 

@@ -1,4 +1,4 @@
-//! What a worker keeps: its key, where its servers are, and what it has learnt of its machine.
+//! What a worker keeps: its key, the addresses of its servers, and what it has learnt about its machine.
 
 use super::identity::{self, Identity};
 use crate::private::{self, Key, Unread};
@@ -11,26 +11,26 @@ use std::path::{Path, PathBuf};
 /// A worker's folder.
 pub struct Folder(PathBuf);
 
-/// Whom a worker works for. What a later program knows beside it is passed over, as in every file that is kept.
+/// Whom a worker works for. Fields that a later program adds are ignored, as in every file that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Post {
-    /// What the server calls it.
+    /// The server's name for the worker.
     pub name: String,
-    /// Where the server's nodes are: host and port each.
+    /// The addresses of the server's nodes: host and port each.
     pub servers: Vec<String>,
     /// SHA-256 of the server's public key, in base64url.
     pub server_key: String,
 }
 
 impl Post {
-    /// The key by which the server is known.
+    /// Returns the key by which the server is known.
     pub fn pin(&self) -> Option<Handle> {
         identity::read(&self.server_key)
     }
 }
 
 impl Folder {
-    /// The folder at this path.
+    /// Returns the folder at this path.
     pub fn at(path: &Path) -> Self {
         Folder(path.to_owned())
     }
@@ -45,8 +45,8 @@ impl Folder {
         self.0.join("hashing")
     }
 
-    /// Makes the folder, with mode 0700, and a key in it, where they are not there. In a folder of somebody else, whose
-    /// service it is for, root makes a key that is theirs.
+    /// Makes the folder, with mode 0700, and a key in it, if they do not exist. In the folder of another user, whose
+    /// service it is for, root makes a key that is that user's.
     pub fn prepare(&self) -> Result<Identity, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
         private::folder(&self.0, &["worker.key"])?;
@@ -57,7 +57,7 @@ impl Folder {
         self.identity()
     }
 
-    /// The worker's key.
+    /// Reads the worker's key.
     pub fn identity(&self) -> Result<Identity, String> {
         let file = self.key_file();
         let key = private::read_key(&file).map_err(|why| match why {
@@ -72,7 +72,7 @@ impl Folder {
         format!("{folder} is not the folder of an enrolled worker: see portiere verifier enroll --help")
     }
 
-    /// Whom it works for.
+    /// Reads whom the worker works for.
     pub fn post(&self) -> Result<Post, String> {
         let file = self.post_file();
         let text = match fs::read_to_string(&file) {
@@ -82,13 +82,13 @@ impl Folder {
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// Whether it works for somebody.
+    /// Returns whether the worker works for a server.
     pub fn is_taken(&self) -> bool {
         self.post_file().exists()
     }
 
-    /// The folder for this process alone, until the file is dropped: two that worked from it would be one worker to the server. By
-    /// its key, which is never replaced, so that a folder may be one that nobody can write to.
+    /// Locks the folder for this process alone, until the file is dropped: two processes would be one worker to the
+    /// server. It locks the key, which is never replaced, so that the folder may be read-only.
     pub fn take(&self) -> Result<File, String> {
         let (folder, file) = (self.0.display(), self.key_file());
         let key = File::open(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -97,7 +97,7 @@ impl Folder {
             Err(TryLockError::WouldBlock) => Err(format!(
                 "another process works from {folder} already: a second worker needs a folder and an enrolment of its own"
             )),
-            // Some network file systems lock nothing that is open for reading alone.
+            // Some network file systems lock nothing that is open only for reading.
             Err(TryLockError::Error(error)) => {
                 tracing::warn!(%folder, %error, "nobody keeps a second process from working from this folder");
                 Ok(key)
@@ -105,14 +105,14 @@ impl Folder {
         }
     }
 
-    /// Notes whom it works for.
+    /// Records whom the worker works for.
     pub fn keep(&self, post: &Post) -> Result<(), String> {
         let file = self.post_file();
         let text = serde_json::to_string_pretty(post).map_err(|error| error.to_string())?;
         private::replace(&file, format!("{text}\n").as_bytes()).map_err(|error| format!("{}: {error}", file.display()))
     }
 
-    /// What was learnt of the machine before.
+    /// Returns what was learnt about the machine before.
     pub fn learnt(&self) -> Option<Calibration> {
         Calibration::from_text(&fs::read_to_string(self.learnt_file()).ok()?).ok()
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_worker_at_a_time() {
-        // Red without `take` in worker.rs, serve: both would be let in as one.
+        // Red without `take` in worker.rs, serve: both would be let in as one worker.
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::at(&root.path().join("worker"));
         drop(folder.prepare().unwrap());

@@ -1,4 +1,4 @@
-//! Who is at the other end: raw public keys, pinned.
+//! Identifies the other side by its raw public key, which is pinned.
 
 use super::PROTOCOL;
 use crate::private::Key;
@@ -17,22 +17,22 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What an Ed25519 private key in PKCS #8 begins with (RFC 8410 §7); its 32 bytes follow.
+/// How an Ed25519 private key in PKCS #8 begins (RFC 8410 §7); its 32 bytes follow.
 const PKCS8: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
-/// A key pair of ours.
+/// A key pair of this side.
 #[derive(Debug)]
 pub struct Identity {
     key: Arc<CertifiedKey>,
-    /// SHA-256 of the public key, by which the other side knows us.
+    /// The SHA-256 of the public key, by which the other side knows this one.
     pub pin: Handle,
 }
 
 impl Identity {
-    /// The key pair that follows from 32 random bytes.
+    /// Returns the key pair that follows from 32 random bytes.
     ///
     /// # Errors
-    /// In a sentence, when the cryptography library makes no key of them.
+    /// A sentence, if the cryptography library makes no key of them.
     pub fn of(seed: &Key) -> Result<Self, String> {
         let der = Zeroizing::new([&PKCS8[..], &**seed].concat());
         let failed = |why: String| format!("a key for hash workers cannot be made: {why}");
@@ -44,10 +44,10 @@ impl Identity {
         Ok(Identity { key: Arc::new(CertifiedKey::new(vec![public], key)), pin })
     }
 
-    /// For the server: any key may knock; which one it is, is looked at afterwards.
+    /// Returns the TLS settings of the server: any key may knock, and it is looked at afterwards.
     ///
     /// # Errors
-    /// In a sentence.
+    /// A sentence.
     pub fn accepting(&self) -> Result<Arc<ServerConfig>, String> {
         let (provider, algorithms) = provider();
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -61,10 +61,10 @@ impl Identity {
         Ok(Arc::new(config))
     }
 
-    /// For a worker: only the server of this key is spoken to.
+    /// Returns the TLS settings of a worker: it speaks only to the server with this key.
     ///
     /// # Errors
-    /// In a sentence.
+    /// A sentence.
     pub fn dialling(&self, server: Handle) -> Result<Arc<ClientConfig>, String> {
         let (provider, algorithms) = provider();
         let mut config = ClientConfig::builder_with_provider(provider)
@@ -80,17 +80,17 @@ impl Identity {
     }
 }
 
-/// By what a public key is known.
+/// Returns the pin by which a public key is known.
 pub fn pin(public: &CertificateDer<'_>) -> Handle {
     Handle(Sha256::digest(public.as_ref()).into())
 }
 
-/// A pin as text.
+/// Returns a pin as text.
 pub fn shown(pin: Handle) -> String {
     base64url(&pin.0)
 }
 
-/// The pin of a text.
+/// Returns the pin of a text.
 pub fn read(text: &str) -> Option<Handle> {
     Handle::from_slice(&from_base64url(text)?)
 }
@@ -101,20 +101,20 @@ fn provider() -> (Arc<CryptoProvider>, WebPkiSupportedAlgorithms) {
     (Arc::new(provider), algorithms)
 }
 
-/// Whoever holds the key that they show.
+/// Accepts any client that holds the key that it shows.
 #[derive(Debug)]
 struct AnyKey {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// The one whose key it is.
+/// Accepts only the server with the pinned key.
 #[derive(Debug)]
 struct Pinned {
     pin: Handle,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// TLS 1.2 is not spoken.
+/// Refuses TLS 1.2.
 fn never() -> Result<HandshakeSignatureValid, Error> {
     Err(Error::General("TLS 1.2 is not spoken here".into()))
 }
@@ -211,7 +211,7 @@ mod tests {
         Identity::of(&Key::new([byte; 32])).unwrap()
     }
 
-    /// Lets two sides speak until both are done, or one has had enough.
+    /// Lets two sides speak until both are done, or one refuses.
     fn shake(mut client: ClientConnection, mut server: ServerConnection) -> Result<Handle, String> {
         while client.is_handshaking() || server.is_handshaking() {
             let mut wire = Vec::new();

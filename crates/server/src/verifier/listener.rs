@@ -1,4 +1,4 @@
-//! The server's side: who is let in, and one conversation with each.
+//! The server's side: which workers are let in, and one conversation with each.
 
 use super::callers::{Callers, Strangers, Turned, explained, is_told};
 use super::identity::{Identity, pin};
@@ -28,21 +28,21 @@ use zeroize::Zeroizing;
 
 type Stream = tokio_rustls::server::TlsStream<TcpStream>;
 
-/// In which time somebody who knocks must have said who they are.
+/// The time within which a caller must have said who it is.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// In which time a worker must have measured how fast it is.
+/// The time within which a worker must have measured how fast it is.
 const MEASURING: Duration = Duration::from_secs(120);
-/// How often a worker is asked whether it is there, and after how long a silence it is not.
+/// How often a worker is asked whether it is there, and after how long a silence it counts as gone.
 const PING: Duration = Duration::from_secs(5);
 /// See [`PING`].
 const SILENCE: Duration = Duration::from_secs(20);
-/// How often it is looked whether an answer is late.
+/// How often the server looks for answers that are late.
 const LOOK: Duration = Duration::from_millis(25);
-/// How often it is looked who was revoked, on whichever node.
+/// How often the server looks for workers that were revoked, on whichever node.
 const ASK: Duration = Duration::from_secs(5);
-/// What a worker may say in one conversation without having been asked: its credits change now and then.
+/// How much a worker may say unasked in one conversation: its credits change now and then.
 const UNASKED: usize = 64;
-/// What it holds may be said once in so long beside that.
+/// Beside that, it may say once in this time how much it holds.
 const SELDOM: Duration = Duration::from_secs(1);
 
 /// The listener for workers.
@@ -56,16 +56,16 @@ pub struct Workers {
     callers: Arc<Callers>,
 }
 
-/// An enrolled worker that speaks, for the log.
+/// An enrolled worker in a conversation, for the log.
 struct Caller {
     name: Name,
     since: Instant,
-    /// How many of its conversations in a row were short, with this one.
+    /// How many of its conversations in a row were short, counting this one.
     so_far: u64,
 }
 
 impl Caller {
-    /// Its name, which is another one from now on if somebody changes that while it is here.
+    /// Returns its name, which changes from now on if somebody renames the worker while it is here.
     fn called(&self, name: &str) -> Name {
         self.name.change(name);
         self.name.clone()
@@ -74,13 +74,13 @@ impl Caller {
 
 /// Why a conversation is over.
 enum Ended {
-    /// The worker was told no.
+    /// The worker was refused.
     Refused(String),
-    /// So was who wanted to become one.
+    /// A caller that wanted to enrol was refused.
     NotEnrolled(String),
-    /// It speaks no version that is spoken here.
+    /// It speaks no version that the server speaks.
     Apart(Apart),
-    /// The connection failed, or the worker did not keep to the language.
+    /// The connection failed, or the worker did not keep to the protocol.
     Failed(io::Error),
     /// It is asked nothing more.
     Parted(Parted),
@@ -88,7 +88,7 @@ enum Ended {
     Left,
     /// It was enrolled, and left.
     Enrolled,
-    /// Ours.
+    /// The server failed.
     Fault(Fault),
 }
 
@@ -109,7 +109,7 @@ impl From<tokio::time::error::Elapsed> for Ended {
 }
 
 impl Workers {
-    /// Binds what the configuration says; `strangers` are counted there.
+    /// Binds the configured addresses; callers that are no workers are counted in `strangers`.
     pub fn bind(config: &Config, app: &App, strangers: Arc<Strangers>) -> Result<Self, BootError> {
         let identity = Identity::of(&app.keyring.workers).map_err(BootError::Other)?;
         let acceptor = identity.accepting().map_err(BootError::Other)?.into();
@@ -128,7 +128,7 @@ impl Workers {
         })
     }
 
-    /// Lets workers in until it is dropped, which sends all of them away.
+    /// Lets workers in until it is dropped, which disconnects all of them.
     pub async fn run(self) {
         if self.listeners.is_empty() {
             return std::future::pending().await;
@@ -167,7 +167,7 @@ impl Workers {
     }
 }
 
-/// All of them at once.
+/// Runs all of them at once.
 async fn futures(all: impl Iterator<Item = impl Future<Output = ()>>) {
     let mut all: Vec<_> = all.map(Box::pin).collect();
     std::future::poll_fn(|context| {
@@ -186,7 +186,7 @@ async fn look_after(app: &App) {
     }
 }
 
-/// Quarantines who was wrong. Not while others are looked after: it asks the database.
+/// Quarantines workers that were wrong. Not part of [`look_after`], since it asks the database.
 async fn judge(app: &App) {
     let mut liars = Vec::new();
     loop {
@@ -198,7 +198,7 @@ async fn judge(app: &App) {
     }
 }
 
-/// Writes down who was wrong, and sends away whoever came back meanwhile; those for whom that fails stay on the list.
+/// Records which workers were wrong, and disconnects them if they came back; if that fails, they stay on the list.
 async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
     for (who, lie) in std::mem::take(liars) {
         let (why, from) = (lie.sentence(), &who.address);
@@ -207,7 +207,7 @@ async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
             Ok(Some(worker)) => {
                 tracing::error!(worker, from, why, "a hash worker was wrong: it is asked nothing any more");
             }
-            // Another connection of it, or another node, was first to find out; or it was revoked.
+            // Another connection of it, or another node, found out first; or it was revoked.
             Ok(None) => {}
             Err(fault) => {
                 let worker = &who.name;
@@ -219,14 +219,14 @@ async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
     }
 }
 
-/// Sends away whom another node revoked or quarantined, and calls the others what it called them.
+/// Disconnects workers that another node revoked or quarantined, and takes over new names of the others.
 async fn follow(app: &App) {
     loop {
         sleep(ASK).await;
         if !app.hasher.has_workers() {
             continue;
         }
-        // While it cannot be known, who is here stays.
+        // While the database cannot tell, the workers that are here stay.
         let Ok(known) = app.workers().await else { continue };
         app.call_workers(&known);
         let welcome: HashSet<_> =
@@ -238,7 +238,7 @@ async fn follow(app: &App) {
     }
 }
 
-/// Where somebody stands who has not shown yet to be a worker.
+/// The state of a caller that has not yet shown to be a worker.
 struct Threshold {
     knock: Knock,
     places: Arc<Places>,
@@ -247,7 +247,7 @@ struct Threshold {
 }
 
 impl Threshold {
-    /// In, where there is room; else why there is none.
+    /// Lets the caller in if there is room; otherwise says why there is none.
     fn cross(self, key: Handle) -> Result<Seat, String> {
         drop(self.knock);
         self.places.take(key)
@@ -276,7 +276,7 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         strangers.count(Turned::Version);
     }
     match (ended, known) {
-        // Anybody can bring a key, or a token.
+        // Anybody can show a key, or a token.
         (Ended::NotEnrolled(why), _) => strangers.another(from, (Turned::Token, &why)),
         (Ended::Apart(apart), None) => strangers.another(from, (Turned::Version, &apart.to_string())),
         (Ended::Refused(why), None) => strangers.another(from, (Turned::Unknown, &why)),
@@ -290,7 +290,7 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
 }
 
 impl Ended {
-    /// How the conversation with an enrolled worker ended, in the log.
+    /// Logs how the conversation with an enrolled worker ended.
     fn tell(self, caller: &Caller, from: SocketAddr) {
         let (worker, so_far) = (&caller.name, caller.so_far);
         match self {
@@ -307,7 +307,7 @@ impl Ended {
     }
 }
 
-/// One conversation, from the first frame to the last; it tells who a worker is that was enrolled.
+/// Holds one conversation, from the first frame to the last; sets `known` if the caller is an enrolled worker.
 async fn talk(
     mut stream: Stream,
     (key, from): (Handle, SocketAddr),
@@ -328,7 +328,7 @@ async fn talk(
         let so_far = threshold.callers.begins(key);
         Caller { name: worker.name.as_str().into(), since: Instant::now(), so_far }
     });
-    // Strangers are not told what is spoken here, but for those who show a token: that is not used up in vain.
+    // Only strangers with a token are told which versions are spoken here: their token must not be used up in vain.
     if let Err(why) = let_in(found) {
         return refuse(&mut stream, why).await;
     }
@@ -343,7 +343,7 @@ async fn talk(
     if let Err(why) = can_work(ready, terms) {
         return refuse(&mut stream, why).await;
     }
-    // That took seconds: somebody may have revoked it meanwhile.
+    // That took seconds: the worker may have been revoked meanwhile.
     let worker = match let_in(app.worker(key).await?) {
         Ok(worker) => worker,
         Err(why) => return refuse(&mut stream, why).await,
@@ -362,12 +362,12 @@ async fn talk(
     work(stream, &link).await
 }
 
-/// As everywhere in the audit log: without the port.
+/// Returns an address as everywhere in the audit log: without the port.
 fn address(from: SocketAddr) -> String {
     from.ip().to_canonical().to_string()
 }
 
-/// A worker that shows a token.
+/// Enrols a worker that shows a token.
 async fn enrol(
     stream: &mut Stream,
     app: &App,
@@ -387,7 +387,7 @@ async fn enrol(
     }
 }
 
-/// Whether it is good for anything; why not. It would be asked nothing, and whoever runs it would not know.
+/// Checks that a worker can compute a hash. Otherwise it would be asked nothing, and its operator would not know.
 fn can_work(ready: Ready, terms: Terms) -> Result<(), String> {
     let need = u64::from(terms.cost.memory());
     match ready.memory >= need {
@@ -399,7 +399,7 @@ fn can_work(ready: Ready, terms: Terms) -> Result<(), String> {
     }
 }
 
-/// Whether a worker may work, as the database knows it now; why not.
+/// Checks that a worker may work, as the database knows it now; the error says why not.
 fn let_in(found: Option<Worker>) -> Result<Worker, String> {
     let Some(worker) = found else {
         return Err("this server does not know this worker: it was revoked, or never enrolled here".to_owned());
@@ -410,7 +410,7 @@ fn let_in(found: Option<Worker>) -> Result<Worker, String> {
     }
 }
 
-/// The version in which both go on.
+/// Returns the version in which both sides go on.
 async fn understood(stream: &mut Stream, speaks: Versions) -> Result<u8, Ended> {
     match Versions::OURS.with(speaks) {
         Ok(version) => Ok(version),
@@ -437,8 +437,8 @@ async fn measured(stream: &mut Stream) -> Result<Ready, Ended> {
     }
 }
 
-/// Asks and answers, until either ends. A worker that says more than it was asked is out of turn: it would have the queue of
-/// all hashes looked at for nothing.
+/// Asks and answers, until either ends. A worker that says more than it was asked is out of turn: the server would look
+/// at the queue of all hashes for nothing.
 async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     let due = AtomicUsize::new(UNASKED);
@@ -485,7 +485,7 @@ async fn work(stream: Stream, link: &Link) -> Result<(), Ended> {
     }
 }
 
-/// How many answers a frame asks for, or brings; one that brings none counts all the same.
+/// Returns how many answers a frame asks for, or brings; a frame that brings none counts as one.
 fn weight(frame: &Frame) -> usize {
     match frame {
         Frame::Asks(asks) => asks.len(),

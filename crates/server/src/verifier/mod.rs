@@ -1,8 +1,8 @@
 //! Machines that hash passwords: the server's side, which lets them in, and their own side, which dials.
 //!
-//! A worker dials the server over TLS 1.3; both sides show a raw public key (RFC 7250) and know the other one's by its
-//! SHA-256: there are no certificates, names or authorities. What is said then is [`hasher::remote::frame`]'s, and what a
-//! worker is asked, and whether it is believed, is the hasher's to know.
+//! A worker dials the server over TLS 1.3. Both sides show a raw public key (RFC 7250) and know the other side's by its
+//! SHA-256: there are no certificates, names or authorities. [`hasher::remote::frame`] defines what they say then; what
+//! a worker is asked, and whether it is believed, is the hasher's business.
 
 mod callers;
 mod folder;
@@ -18,6 +18,6 @@ pub use identity::Identity;
 pub use listener::Workers;
 pub use worker::{Work, enroll, serve};
 
-/// What both sides speak, as ALPN (RFC 7301) names it: how they greet each other, which stays. In which version they go on is said in
-/// the greeting ([`hasher::remote::versions`]).
+/// The ALPN name (RFC 7301) of what both sides speak: how they greet each other, which stays. The greeting says in
+/// which version they go on ([`hasher::remote::versions`]).
 const PROTOCOL: &[u8] = b"portiere-verifier/1";

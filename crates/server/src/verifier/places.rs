@@ -1,4 +1,4 @@
-//! Places for workers, and for those who have not shown yet that they are workers.
+//! Places for workers, and for callers that have not yet shown to be workers.
 
 use crate::net::{Caps, Place};
 use rules::secret::Handle;
@@ -7,24 +7,24 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Workers at a time.
+/// The most workers at a time.
 const IN_ALL: usize = 256;
-/// Of them with one key: a worker needs one, and has a second for a moment when it dials again. More than that would let
-/// one machine keep the others out, or seem to be many.
+/// The most workers with one key: a worker needs one place, and has a second for a moment when it dials again. With
+/// more, one machine could keep the others out, or seem to be many.
 const WITH_ONE_KEY: usize = 8;
 
-/// Who is here, by key.
+/// The workers that are here, by key.
 #[derive(Default)]
 pub struct Places(Mutex<HashMap<Handle, usize>>);
 
-/// A place, given back when it is dropped.
+/// A place, released when it is dropped.
 pub struct Seat {
     places: Arc<Places>,
     key: Handle,
 }
 
 impl Places {
-    /// A place for a worker of this key; else why there is none.
+    /// Takes a place for a worker with this key; the error says why there is none.
     pub fn take(self: &Arc<Self>, key: Handle) -> Result<Seat, String> {
         let mut here = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = here.get(&key).copied().unwrap_or(0);
@@ -49,25 +49,25 @@ impl Drop for Seat {
     }
 }
 
-/// Who may stand at the doorstep, in all and from one address.
+/// How many callers may stand at the doorstep, in all and from one address.
 const KNOCKING: (usize, usize) = (64, 8);
 
-/// Those who have not shown yet that they are workers. Who comes when there are many takes the place of somebody who has said
-/// nothing, or else of whoever has stood there longest: a worker begins to speak at once and shows what it is within moments, so
-/// that strangers who say nothing keep none out, from however many addresses they come.
+/// Callers that have not yet shown to be workers. If there are many, a newcomer takes the place of a caller that has
+/// said nothing, or else of the one that has stood there longest: a worker speaks at once and shows what it is within
+/// moments, so silent strangers keep no worker out, from however many addresses they come.
 pub struct Doorstep {
-    /// Twice as many, since who is told to leave is gone a moment later.
+    /// Twice as many, since a caller that is told to leave is gone only a moment later.
     caps: Arc<Caps>,
     standing: Mutex<VecDeque<Standing>>,
 }
 
-/// One of them.
+/// One of the callers.
 struct Standing {
     leave: Arc<Notify>,
     has_spoken: bool,
 }
 
-/// A place at the doorstep, given back when it is dropped: by whoever is let in, or leaves.
+/// A place at the doorstep, released when it is dropped: when the caller is let in, or leaves.
 pub struct Knock {
     step: Arc<Doorstep>,
     leave: Arc<Notify>,
@@ -75,7 +75,7 @@ pub struct Knock {
 }
 
 impl Knock {
-    /// Whoever stands there has begun to say something.
+    /// Notes that the caller has begun to speak.
     pub fn speaks(&self) {
         let mut standing = self.step.standing();
         if let Some(own) = standing.iter_mut().find(|one| Arc::ptr_eq(&one.leave, &self.leave)) {
@@ -85,13 +85,13 @@ impl Knock {
 }
 
 impl Doorstep {
-    /// Nobody stands there.
+    /// Returns an empty doorstep.
     pub fn new() -> Arc<Self> {
         let caps = Caps::new(2 * KNOCKING.0, KNOCKING.1, Vec::new());
         Arc::new(Doorstep { caps, standing: Mutex::default() })
     }
 
-    /// A place for somebody from `address`, and what tells them to leave it.
+    /// Returns a place for a caller from `address`, and what tells the caller to leave it.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<(Knock, Arc<Notify>)> {
         let place = self.caps.admit(address).ok()?;
         let leave = Arc::new(Notify::new());
@@ -131,10 +131,10 @@ mod tests {
         let mut here: Vec<_> = (0..KNOCKING.0).map_while(|number| step.admit(address(number / KNOCKING.1))).collect();
         assert_eq!(here.len(), KNOCKING.0);
         assert!(step.admit(address(0)).is_none(), "too many from one address");
-        // One was let in meanwhile, and is told nothing any more. Red without `drop` of Knock.
+        // One caller was let in meanwhile, and is told nothing any more. Red without `drop` of Knock.
         let (inside, quiet) = here.remove(0);
         drop(inside);
-        // Red without `has_spoken`: the one who has begun would go.
+        // Red without `has_spoken`: the caller that has begun to speak would go.
         here[0].0.speaks();
         let newcomers: Vec<_> = (0..2).map_while(|number| step.admit(address(100 + number))).collect();
         assert_eq!(newcomers.len(), 2);

@@ -11,7 +11,7 @@ pub async fn send(to: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Resu
     to.flush().await
 }
 
-/// Receives one frame. Not to be given up half-way: what was read would be lost.
+/// Receives one frame. Not to be cancelled half-way: what was read would be lost.
 pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
     let bad = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let mut header = [0; HEADER];

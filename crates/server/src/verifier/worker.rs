@@ -27,32 +27,32 @@ use zeroize::Zeroizing;
 
 type Stream = tokio_rustls::client::TlsStream<TcpStream>;
 
-/// In which time a server must have answered.
+/// The time within which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A server that says nothing for so long is gone: it asks every 5 s whether we are there.
+/// A server that is silent for this long is gone: it asks every 5 s whether the worker is there.
 const SILENCE: Duration = Duration::from_secs(20);
-/// The first and the longest pause before it is dialled again.
+/// The first and the longest pause before a server is dialled again.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// For how long what runs may go on when the worker is told to stop.
+/// How long running work may go on when the worker is told to stop.
 const LAST: Duration = Duration::from_secs(10);
 
-/// How much of the machine a worker takes.
+/// How much of the machine a worker uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Work {
-    /// Threads that hash; one a core by default.
+    /// Threads that hash; one per core by default.
     pub threads: Option<NonZeroUsize>,
     /// Memory in which hashes are computed, in bytes; a quarter of the machine's by default.
     pub memory: Option<u64>,
 }
 
-/// A token, as an operator was given it: the secret, and the key of the server.
+/// Reads a token as an operator was given it: the secret, and the key of the server.
 pub fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
     let (secret, pin) = text.trim().strip_prefix("pvt1.")?.split_once('.')?;
     let secret = Zeroizing::new(from_base64url(secret)?);
     Some((Zeroizing::new(secret.as_slice().try_into().ok()?), super::identity::read(pin)?))
 }
 
-/// Enrols the worker of a folder at the first of these servers that answers. Gives its name.
+/// Enrols the worker of a folder at the first of these servers that answers. Returns its name.
 pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, String> {
     let (secret, pin) = read_token(token.reveal()).ok_or("this is no token of portiere verifier token")?;
     if folder.is_taken() {
@@ -86,7 +86,7 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
     Err(failures.join("\n"))
 }
 
-/// What went wrong, for people.
+/// Explains for people what went wrong.
 fn explained(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData if error.to_string().contains("ApplicationVerificationFailure") => {
@@ -99,7 +99,7 @@ fn explained(error: &io::Error) -> String {
     }
 }
 
-/// What a server takes that takes no version which was offered to it.
+/// Reports a server that goes on in a version that was not offered to it.
 fn not_asked_for(version: u8) -> String {
     format!(
         "the server goes on in version {version} of the language of hash workers, and this worker speaks {}",
@@ -130,7 +130,7 @@ pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) 
     }
     tokio::select! {
         () = told(&mut stop) => {}
-        // Otherwise that server would not be dialled any more.
+        // Otherwise a server whose task panicked would not be dialled any more.
         never = panic_of(&mut posts) => match never {},
     }
     drop(timeout(LAST, async { while posts.join_next().await.is_some() {} }).await);
@@ -141,7 +141,7 @@ pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) 
 struct Bench {
     folder: Folder,
     work: Work,
-    /// How many servers it works for at present: one that is down, or says nothing, has no part of it.
+    /// How many servers the worker works for at present: one that is down, or silent, has no share of it.
     served: watch::Sender<usize>,
     pool: Mutex<Option<(Cost, Hasher)>>,
 }
@@ -157,7 +157,7 @@ impl Bench {
             }
             let why = ended.map_or_else(|why| why, |()| "the connection ended".into());
             pause = if begun.elapsed() > PAUSES.1 { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
-            // Not all workers at the same moment, when a server comes back.
+            // Random, so that not all workers dial at the same moment when a server comes back.
             let chance = app::entropy::salt().map_or(0, |bytes| bytes[0]);
             let pause = pause.mul_f64(0.5 + f64::from(chance) / 512.0);
             tracing::warn!(server, why, again_in = ?pause, "not connected");
@@ -180,7 +180,7 @@ impl Bench {
             _ => return Err("the server does not keep to the protocol".into()),
         };
         let _served = Served::begin(&self.served);
-        // From before it is counted what this one gets: others may come or go meanwhile.
+        // Subscribed before this server's share is counted: others may come or go meanwhile.
         let served = self.served.subscribe();
         let (hasher, ready) = self.ready(terms).await?;
         send(&mut stream, &Frame::Ready(ready)).await.map_err(failed)?;
@@ -194,13 +194,13 @@ impl Bench {
             ended = speak(writer, answered, (&open, stop), (served, |served| share(&hasher, served))) => ended,
         }
         .map_err(|error| match error.kind() {
-            // It was the right port: it has just worked.
+            // It was the right port: it worked a moment ago.
             io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
             _ => explained(&error),
         })
     }
 
-    /// The threads, and what they are good for at the server's parameters.
+    /// Returns the hasher, and what it can do at the server's parameters.
     async fn ready(&self, terms: Terms) -> Result<(Hasher, Ready), String> {
         let mut pool = self.pool.lock().await;
         let hasher = match &*pool {
@@ -212,7 +212,7 @@ impl Bench {
                 let settings = Settings {
                     threads: self.work.threads.map(within_cores),
                     memory: self.work.memory,
-                    // Credits bound what waits.
+                    // Credits bound the queue.
                     max_wait: Duration::from_secs(60),
                     policy,
                     calibration: self.folder.learnt(),
@@ -238,7 +238,7 @@ impl Bench {
     }
 }
 
-/// No more threads than there are cores: the server counts on what each of them does when all work.
+/// Limits the threads to the cores: the server counts on what each thread does when all work.
 fn within_cores(wanted: NonZeroUsize) -> NonZeroUsize {
     let cores = std::thread::available_parallelism().unwrap_or(wanted);
     if wanted > cores {
@@ -247,7 +247,7 @@ fn within_cores(wanted: NonZeroUsize) -> NonZeroUsize {
     wanted.min(cores)
 }
 
-/// One more server that is worked for, until dropped.
+/// One more server that the worker works for, until dropped.
 struct Served<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Served<'a> {
@@ -263,7 +263,7 @@ impl Drop for Served<'_> {
     }
 }
 
-/// How many passwords each of so many servers may have computed at a time: enough that a thread never waits for the network.
+/// Returns how many passwords each of so many servers may have computed at a time: no thread waits for the network.
 fn share(hasher: &Hasher, served: usize) -> u32 {
     let (state, served) = (hasher.state(), served.max(1));
     let holds = (state.threads * state.lanes * 2).max(2 * served) / served;
@@ -272,11 +272,11 @@ fn share(hasher: &Hasher, served: usize) -> u32 {
 
 /// Waits until the worker is told to stop.
 async fn told(stop: &mut watch::Receiver<bool>) {
-    // An error means that whoever would say so has gone.
+    // An error means that the sender has gone.
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-/// What is to be said to the server.
+/// What is said to the server.
 enum Say {
     Answer(Answer),
     Pong,
@@ -288,7 +288,7 @@ async fn listen(
     answers: mpsc::UnboundedSender<Say>,
     open: &Arc<AtomicUsize>,
 ) -> io::Result<()> {
-    // Ends what runs when the conversation does.
+    // Aborts what runs when the conversation ends.
     let mut running = JoinSet::new();
     let key = FairKey::new("server", Ipv4Addr::LOCALHOST.into());
     loop {
@@ -302,7 +302,7 @@ async fn listen(
                 while running.try_join_next().is_some() {}
             }
             Frame::Ping => drop(answers.send(Say::Pong)),
-            // What it said of itself is not enough, or it was revoked meanwhile.
+            // What the worker said about itself is not enough, or it was revoked meanwhile.
             Frame::Refused(why) => return Err(io::Error::other(why)),
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn")),
         }
@@ -328,7 +328,7 @@ async fn speak(
             () = told(&mut stop), if !stopping => {
                 stopping = true;
                 send(&mut writer, &Frame::Holds(0)).await?;
-                // What was asked before the server hears it comes within a moment.
+                // What was asked before the server hears this comes within a moment.
                 sleep(Duration::from_millis(200)).await;
             }
             Ok(()) = served.changed(), if !stopping => {
@@ -354,7 +354,7 @@ async fn speak(
             }
         }
         if stopping && open.load(Ordering::Relaxed) == 0 {
-            // Says that this is the end (close_notify): without it, it could be somebody on the way.
+            // Says that this is the end (close_notify): otherwise an attacker could have cut the connection.
             return writer.shutdown().await;
         }
     }
@@ -368,7 +368,7 @@ mod tests {
     use hasher::remote::versions::Apart;
     use tokio_rustls::TlsAcceptor;
 
-    /// What a worker says to a server that answers it with this, and what it makes of that.
+    /// Returns what a worker says to a server that gives this answer, and what the worker makes of it.
     async fn visit(answer: Frame) -> (Frame, Result<(), String>) {
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::at(&root.path().join("worker"));
@@ -390,7 +390,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_worker_says_what_it_speaks_and_why_it_is_not_let_in() {
-        // Red where it speaks of one version, hides what it is told, or goes on in a version that it did not offer.
+        // Red where it offers one version only, hides what it is told, or goes on in a version that it did not offer.
         let later = Versions::between(Versions::OURS.highest() + 1, 255).unwrap();
         let apart = Apart { server: later, worker: Versions::OURS }.to_string();
         let terms = Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 };

@@ -1,5 +1,5 @@
 //! Black-box tests of the real binary over HTTP: one module per specification, one per class of attacks, races, crashes
-//! and durability. Servers start once per configuration and are shared; every test brings its own people and
+//! and durability. Servers start once per configuration and are shared; every test makes its own users and
 //! applications, so tests may run side by side.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "these are tests")]

@@ -278,7 +278,8 @@ fn with_commas(words: &[&'static str]) -> Vec<&'static str> {
 
 /// Opens on an empty database with the real [`MIGRATIONS`], and checks everything.
 ///
-/// # Errors What was wrong.
+/// # Errors
+/// What was wrong.
 pub async fn replays(engine: Shared) -> Done {
     let mut world = World::begin(engine).await?;
     before_the_copy(&mut world).await?;

@@ -62,7 +62,8 @@ fn next(newest: Option<&Block>, lines: &mut [Line]) -> Block {
 /// Does the log upkeep of the realm `sealed`, in which thousands of lines wait, numbered from 1: some are deleted, and
 /// others sealed. The cost at the server is measured by the server's own tests.
 ///
-/// # Errors What did not commit.
+/// # Errors
+/// What did not commit.
 pub async fn upkeep(engine: &Shared) -> Done {
     let bounds = Bounds { now: Time(1), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     super::stands(engine, sweep::step(&realm(), &bounds, 100)).await?;

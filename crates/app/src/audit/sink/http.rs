@@ -1,4 +1,4 @@
-//! Lines of JSON by POST. A receiver has them when it answers 2xx.
+//! Entries as lines of JSON by POST. A receiver has them when it answers 2xx.
 
 use super::Refused;
 use crate::audit::deliver::json_lines;
@@ -14,8 +14,8 @@ use rules::realm::Realm;
 use rules::secret::hexadecimal;
 use zeroize::Zeroizing;
 
-/// Refusals that are not about what was sent, but about who sends it, where to, when, and in which form: another batch would be refused
-/// as well.
+/// Refusals that are not about what was sent, but about who sends it, where to, when, and in which form: another batch
+/// would be refused as well.
 pub(super) const OTHERWISE: [StatusCode; 23] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::PAYMENT_REQUIRED,
@@ -49,19 +49,19 @@ pub struct Http {
     key: Option<hmac::Key>,
 }
 
-/// What shows a receiver who we are.
+/// What authenticates us to a receiver.
 #[derive(Default)]
 pub struct Credentials {
     /// Sent as `Authorization: Bearer`.
     pub token: Option<Zeroizing<Vec<u8>>>,
-    /// What each request is signed with.
+    /// The key that signs each request.
     pub key: Option<Zeroizing<Vec<u8>>>,
-    /// Header fields that go with each request. One in the place of ours takes it, but for those that name and sign a batch.
+    /// Header fields that go with each request. They replace ours, except those that name and sign a batch.
     pub headers: HeaderMap,
 }
 
 impl Http {
-    /// At `https://…`, which is sealed with what is of `tls`, or `http://…` on this machine.
+    /// At `https://…`, with TLS as `tls` says, or `http://…` on this machine.
     ///
     /// # Errors
     /// What is wrong with the URL or the credentials, or which file cannot be used.
@@ -83,7 +83,7 @@ impl Http {
         }
     }
 
-    /// Ends what is kept of it, once that was not used for a while.
+    /// Closes the connection that is kept, once it was not used for a while.
     pub(super) fn let_go(&self) {
         self.inbox.let_go();
     }
@@ -97,7 +97,7 @@ impl Http {
         })?)
     }
 
-    /// What is said of the lines, and who says it.
+    /// Returns the header fields that name the batch and show who sends it.
     fn fields(&self, lines: &[Line], body: &[u8]) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut fields = self.headers.clone();
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
@@ -128,8 +128,8 @@ fn fixed(credentials: &Credentials) -> Result<HeaderMap, &'static str> {
     Ok(fields)
 }
 
-/// `t=SECONDS,v1=HEX`: HMAC-SHA-256 over the seconds, a dot and the body. The time is that of the last line, so that lines
-/// which are sent again are signed the same.
+/// `t=SECONDS,v1=HEX`: HMAC-SHA-256 over the seconds, a dot and the body. The time is that of the last entry, so that
+/// entries which are sent again are signed the same.
 fn signature(key: &hmac::Key, at: Time, body: &[u8]) -> String {
     let mut context = hmac::Context::with_key(key);
     context.update(at.seconds().to_string().as_bytes());
@@ -149,7 +149,7 @@ fn judge(head: &Head) -> Result<(), Refused> {
         status => format!("the receiver answered {status}"),
     };
     let for_good = status.is_client_error() && !OTHERWISE.contains(&status);
-    // 503 is what says that it is the moment (RFC 9110 §15.6.4).
+    // 503 says that it is only the moment (RFC 9110 §15.6.4).
     let doubtful = status.is_server_error() && status != StatusCode::SERVICE_UNAVAILABLE;
     Err(Refused { why, after: retry_after(head), for_good, doubtful })
 }

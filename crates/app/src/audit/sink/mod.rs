@@ -1,6 +1,6 @@
-//! Who takes the lines of a stream: a syslog server, or an HTTP server.
+//! Receivers of a stream's entries: a syslog server, or an HTTP server.
 //!
-//! Nothing that a receiver answers is followed or kept: no redirect, and of the answer only its status and how long to wait.
+//! No redirect is followed, and of an answer only its status and how long to wait are kept.
 
 mod http;
 mod syslog;
@@ -14,14 +14,14 @@ use rules::audit::Line;
 use rules::realm::Realm;
 use std::time::Duration;
 
-/// What the streams are called that there can be.
+/// The names of the streams that there can be.
 pub const NAMES: [&str; 2] = [SYSLOG, HTTP];
-/// The one over syslog.
+/// The stream over syslog.
 pub const SYSLOG: &str = "syslog";
-/// The one over HTTP.
+/// The stream over HTTP.
 pub const HTTP: &str = "http";
 
-/// Who takes lines.
+/// A receiver of entries.
 pub enum Sink {
     /// Over syslog.
     Syslog(Syslog),
@@ -29,16 +29,16 @@ pub enum Sink {
     Http(Box<Http>),
 }
 
-/// Why lines were not taken.
+/// Why entries were not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// In a sentence for the operator.
+    /// The reason, in a sentence for the operator.
     pub why: String,
     /// How long the receiver asked to wait.
     pub after: Option<Duration>,
-    /// Whether it is what was sent that is refused, and not the moment: the same would be refused again.
+    /// Whether what was sent is refused, and not only for the moment: the same would be refused again.
     pub for_good: bool,
-    /// Whether it may be one of the lines over which the receiver fails.
+    /// Whether one of the entries may be what makes the receiver fail.
     pub doubtful: bool,
 }
 
@@ -47,7 +47,7 @@ impl Refused {
         Refused { why: why.into(), after: None, for_good: false, doubtful: false }
     }
 
-    /// The receiver failed once it had begun to read.
+    /// The receiver failed after it had begun to read.
     pub(super) fn in_the_midst(why: impl Into<String>) -> Self {
         Refused { doubtful: true, ..Refused::because(why) }
     }
@@ -60,14 +60,14 @@ impl From<std::io::Error> for Refused {
 }
 
 impl Sink {
-    /// Ends what is kept of a connection, once that was not used for a while.
+    /// Closes the connection that is kept, once it was not used for a while.
     pub(super) fn let_go(&self) {
         if let Sink::Http(http) = self {
             http.let_go();
         }
     }
 
-    /// Sends lines; once this is done, the receiver has them.
+    /// Sends entries; once this is done, the receiver has them.
     pub(super) async fn send(&self, realm: &Realm, lines: &[Line]) -> Result<(), Refused> {
         match self {
             Sink::Syslog(syslog) => syslog.send(realm, lines).await,

@@ -1,13 +1,13 @@
 //! Syslog over TCP (RFC 6587, octet counting) and TLS (RFC 5425).
 //!
-//! Syslog has no answers, so that nobody can know what a receiver has of an open connection. Each batch therefore has a
-//! connection of its own: once everything was sent, our side is closed, and the batch is done when the receiver has closed
-//! its side, too, which it does when it has read to the end. One that is closed before our side is has not read to the end.
-//! Over TLS it has to say so (close_notify): a connection that just ends may be that of a receiver that died, or was cut by
-//! somebody in between.
+//! Syslog has no answers, so nobody can know how much a receiver has read from an open connection. Each batch therefore
+//! has a connection of its own: once everything was sent, our side is closed, and the batch is done when the receiver
+//! has closed its side, too, which it does when it has read to the end. A receiver that closes before us has not read
+//! to the end. Over TLS it has to say so (close_notify): a connection that just ends may be that of a receiver that
+//! died, or was cut by somebody in between.
 //!
-//! What comes to a socket that was closed is answered with a reset, and that may still be under way when the end is seen,
-//! which a read tells as the end all the same. So it is waited for, and looked for where a read does not show it.
+//! Data that reaches a closed socket is answered with a reset. The reset may still be under way when the end is seen,
+//! and a read may report it as the end all the same. So we wait for it, and check for it where a read does not show it.
 
 use super::Refused;
 use crate::audit::wire;
@@ -26,7 +26,7 @@ const SEALED: u16 = 6514;
 const PLAIN: u16 = 514;
 /// How long a receiver may take to read to the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a reset takes beyond the way there and back, and the longest that it is waited for.
+/// How long a reset takes beyond the round trip, and the longest that we wait for one.
 const RESET: Duration = Duration::from_millis(50);
 const RESET_AT_MOST: Duration = Duration::from_secs(1);
 
@@ -38,8 +38,8 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`, which is sealed with what is of `tls`. One that `closes` says over TLS that it
-    /// has read to the end; of another that is believed without.
+    /// At `tcp://HOST[:PORT]` or `tls://HOST[:PORT]`, with TLS as `tls` says. A receiver that `closes` says over TLS
+    /// that it has read to the end; any other is believed without.
     ///
     /// # Errors
     /// What is wrong with the URL, or which file cannot be used.
@@ -59,7 +59,7 @@ impl Syslog {
         }
     }
 
-    /// Waits until the receiver has closed, after our end.
+    /// Waits until the receiver has closed its side, after ours.
     async fn closed(&self, link: &mut Link) -> Result<(), Refused> {
         let broke = |error| Refused::in_the_midst(format!("the connection broke before all was read: {error}"));
         match read_out(link).await {
@@ -72,7 +72,7 @@ impl Syslog {
             }
             _ => {}
         }
-        // What it has not read when it says goodbye is answered with a reset.
+        // What the receiver has not read when it says goodbye is answered with a reset.
         match link {
             Link::Plain(_) => Ok(()),
             Link::Sealed(tls) => read_out(tls.get_mut().0).await.map_err(broke),
@@ -83,7 +83,7 @@ impl Syslog {
         let port = if self.tls.is_some() { SEALED } else { PLAIN };
         let asked = Instant::now();
         let mut link = connect(&self.target, port, self.tls.as_ref()).await.map_err(Refused::because)?;
-        // Connecting takes at least the way there and back.
+        // Connecting takes at least one round trip.
         let reset = (asked.elapsed() * 2 + RESET).min(RESET_AT_MOST);
         let broke = |error| Refused::in_the_midst(format!("the connection broke while it was written to: {error}"));
         link.write_all(&framed(realm, lines)).await.map_err(broke)?;
@@ -103,9 +103,9 @@ impl Syslog {
     }
 }
 
-/// Whether the receiver's end has been seen already. Whatever else it says is passed over.
+/// Whether the receiver's end has been seen already. Whatever else it says is ignored.
 async fn has_ended(link: &mut Link) -> std::io::Result<bool> {
-    // What has come meanwhile is known once the runtime has looked.
+    // What has arrived meanwhile is known only after the runtime has looked.
     tokio::task::yield_now().await;
     loop {
         let mut nothing = [0; 512];
@@ -121,7 +121,7 @@ async fn has_ended(link: &mut Link) -> std::io::Result<bool> {
     }
 }
 
-/// Whether nothing that was sent came to a socket that was closed. After the receiver's end, reads no longer tell.
+/// Checks that nothing that was sent reached a closed socket. After the receiver's end, reads no longer tell.
 pub(super) fn was_read(link: &Link) -> Result<(), Refused> {
     let socket = match link {
         Link::Plain(socket) => socket,
@@ -135,14 +135,14 @@ pub(super) fn was_read(link: &Link) -> Result<(), Refused> {
     }
 }
 
-/// Whatever a receiver says until it closes.
+/// Reads and discards what a receiver says until it closes.
 async fn read_out(link: &mut (impl AsyncRead + Unpin)) -> std::io::Result<()> {
     let mut nothing = [0; 512];
     while link.read(&mut nothing).await? > 0 {}
     Ok(())
 }
 
-/// Each message with its length before it.
+/// Puts the length of each message before it.
 pub(super) fn framed(realm: &Realm, lines: &[Line]) -> Vec<u8> {
     let host = Target::parse(&realm.issuer).map(|issuer| issuer.host).unwrap_or_default();
     let mut bytes = Vec::with_capacity(lines.len() * 500);

@@ -35,10 +35,10 @@ fn lines(many: usize) -> Vec<Line> {
     (0..many).map(line).collect()
 }
 
-/// What a receiver got.
+/// The bytes that a receiver got.
 type Got = Arc<Mutex<Vec<u8>>>;
 
-/// Answers each connection with what `act` does; where it is, and what it got.
+/// Answers each connection with what `act` does; returns its port, and what it got.
 #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
 async fn receiver<F>(act: impl Fn(TcpStream, Got) -> F + Send + 'static) -> (u16, Got, JoinHandle<()>)
 where
@@ -136,7 +136,8 @@ async fn whatever_is_no_success_is_refused() {
 
 #[tokio::test]
 async fn a_status_that_is_not_about_what_was_sent_is_no_reason_to_look_for_a_line() {
-    // Red without them in OTHERWISE: where a receiver wants another form of lines, the first of them was to be skipped, and so the next.
+    // Red without them in OTHERWISE: if a receiver wanted another form of entries, the first would be skipped, then the
+    // next.
     for status in (400..500).chain([500, 503, 304]) {
         let answer: &'static str = format!("HTTP/1.1 {status} x\r\ncontent-length: 0\r\n\r\n").leak();
         let (sink, _, _running) = answering(answer).await;
@@ -174,7 +175,7 @@ async fn a_receiver_that_wants_header_fields_of_its_own_gets_them() {
         (&[], &["content-type: application/x-ndjson"]),
         (&[("DD-API-KEY", "k"), ("Content-Type", "text/plain")], &["dd-api-key: k", "content-type: text/plain"]),
         (&[("X-Tag", "a"), ("X-Tag", "b")], &["x-tag: a", "x-tag: b"]),
-        // What tells batches apart is ours to say.
+        // The field that tells batches apart is ours.
         (&[("Portiere-Batch", "x")], &["portiere-batch: 00000000000000000000000000-00000000000000000000000000"]),
     ] {
         let (port, got, _running) = receiver(takes).await;
@@ -196,7 +197,7 @@ async fn a_receiver_that_wants_header_fields_of_its_own_gets_them() {
 
 #[tokio::test]
 async fn what_was_taken_is_taken_whatever_becomes_of_the_rest_of_the_answer() {
-    // Red without MOMENT in reach.rs, and where the end of the connection is the answer.
+    // Red without MOMENT in reach/inbox.rs, and where the end of the connection is the answer.
     for answer in [
         "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nkept",
@@ -227,7 +228,7 @@ fn syslog(port: u16) -> Sink {
     Sink::Syslog(Syslog::new(&format!("tcp://127.0.0.1:{port}"), &Tls::default(), true).unwrap())
 }
 
-/// The messages in what was framed by octet counting.
+/// Returns the messages in bytes that were framed by octet counting.
 fn messages(mut bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     while !bytes.is_empty() {
@@ -257,7 +258,7 @@ async fn syslog_is_done_when_the_receiver_has_read_to_the_end() {
 #[tokio::test]
 async fn a_receiver_that_ends_before_it_has_read_has_nothing() {
     let (port, _, _running) = receiver(|mut stream, _| async move {
-        // What is not read when it closes is answered with a reset.
+        // What it has not read when it closes is answered with a reset.
         stream.read_exact(&mut [0; 64]).await.unwrap();
         stream.set_zero_linger().unwrap();
     })
@@ -267,11 +268,11 @@ async fn a_receiver_that_ends_before_it_has_read_has_nothing() {
 
 #[tokio::test]
 async fn a_receiver_that_closes_at_once_has_nothing() {
-    // red without `has_ended` and `was_read`: its end was seen before the reset, and all counted as delivered.
+    // Red without `has_ended` and `was_read`: the end was seen before the reset, and all counted as delivered.
     let (port, _, _running) = receiver(|stream, _| async move { drop(stream) }).await;
     let sink = syslog(port);
     for turn in 0..60 {
-        // So few that they are sent at a stroke, and more than a socket takes at a stroke.
+        // Few enough to be sent at a stroke, and more than a socket takes at a stroke.
         let many = if turn % 20 == 0 { 5000 } else { turn % 7 + 1 };
         let sent = sink.send(&realm(), &lines(many)).await;
         assert!(sent.as_ref().is_err_and(|refused| refused.doubtful), "{turn}: {sent:?}");
@@ -280,13 +281,13 @@ async fn a_receiver_that_closes_at_once_has_nothing() {
 
 #[tokio::test]
 async fn a_reset_that_comes_behind_the_end_is_seen() {
-    // red without `was_read`: a read tells the end, whatever came after it.
+    // Red without `was_read`: a read reports the end, whatever came after it.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut link = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     drop(listener.accept().await.unwrap());
     assert_eq!(link.read(&mut [0; 1]).await.unwrap(), 0, "the end");
     link.write_all(b"line").await.unwrap();
-    // Once the reset has come, the socket is connected to nobody.
+    // Once the reset has come, the socket has no peer.
     while link.peer_addr().is_ok() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -294,7 +295,7 @@ async fn a_reset_that_comes_behind_the_end_is_seen() {
     assert!(was_read(&Link::Plain(link)).is_err());
 }
 
-/// A certificate for `localhost`, its key, and the file of whoever vouches for it.
+/// A certificate for `localhost` with its key, and the file of the authority that vouches for it.
 fn certificate(folder: &Path) -> (rustls::ServerConfig, std::path::PathBuf) {
     certificate_over(folder, rustls::DEFAULT_VERSIONS)
 }
@@ -341,7 +342,7 @@ async fn over_tls_only_whoever_is_vouched_for_gets_anything() {
     assert_eq!(messages(&got.lock().unwrap()).len(), 5);
 }
 
-/// A server that lets in whoever shows the certificate that is made here, and the files with which that is done.
+/// A server that lets in a client with the certificate that is made here, and the files for that client.
 fn guarded(folder: &Path, version: &'static rustls::SupportedProtocolVersion) -> (rustls::ServerConfig, Tls) {
     let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let file = |name: &str, text: String| {
@@ -363,7 +364,7 @@ fn guarded(folder: &Path, version: &'static rustls::SupportedProtocolVersion) ->
 
 #[tokio::test]
 async fn a_receiver_that_wants_a_certificate_is_shown_ours() {
-    // RFC 5425 §4.2.1. Red without `identity` in store/sealing.rs, config: nobody else's log is taken there.
+    // RFC 5425 §4.2.1. Red without `identity` in store/sealing.rs, config: the receiver takes nobody else's log.
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let folder = tempfile::tempdir().unwrap();
         let (config, tls) = guarded(folder.path(), version);
@@ -404,17 +405,17 @@ async fn a_receiver_that_wants_a_certificate_is_shown_ours() {
 /// How a receiver over TLS ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// It reads all and says goodbye.
+    /// It reads all, then sends close_notify.
     Goodbye,
     /// It reads all, and its connection just ends.
     Abrupt,
     /// It reads some and dies.
     Dies,
-    /// It reads some and says goodbye.
+    /// It reads some, then sends close_notify.
     Leaves,
     /// It reads nothing, and its connection just ends.
     Vanishes,
-    /// It reads nothing and says goodbye.
+    /// It reads nothing, and sends close_notify.
     Declines,
 }
 
@@ -426,7 +427,7 @@ async fn ending(acceptor: tokio_rustls::TlsAcceptor, stream: TcpStream, end: End
         End::Vanishes | End::Declines => {}
     }
     if matches!(end, End::Goodbye | End::Leaves | End::Declines) {
-        // The goodbye of TLS alone: the connection ends as its socket is closed, whatever is unread.
+        // Only the close_notify of TLS: the connection ends as its socket is closed, whatever is unread.
         stream.get_mut().1.send_close_notify();
         stream.flush().await.unwrap();
     }

@@ -1,9 +1,9 @@
-//! The ceiling: what goes beyond it, and that each loss is told, however it is interrupted.
+//! The ceiling: what goes beyond it is dropped, and each loss is told, however the work is interrupted.
 
 use super::*;
 use store::engine::{Answer, Around, CommitError, Engine, Write};
 
-/// What happens before the commit of that number, from 0.
+/// What happens before the commit of that number, counted from 0.
 type Before = Box<dyn Fn(usize) -> Answer<'static, (), CommitError> + Send + Sync>;
 
 /// A database to which something happens between the batches of a node.
@@ -35,7 +35,7 @@ async fn low(world: &World, before: Before) -> App {
     node_on(Arc::new(engine), &world.clock, terms).await
 }
 
-/// How many lines were dropped, as the log says.
+/// Returns how many entries were dropped, as the log says.
 async fn told_dropped(world: &World) -> i64 {
     let count =
         |line: Line| serde_json::from_str::<serde_json::Value>(&line.detail).unwrap()["lines"].as_i64().unwrap();
@@ -51,9 +51,9 @@ async fn a_ceiling_is_kept_and_says_so() {
     assert_eq!(world.app.audit_lag().await.unwrap().unsealed, 10);
     let told = world.told(Kind::AuditDropped).await;
     assert!(told.iter().all(|line| line.detail.contains("not sealed")), "{told:?}");
-    // Some of the lines that told of a loss may have gone, too: what goes on telling has all of it.
+    // Some of the entries that told of a loss may have gone, too: those that remain tell of all of it.
     assert_eq!((told_dropped(&world).await, dropped), (500 + 3 - 10, 500 + 3 - 10));
-    // What tells of it is counted as whatever a request records.
+    // The entries that tell of it are counted like those of a request.
     let counted = app.tally.events.sums().find(|(kind, _)| *kind == Kind::AuditDropped.name());
     assert!(counted.is_some_and(|(_, times)| times >= 3), "{counted:?}");
     assert_eq!(app.drop_beyond_ceiling().await.unwrap(), 0);
@@ -90,7 +90,7 @@ async fn what_is_sealed_meanwhile_is_not_dropped() {
         };
         let app = low(&world, Box::new(before)).await;
         let dropped = app.drop_beyond_ceiling().await.unwrap();
-        // Each batch takes two hundred at most; that of the moment finds its lines sealed, and none is left to drop.
+        // Each batch takes two hundred at most; that of the moment finds its entries sealed, and none is left.
         assert_eq!(dropped, moment as u64 * 200, "{moment}");
         assert_eq!(told_dropped(&world).await, moment as i64 * 200, "{moment}");
         assert_eq!(world.app.audit_lag().await.unwrap().kept, 500 - moment as i64 * 199, "{moment}");
@@ -100,8 +100,8 @@ async fn what_is_sealed_meanwhile_is_not_dropped() {
 
 #[tokio::test]
 async fn a_ceiling_takes_nothing_that_is_sealed_before_its_time() {
-    // Without streams; with one that has everything, one that has nothing. What a node acknowledged is told from what was
-    // lost by its line.
+    // Without streams, with one that has everything, and with one that has nothing. An entry distinguishes what a node
+    // acknowledged from what was lost.
     for stream in [None, Some(13), Some(1)] {
         let world = World::new(Terms { ceiling: Some(20), ..terms() }).await;
         if let Some(block) = stream {
@@ -116,7 +116,7 @@ async fn a_ceiling_takes_nothing_that_is_sealed_before_its_time() {
 
 #[tokio::test]
 async fn a_ceiling_is_kept_where_every_block_has_but_one_line() {
-    // Red with one block at a time: each line that goes leaves one that tells of it, until there is nothing else.
+    // Red with one block at a time: each entry that goes leaves one that tells of it, until there is nothing else.
     let world = World::new(Terms { max_lines: Some(20), ceiling: Some(64), ..terms() }).await;
     begin(&world, Place { block: 1, line: String::new() }).await;
     world.sealed(70, 1).await;

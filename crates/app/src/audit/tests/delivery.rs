@@ -1,4 +1,4 @@
-//! A stream and whoever follows: everything, however it goes.
+//! A stream, and readers that follow: everything arrives, however it goes.
 
 use super::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +14,7 @@ pub(super) enum Mood {
     TakesAndResets,
 }
 
-/// A receiver with moods: where it is, and the ids that it got, in order.
+/// A receiver with moods: its sink, and the ids that it got, in order.
 #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
 pub(super) async fn moody(moods: &'static [Mood]) -> (Sink, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -68,7 +68,7 @@ async fn a_stream_gets_everything_at_least_once_however_its_receiver_behaves() {
     let enough = async {
         let lines = || got.lock().unwrap().iter().collect::<BTreeSet<_>>().len();
         until("all lines are there", async || lines() >= 500).await;
-        // What was delivered is marked a moment later.
+        // Delivered entries are marked a moment later.
         until("they are marked", async || app.audit_lag().await.unwrap().streams[0].lines == 0).await;
     };
     let writes = async {
@@ -87,7 +87,7 @@ async fn a_stream_gets_everything_at_least_once_however_its_receiver_behaves() {
     let sent = got.lock().unwrap().clone();
     let all = ids(&world.app).await;
     assert_eq!(sent.iter().cloned().collect::<BTreeSet<_>>(), all, "none is lost");
-    // The batches are of 200 lines, and of twice as many once one was taken.
+    // A batch has 200 entries, and twice as many once one was taken.
     assert!(sent.len() <= all.len() + 400, "only what was interrupted comes twice: {} of {}", sent.len(), all.len());
 }
 
@@ -97,7 +97,7 @@ async fn whoever_follows_sees_each_line_once_however_late_it_was_committed() {
     let app = &world.app;
     let writes = async {
         for number in 0..300_i64 {
-            // Every third line has an id from long before.
+            // Every third entry has an id from long before.
             let at = if number % 3 == 0 { Time(BEGAN.0 - number * 1000) } else { Time(BEGAN.0 + number) };
             let event = Event::new(Kind::SignedIn, at).detail("number", number);
             app.commit(vec![Change::Record(event)], at, &Fresh::new([(number % 250) as u8; 32])).await.unwrap();
@@ -132,7 +132,7 @@ async fn whoever_follows_sees_each_line_once_however_late_it_was_committed() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_read_what_is_next_says_so_until_it_can() {
-    // red without `note_halt` in audit/deliver.rs: it stood still and looked well, but for the log of the node.
+    // Red without `note_halt` in audit/deliver.rs: it stood still and looked well, but for the log of the node.
     let world = World::new(terms()).await;
     world.sealed(3, 2).await;
     let behind = Place { block: 2, line: String::new() };
@@ -160,7 +160,8 @@ async fn a_stream_that_cannot_read_what_is_next_says_so_until_it_can() {
 
 #[tokio::test]
 async fn of_much_that_waits_more_is_sent_at_a_time() {
-    // Red with `min(AT_ONCE)` in audit/deliver.rs, went_well: how far away a receiver is said how much it gets, for good.
+    // Red with `min(AT_ONCE)` in audit/deliver.rs, went_well: the distance of a receiver limited what it gets, for
+    // good.
     let world = World::new(terms()).await;
     world.crowd(1000).await;
     let (sink, seen) = refused::picky(|_| 200).await;

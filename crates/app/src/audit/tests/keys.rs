@@ -67,7 +67,8 @@ async fn a_node_without_the_key_says_that_it_does_not_seal() {
 
 #[tokio::test]
 async fn while_nothing_is_sealed_a_stream_says_how_much_it_lacks_and_since_when() {
-    // Red where `audit_lag` counts what is sealed alone: a receiver got nothing, and every figure of its stream said that all is well.
+    // Red where `audit_lag` counts only what is sealed: a receiver got nothing, and every figure of its stream looked
+    // well.
     let world = World::new(terms()).await;
     world.sealed(1, 2).await;
     begin(&world, Place { block: 2, line: String::new() }).await;

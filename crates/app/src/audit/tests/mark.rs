@@ -27,7 +27,7 @@ fn marked(drawer: &Drawer) -> Terms {
     Terms { shelf: Some(Arc::new(drawer.clone())), ..terms() }
 }
 
-/// Six blocks of two lines, with the mark on its shelf.
+/// Six blocks of two entries, with the mark on its shelf.
 async fn six() -> (World, Drawer) {
     let drawer = Drawer::default();
     let world = World::new(marked(&drawer)).await;
@@ -36,20 +36,20 @@ async fn six() -> (World, Drawer) {
     (world, drawer)
 }
 
-/// What an intruder does to the log who can write the database and has no key.
+/// What an intruder does to the log who can write to the database and has no key.
 const FORGERIES: [&str; 8] = [
-    // All of it is edited, and to be sealed again.
+    // All of it is edited, and would be sealed again.
     "UPDATE events SET user_id = 'eve', block = 0; DELETE FROM audit_blocks; DELETE FROM audit_checkpoints",
     // The newest two blocks, or one.
     "UPDATE events SET user_id = 'eve', block = 0 WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4",
     "UPDATE events SET user_id = 'eve', block = 0 WHERE block = 6; DELETE FROM audit_blocks WHERE number = 6",
-    // They are gone.
+    // The same blocks are gone.
     "DELETE FROM events WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4",
     "DELETE FROM events; DELETE FROM audit_blocks",
     // The record of the newest says something else.
     "UPDATE audit_blocks SET mac = zeroblob(32) WHERE number = 6",
     "UPDATE audit_blocks SET last_line = 900 WHERE number = 6",
-    // It is another one, which was sealed once.
+    // It is another block, which was sealed once.
     "DELETE FROM audit_blocks WHERE number = 6; UPDATE audit_blocks SET number = 6 WHERE number = 5",
 ];
 
@@ -76,13 +76,13 @@ async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
         assert!(world.app.audit_alarms().is_empty());
         let told = world.told(Kind::AuditAccepted).await;
         assert!(told.len() == 1 && told[0].detail.contains("this node has seen"), "{sql}: {told:?}");
-        // Red without `asked::sign` in audit/seal.rs, noting.
+        // Red without `asked::sign` in settle.rs, commit_telling.
         assert!(told[0].detail.contains("\"by\":\"operator\"") && told[0].detail.contains("\"uid\":1000"), "{told:?}");
         assert!(matches!(world.app.seal_once().await.unwrap(), Sealed::All(_)), "{sql}");
         assert_eq!(world.app.accept_audit().await.unwrap(), None, "{sql}: once is enough");
         let found = world.verify(None).await.1;
         assert!(!found.iter().any(what), "{sql}: {found:#?}");
-        // It is kept: after a start nothing is wrong either.
+        // The mark is kept: after a start nothing is wrong either.
         world.app.keep_mark(true).await.unwrap();
         let again = world.tamper("").await;
         again.write(1).await;
@@ -90,7 +90,7 @@ async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
     }
 }
 
-/// Red where an exported head takes the place of what this node saw last.
+/// Red where an exported head replaces what this node saw last.
 #[tokio::test]
 async fn an_older_head_does_not_hide_that_the_newest_blocks_are_gone() {
     let (world, _drawer) = six().await;
@@ -110,7 +110,7 @@ async fn a_chain_that_grew_elsewhere_is_gone_on_with_if_it_has_what_was_seen() {
     for (retired, forged) in [(0, false), (0, true), (5, false), (7, false)] {
         let (world, drawer) = six().await;
         if forged {
-            // Sealed anew by a node that never saw more, and longer than what was seen.
+            // Sealed anew by a node that never saw more, and longer than the chain that was seen.
             let sql = "UPDATE events SET block = 0 WHERE block > 4; DELETE FROM audit_blocks WHERE number > 4";
             let other = World { terms: terms(), ..world }.tamper(sql).await;
             assert!(matches!(other.app.seal_once().await.unwrap(), Sealed::All(4)));
@@ -145,7 +145,7 @@ async fn an_end_that_was_not_sealed_is_not_learnt() {
     let world = world.tamper(row).await;
     world.write(1).await;
     assert!(world.app.seal_once().await.unwrap_err().to_string().contains("block 7 is not what was sealed"));
-    // Taken away again, all is well.
+    // Once the block is removed again, all is well.
     let world = world.tamper("DELETE FROM audit_blocks WHERE number = 7").await;
     assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
     assert!(drawer.read().unwrap().is_some());
@@ -167,7 +167,7 @@ async fn a_mark_that_cannot_be_told_is_none_and_says_so() {
     }
 }
 
-/// A shelf on which something is that belongs to somebody else.
+/// A shelf whose file belongs to another user.
 #[derive(Debug)]
 struct Locked;
 
@@ -185,7 +185,7 @@ impl Shelf for Locked {
 
 #[tokio::test]
 async fn a_mark_that_may_not_be_read_is_no_sign_of_a_forgery() {
-    // Red with HOW in the place of UNREADABLE in audit/mark.rs, recalled.
+    // Red with HOW in place of UNREADABLE in audit/mark.rs, recalled.
     let (world, _) = six().await;
     let terms = Terms { shelf: Some(Arc::new(Locked)), ..terms() };
     let app = node_on(Arc::clone(&world.app.engine), &world.clock, terms).await;
@@ -193,7 +193,7 @@ async fn a_mark_that_may_not_be_read_is_no_sign_of_a_forgery() {
     assert!(why.contains("the user that the server runs as") && !why.contains("taken out"), "{why}");
 }
 
-/// A shelf whose first write takes until it is let go on.
+/// A shelf whose first write does not end until it is let go on.
 #[derive(Clone, Debug, Default)]
 struct Slow {
     drawer: Drawer,
@@ -231,7 +231,7 @@ async fn an_older_mark_never_comes_after_a_newer_one() {
         world.app.keep_mark(true).await.unwrap();
     };
     let let_go = async {
-        // For the newer one to come first, were it not kept off.
+        // Time for the newer mark to come first, were it not kept off.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         let_go.send(()).unwrap();
     };
@@ -257,7 +257,7 @@ async fn a_mark_is_followed_over_keys_as_the_chain_is() {
     assert_eq!(new.look_at_end().await.unwrap(), Ok(()));
     let lost = node_on(engine, &world.clock, of(9, &[])).await;
     let why = lost.look_at_end().await.unwrap().unwrap_err();
-    // Red with HOW in the place of KEYLESS in audit/mark.rs, recalled: nobody took out anything.
+    // Red with HOW in place of KEYLESS in audit/mark.rs, recalled: nobody removed anything.
     assert!(why.contains(key(8).id()) && why.contains("portiere audit rekey") && !why.contains("taken out"), "{why}");
     assert_eq!(lost.audit_alarms().len(), 1);
     let none = Terms { keys: Keys::default(), ..marked(&drawer) };
@@ -284,7 +284,7 @@ async fn a_key_that_is_lost_is_no_way_around_the_mark() {
 
 #[tokio::test]
 async fn a_note_under_a_key_that_nobody_has_does_not_stand_for_what_is_gone() {
-    // Red without `None` in audit/mark.rs, vouches: all would be gone, and nothing but another key be told.
+    // Red without `None` in audit/mark.rs, vouches: all would be gone, and only another key would be reported.
     for (number, behind) in [(6, false), (6, true), (900, false), (900, true)] {
         let (world, _) = six().await;
         let mut sql = format!(
@@ -346,7 +346,7 @@ async fn says_and_goes_on(world: World) {
         assert_eq!(world.app.accept_audit().await.unwrap().unwrap().streams, ["http"]);
         world.app.seal_once().await.unwrap();
         until("it goes on", async || got.lock().unwrap().len() >= 7).await;
-        // What was delivered is marked a moment later, and its file has to be there then.
+        // Delivered entries are marked a moment later, and the database file has to be there then.
         until("it is marked", async || world.app.audit_lag().await.unwrap().streams[0].lines == 0).await;
     };
     tokio::select! {

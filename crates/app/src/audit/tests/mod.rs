@@ -54,7 +54,7 @@ async fn node_on(engine: Arc<dyn store::engine::Engine>, clock: &Clock, terms: T
 }
 
 struct World {
-    // Let go of before its folder: whoever finds the file gone while something is written ends the process.
+    // Dropped before its folder: an engine that finds the file gone during a write ends the process.
     app: App,
     folder: TempDir,
     clock: Clock,
@@ -68,7 +68,7 @@ impl World {
         World { folder, clock, terms, app }
     }
 
-    /// Commits so many lines, each a batch, now.
+    /// Commits so many entries now, each in a batch of its own.
     async fn write(&self, many: usize) {
         for _ in 0..many {
             let event = Event::new(Kind::SignedIn, self.clock.now()).user(&"ada".into()).address("192.0.2.1");
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The same, sealed in blocks of that size.
+    /// Commits entries that are sealed in blocks of that size.
     async fn sealed(&self, blocks: usize, each: usize) {
         for _ in 0..blocks {
             self.write(each).await;
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Writes so many lines, some at a time, and seals all.
+    /// Writes so many entries, some at a time, and seals all.
     async fn crowd(&self, many: usize) {
         for written in (0..many).step_by(50) {
             let event = |_| Change::Record(Event::new(Kind::SignedIn, self.clock.now()).user(&"ada".into()));
@@ -96,7 +96,7 @@ impl World {
         while matches!(self.app.seal_once().await.unwrap(), Sealed::Some(_)) {}
     }
 
-    /// Retires until there is nothing more to; what came last.
+    /// Retires until there is nothing more to retire; returns the last outcome.
     async fn retire(&self) -> Retired {
         loop {
             match self.app.retire_once().await.unwrap() {
@@ -110,13 +110,13 @@ impl World {
         verify(&self.app, head).await
     }
 
-    /// The lines of a kind, the newest first.
+    /// Returns the entries of a kind, newest first.
     async fn told(&self, kind: Kind) -> Vec<Line> {
         let wanted = Filter { kinds: vec![kind.name().to_owned()], ..Filter::default() };
         self.app.audit_lines(&wanted, "", true, 100).await.unwrap().lines
     }
 
-    /// Does something to the file that this program does not do.
+    /// Changes the file in a way in which this program does not.
     async fn tamper(self, sql: &str) -> World {
         let World { folder, clock, terms, app } = self;
         drop(app);
@@ -144,7 +144,7 @@ fn whats(findings: &[Finding]) -> Vec<(&str, i64)> {
     findings.iter().map(|finding| (finding.what.as_str(), finding.block)).collect()
 }
 
-/// Waits until something holds, which it has to in the end, however busy the machine is.
+/// Waits until something holds, which it must in the end, however busy the machine is.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !holds().await {
@@ -154,18 +154,18 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(100), waited).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
-/// A stream that is so far.
+/// Begins a stream that has come as far as `place`.
 async fn begin(world: &World, place: Place) {
     let stream = store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble: String::new() };
     world.app.engine.commit(vec![store::tables::audit::begin(&world.app.realm.id, &stream)]).await.unwrap();
 }
 
-/// Over HTTP, to who is told nothing of us.
+/// A sink over HTTP whose receiver is shown no credentials.
 fn over_http(url: &str) -> Sink {
     Sink::Http(Box::new(Http::new(url, &Tls::default(), Credentials::default()).unwrap()))
 }
 
-/// The ids of all lines.
+/// Returns the ids of all entries.
 async fn ids(app: &App) -> BTreeSet<String> {
     let (mut all, mut from) = (BTreeSet::new(), String::new());
     loop {

@@ -8,7 +8,7 @@ async fn a_stream_goes_on_from_where_it_is_set_whether_it_was_begun_or_not() {
     let world = World::new(terms()).await;
     world.sealed(3, 4).await;
     let all = all_in_order(&world.app).await;
-    // Who takes the log of months for the first time wants what comes.
+    // A receiver that takes a log of months for the first time wants only what comes.
     assert_eq!(world.app.set_stream("http", None).await.unwrap(), Ok(3));
     world.app.seal_once().await.unwrap();
     let (sink, seen) = picky(|_| 200).await;
@@ -17,7 +17,7 @@ async fn a_stream_goes_on_from_where_it_is_set_whether_it_was_begun_or_not() {
     assert_eq!(taken(&seen), [told[0].id.clone()], "nothing from before");
     assert!(told[0].detail.contains(r#""after_block":3"#) && !told[0].detail.contains("from_block"), "{told:?}");
 
-    // Who lost what it had wants it again.
+    // A receiver that lost what it had wants it again.
     world.clock.advance(Span::hours(1));
     assert_eq!(world.app.set_stream("http", Some(1)).await.unwrap(), Ok(1));
     let (sink, seen) = picky(|_| 200).await;
@@ -40,7 +40,7 @@ async fn a_stream_is_set_to_places_that_are_there_and_to_no_other() {
     assert!(set("siem", None).await.is_err_and(|why| why.contains("no stream is called siem")));
     assert!(world.app.audit_lag().await.unwrap().streams.is_empty() && world.told(Kind::AuditMoved).await.is_empty());
     assert_eq!(set("http", Some(0)).await, Ok(0));
-    // What it was set behind, it holds no longer.
+    // Blocks before its new place are no longer held for it.
     world.clock.advance(Span::days(2));
     assert!(matches!(world.retire().await, Retired::Held(_)));
     assert_eq!(set("http", Some(2)).await, Ok(2));

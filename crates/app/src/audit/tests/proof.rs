@@ -1,4 +1,4 @@
-//! Whatever is done to the file is named.
+//! Whatever is done to the file is reported by name.
 
 use super::*;
 use rules::fresh::first_id;
@@ -32,7 +32,7 @@ async fn whatever_is_done_to_the_file_is_named() {
             vec![("line.inserted", 12), ("line.inserted", 12), ("chain.cut", 12)],
         ),
         ("UPDATE audit_blocks SET newest = newest + 1 WHERE number = 2", vec![("block.edited", 2)]),
-        // Values of another type, which SQLite keeps in any column.
+        // Values of another type, which SQLite accepts in any column.
         (
             "UPDATE events SET detail = CAST(detail AS blob) WHERE block = 3 AND id = (SELECT MIN(id) FROM events WHERE block = 3)",
             vec![("line.edited", 3)],
@@ -62,7 +62,7 @@ async fn whatever_is_done_to_the_file_is_named() {
 
 #[tokio::test]
 async fn values_of_another_type_stop_nothing_and_are_told() {
-    // Red where a row of the log is read as other rows are: nothing was sealed any more, and nothing said so.
+    // Red where a row of the log is read like other rows: nothing was sealed any more, and nothing said so.
     let world = World::new(terms()).await;
     world.write(3).await;
     let sql = "UPDATE events SET detail = x'ff', address = 7 WHERE id = (SELECT MIN(id) FROM events); \
@@ -72,7 +72,7 @@ async fn values_of_another_type_stop_nothing_and_are_told() {
     assert_eq!(world.app.audit_alarms().len(), 1, "what is left is told");
     world.write(1).await;
     assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1));
-    // Red with `maybe_text` in store/tables/audit.rs, Backlog: whoever looked was told nothing at all.
+    // Red with `maybe_text` in store/tables/audit.rs, Backlog: a check reported nothing at all.
     world.verify(None).await;
     assert_eq!(world.app.audit_lag().await.unwrap().unsealed, 1);
     let world = world
@@ -87,7 +87,7 @@ async fn values_of_another_type_stop_nothing_and_are_told() {
 
 #[tokio::test]
 async fn a_line_in_a_block_of_less_than_nothing_keeps_no_other_from_being_sealed() {
-    // red with `block <= 0` in store/tables/audit.rs, Unsealed: nothing was sealed any more, and nothing said so.
+    // Red with `block <= 0` in store/tables/audit.rs, Unsealed: nothing was sealed any more, and nothing said so.
     let world = World::new(terms()).await;
     world.write(3).await;
     let world = world.tamper("UPDATE events SET block = -1 WHERE id = (SELECT MIN(id) FROM events)").await;
@@ -100,8 +100,8 @@ async fn a_line_in_a_block_of_less_than_nothing_keeps_no_other_from_being_sealed
 
 #[tokio::test]
 async fn no_line_escapes_whatever_it_has_in_place_of_a_block() {
-    // red with `Between` in place of `Strays` in audit/verify.rs: what is no whole number was between no two blocks that were
-    // looked at, and the log was "as it was sealed" although lists had a line that was never written.
+    // Red with `Between` in place of `Strays` in audit/verify.rs: what is not a whole number was between no two blocks
+    // that were checked, and the log was "as it was sealed" although lists had an entry that was never written.
     for (block, told) in [
         ("'zz'", -1),
         ("''", -1),
@@ -140,7 +140,8 @@ async fn no_line_escapes_whatever_it_has_in_place_of_a_block() {
 
 #[tokio::test]
 async fn what_is_sealed_meanwhile_hides_no_line_of_no_block() {
-    // red without `NOT EXISTS` in store/tables/audit.rs, Strays: the first hundred lines after the end were all that was looked at.
+    // Red without `NOT EXISTS` in store/tables/audit/strays.rs: only the first hundred entries after the end were
+    // checked.
     let world = World::new(terms()).await;
     world.sealed(2, 2).await;
     let sql =
@@ -155,7 +156,7 @@ async fn what_is_sealed_meanwhile_hides_no_line_of_no_block() {
 
 #[tokio::test]
 async fn a_block_of_null_is_named_where_somebody_lets_the_column_have_it() {
-    // red without `First` in audit/verify.rs, start.
+    // Red without `First` in audit/verify.rs, start.
     let world = World::new(terms()).await;
     world.sealed(2, 2).await;
     let sql = "PRAGMA writable_schema = ON; \
@@ -169,7 +170,7 @@ async fn a_block_of_null_is_named_where_somebody_lets_the_column_have_it() {
 
 #[tokio::test]
 async fn a_line_of_a_block_is_compared_whatever_its_id_and_its_time_are() {
-    // red with `Within` in audit/verify.rs, with_lines, and without CASE in store/tables/audit.rs.
+    // Red with `Within` in audit/verify.rs, with_lines, and without CASE in store/tables/audit.rs.
     let world = World::new(terms()).await;
     world.sealed(3, 2).await;
     let first = "id = (SELECT MIN(id) FROM events WHERE block = 2)";

@@ -1,4 +1,4 @@
-//! A receiver that refuses what it is sent, and not the moment: smaller batches, and a line that stands in the way.
+//! A receiver that refuses what it is sent, not only for the moment: smaller batches, and an entry that is in the way.
 
 use super::super::deliver::{DOUBTS, Going};
 use super::*;
@@ -6,8 +6,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, LocalSet};
 
-/// A receiver that takes a batch or answers with a status: where it is, and the lines of each batch that it was sent and
-/// how it answered.
+/// What a receiver was sent that takes a batch or answers with a status: the entries of each batch, and how it
+/// answered.
 pub(super) type Seen = Arc<Mutex<Vec<(Vec<String>, u16)>>>;
 
 #[allow(clippy::disallowed_methods, reason = "a receiver of a test")]
@@ -36,7 +36,7 @@ pub(super) async fn picky(judge: impl Fn(&[String]) -> u16 + Send + 'static) -> 
     (over_http(&url), seen)
 }
 
-/// The lines that it took, in order.
+/// Returns the entries that it took, in order.
 pub(super) fn taken(seen: &Seen) -> Vec<String> {
     let seen = seen.lock().unwrap();
     seen.iter().filter(|(_, status)| *status == 200).flat_map(|(ids, _)| ids.clone()).collect()
@@ -55,18 +55,18 @@ pub(super) async fn all_in_order(app: &App) -> Vec<String> {
 }
 
 pub(super) async fn is_done(app: &App) -> bool {
-    // But for what is not sealed.
+    // Except for what is not sealed.
     let lag = app.audit_lag().await.unwrap();
     lag.streams.first().is_some_and(|stream| stream.lines == lag.unsealed)
 }
 
-/// Whether this line stands in the way.
+/// Whether this entry is in the way.
 async fn is_stuck(app: &App, id: &str) -> bool {
     let streams = app.audit_lag().await.unwrap().streams;
     streams.first().is_some_and(|stream| stream.stuck && stream.trouble.contains(id))
 }
 
-/// Each in a world of its own, side by side: most of it is waiting.
+/// Runs each in a world of its own, side by side: most of it is waiting.
 async fn side_by_side(worlds: impl IntoIterator<Item = impl Future<Output = ()> + 'static>) {
     let here = async {
         let mut all = JoinSet::new();
@@ -107,7 +107,7 @@ async fn is_named_and_skipped(status: u16, bad: &'static [usize]) {
         for (id, at) in wrong.iter().zip(bad) {
             until("it stands in the way", async || is_stuck(&world.app, id).await).await;
             let trouble = world.app.audit_lag().await.unwrap().streams.remove(0).trouble;
-            // Where no other was taken, or the one before was refused as well, it is hardly the line.
+            // If no other was taken, or the one before was refused as well, this entry is hardly the cause.
             let every = *at == 0 || at.checked_sub(1).is_some_and(|before| bad.contains(&before));
             assert_eq!(trouble.contains("refuses every line"), every, "{status} {at}: {trouble}");
             assert_eq!(trouble.contains(&format!("portiere audit skip http {id}")), !every, "{status} {at}: {trouble}");
@@ -148,8 +148,9 @@ async fn is_sent_again(status: u16) {
 
 #[tokio::test]
 async fn a_line_that_a_receiver_fails_over_is_found_and_can_be_left_out() {
-    // Red without DOUBTS in audit/deliver.rs, or without in_the_midst in sink/http.rs: nothing behind it would ever be delivered.
-    // 0: it breaks the connection.
+    // Red without DOUBTS in audit/deliver.rs, or in_the_midst in sink/http.rs: nothing after it would ever be
+    // delivered.
+    // Status 0 stands for a broken connection.
     for status in [500, 0] {
         is_found_and_left_out(status).await;
     }
@@ -177,13 +178,13 @@ async fn is_found_and_left_out(status: u16) {
 
 #[tokio::test]
 async fn what_is_sent_again_without_an_answer_is_the_same_whatever_was_sealed_meanwhile() {
-    // Red without as_before in audit/deliver.rs: who tells batches apart by their name would keep lines twice.
+    // Red without as_before in audit/deliver.rs: a receiver that tells batches apart by name would keep entries twice.
     let world = World::new(terms()).await;
     world.sealed(1, 5).await;
     let (sink, seen) = picky(|_| 0).await;
     let (stream, mut going) = (Stream { name: "http".into(), sink }, Going::of("http"));
     for step in 0..3 {
-        // The first only begins the stream.
+        // The first step only begins the stream.
         drop(world.app.deliver_once(&stream, &mut going).await.unwrap());
         if step == 1 {
             world.sealed(1, 3).await;
@@ -196,7 +197,8 @@ async fn what_is_sent_again_without_an_answer_is_the_same_whatever_was_sealed_me
 
 #[tokio::test]
 async fn a_receiver_that_refuses_everything_is_told_of_as_one_and_as_one_line_once_it_takes_others() {
-    // Red where every line that is refused is the one to skip: whoever did so lost a line after the other, and each was told anew.
+    // Red where every refused entry is one to skip: an operator who did so lost one after the other, each reported
+    // anew.
     let world = World::new(terms()).await;
     world.sealed(1, 6).await;
     let all = all_in_order(&world.app).await;
@@ -220,7 +222,7 @@ async fn a_receiver_that_refuses_everything_is_told_of_as_one_and_as_one_line_on
         "{at:?}"
     );
     assert!(taken(&seen).is_empty());
-    // The format is mended, and one line is refused all the same.
+    // The format is corrected, and one entry is refused all the same.
     *takes.lock().unwrap() = Some(all[3].clone());
     let at = trouble_after(12).await;
     assert!(

@@ -13,7 +13,7 @@ async fn what_is_old_goes_in_whole_blocks_and_the_rest_is_proved() {
     world.clock.advance(Span::hours(90 * 24 - 20));
     assert_eq!(world.retire().await, Retired::Nothing);
     let (told, findings) = world.verify(Some(&head)).await;
-    // Of thirty hours the first ten and a half are older than ninety days by now.
+    // Of thirty hours, the first ten and a half are older than ninety days by now.
     assert_eq!((told.begin, told.blocks, told.lines, findings), (11, 19, 57, vec![]));
     assert!(told.met_head());
     world.clock.advance(Span::days(300));
@@ -73,7 +73,7 @@ async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
         let dropped = told.iter().filter(|line| line.kind == "audit.dropped").count();
         match ceiling {
             None => assert_eq!((lag.kept, lag.streams[0].lines, dropped), (44, 44, 0)),
-            // With the line that tells of it, which is not sealed yet.
+            // With the entry that tells of it, which is not sealed yet.
             Some(_) => assert_eq!((lag.kept, lag.streams[0].lines, dropped), (16, 17, 1)),
         }
         assert!(world.app.forget_stream("http").await.unwrap());
@@ -83,7 +83,7 @@ async fn what_a_stream_waits_for_stays_unless_there_is_a_ceiling() {
     }
 }
 
-/// Two blocks, three that a clock of ten years ahead wrote, and eight after it was set right, an hour apart each.
+/// Two blocks, three that a clock ten years ahead wrote, and eight after it was set right, each an hour apart.
 async fn leapt() -> World {
     let world = World::new(terms()).await;
     let ahead = Span::days(3_650);
@@ -115,14 +115,14 @@ async fn a_block_that_says_when_others_were_written_has_to_be_what_was_sealed() 
         2,
         "those of the clock that was ahead are not older than what follows"
     );
-    // Of those that are asked after the third, the sixth is the first that was sealed by a clock that was right.
+    // Of the blocks that are asked for after the third, the sixth is the first that a right clock sealed.
     let world = world.tamper("UPDATE audit_blocks SET sealed_at = 0 WHERE number = 6").await;
     let Retired::Wrong(why) = world.retire().await else { panic!("it goes") };
     assert!(why.contains("block 3 is due to go") && why.contains("block 6 is not what was sealed"), "{why}");
     assert_eq!(world.verify(None).await.0.begin, 2);
 }
 
-/// A chain of twelve blocks, of which the first two were taken out by age, and the third is due.
+/// A chain of twelve blocks, of which the first two were removed by age, and the third is due.
 async fn aged(terms: Terms) -> World {
     let world = World::new(terms).await;
     world.sealed(12, 2).await;
@@ -157,7 +157,7 @@ async fn what_is_not_what_was_sealed_stays_until_an_operator_discards_it() {
         "UPDATE audit_checkpoints SET removed_at = 0".into(),
         "UPDATE audit_checkpoints SET number = 1".into(),
         "DELETE FROM audit_checkpoints".into(),
-        // A block from before its beginning.
+        // A block from before the beginning of the chain.
         "INSERT INTO audit_blocks SELECT realm, 1, 1, 2, 0, 0, 0, key_id, digest, leaves, mac_before, mac FROM \
          audit_blocks WHERE number = 3"
             .into(),
@@ -172,7 +172,7 @@ async fn what_is_not_what_was_sealed_stays_until_an_operator_discards_it() {
         assert_eq!(whats(&world.verify(None).await.1).len(), found, "{sql}: nothing is hidden");
         assert!(world.told(Kind::AuditDropped).await.is_empty());
 
-        // Where the end is not what was sealed, that is accepted first.
+        // If the end is not what was sealed, that has to be accepted first.
         if let Err(why) = world.app.discard_audit(oldest - 1).await.unwrap() {
             assert!(why.contains("portiere audit accept"), "{sql}: {why}");
             assert!(world.app.accept_audit().await.unwrap().is_some());
@@ -185,7 +185,8 @@ async fn what_is_not_what_was_sealed_stays_until_an_operator_discards_it() {
 
 #[tokio::test]
 async fn the_newest_block_does_not_say_that_there_is_too_much_unless_it_was_sealed() {
-    // Also where a stream waits for what is beyond the ceiling. Red without `beyond` in audit/retire.rs, take_out_undelivered.
+    // Also if a stream waits for what is beyond the ceiling. Red without `beyond` in audit/retire.rs,
+    // take_out_undelivered.
     for ceiling in [None, Some(30)] {
         let world = World::new(Terms { max_lines: Some(25), ceiling, ..terms() }).await;
         if ceiling.is_some() {
@@ -264,7 +265,7 @@ async fn a_block_is_waited_for_until_its_last_line_is_delivered() {
         begin(&world, Place { block: 1, line }).await;
         let last = world.retire().await;
         let Retired::Held(why) = last else { panic!("{delivered}: {last:?}") };
-        // Of the next one nothing is delivered.
+        // Nothing of the next block is delivered.
         let waits = if delivered == 4 { 2 } else { 1 };
         assert!(why.contains(&format!("has not delivered block {waits} yet")), "{delivered}: {why}");
     }

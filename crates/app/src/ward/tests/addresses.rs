@@ -7,7 +7,7 @@ use store::tables::users::ByLogin;
 
 #[tokio::test]
 async fn an_address_that_was_taken_away_signs_nobody_in_at_a_server_that_lost_that() {
-    // red without SetEmail in rules/ending.rs, Ending::of.
+    // Red without SetEmail in rules/ending.rs, Ending::of.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let email = "ada@example.org";

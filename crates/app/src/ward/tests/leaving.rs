@@ -1,10 +1,10 @@
-//! Nodes that go, and that nobody counts on any more.
+//! Nodes that stop, and nodes that nobody counts on any more.
 
 use super::*;
 
 #[tokio::test]
 async fn a_node_that_stopped_can_be_forgotten_at_once_and_returns_without_a_fence() {
-    // red without `close_journal` in watch.rs: a failover within four minutes would wait for it.
+    // Red without `close_journal` in watch.rs: a failover within four minutes would wait for it.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     other.app.retire().await;
@@ -23,7 +23,7 @@ async fn a_node_that_stopped_can_be_forgotten_at_once_and_returns_without_a_fenc
 
 #[tokio::test]
 async fn a_node_that_was_forgotten_is_not_waited_for_and_returns_without_a_fence() {
-    // red without `gone` in fence.rs, there.
+    // Red without `gone` in fence.rs, there.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     assert!(one.app.forget_node("b").await.unwrap().is_err(), "it lives");
@@ -36,7 +36,7 @@ async fn a_node_that_was_forgotten_is_not_waited_for_and_returns_without_a_fence
     one.app.meet().await.unwrap();
     assert!(!one.app.fences().await.unwrap().up, "nobody is waited for");
     other.clock.advance(Span::minutes(1));
-    // On its own disk it finds another server than it knew: it joins, and says what it had.
+    // On its own disk it finds another server than it knew: it joins, and replays what it had.
     other.app.meet().await.unwrap();
     assert_eq!((one.app.nodes().await.unwrap().len(), one.fences().await), (2, 1));
     assert!(!one.app.fences().await.unwrap().up);

@@ -1,4 +1,4 @@
-//! D2 to D5, decision by decision: what a node does when another server answers, or one that has forgotten.
+//! D2 to D5, decision by decision: what a node does when another server answers, or one that has lost something.
 #![allow(clippy::disallowed_methods, reason = "tasks of a test end with it")]
 
 mod addresses;
@@ -37,7 +37,7 @@ const NOW: Time = Time(1_000_000_000);
 /// Younger than every fence.
 const LATER: Time = Time(2 * NOW.0);
 
-/// A node of its own over a server that others use, too.
+/// A node over a server that other nodes use, too.
 struct Node {
     app: App,
     journal: Arc<Paper>,
@@ -49,7 +49,7 @@ impl Node {
         Node::at(server, Paper::of(name), NOW).await
     }
 
-    /// One that starts with what it had on its disk.
+    /// A node that starts with what it had on its disk.
     async fn at(server: &Arc<Server>, journal: Arc<Paper>, now: Time) -> Node {
         Node::under("http://a", server, journal, now).await
     }
@@ -64,7 +64,7 @@ impl Node {
         Node { app, journal, clock }
     }
 
-    /// Started, and let in.
+    /// A node that was started, and has let the server in.
     async fn ready(server: &Arc<Server>, name: &str) -> Node {
         let node = Node::start(server, name).await;
         node.app.meet().await.unwrap();
@@ -72,7 +72,7 @@ impl Node {
         node
     }
 
-    /// Revokes a token, with a line in the audit log, as a use case does.
+    /// Revokes a token, with an audit entry, as a use case does.
     async fn revokes(&self, jti: &str) -> Result<(), CommitError> {
         let (now, fresh) = (self.clock.now(), entropy::fresh().unwrap());
         let revoke = Change::RevokeToken { jti: jti.to_owned(), expires: now + Span::hours(1) };
@@ -80,7 +80,7 @@ impl Node {
         self.app.commit(vec![revoke, noted], now, &fresh).await
     }
 
-    /// Lets somebody sign in no more, or again.
+    /// Disables a user, or enables them again.
     async fn disables(&self, user: &str, disabled_at: Option<Time>) {
         let (now, fresh) = (self.clock.now(), entropy::fresh().unwrap());
         let set = Change::SetDisabled { user: user.into(), disabled_at, at: now };
@@ -158,7 +158,7 @@ fn code(family: &FamilyId) -> Code {
 
 #[tokio::test]
 async fn another_server_is_believed_when_it_was_told_what_it_lost() {
-    // red without `memory.lossy` in watch.rs, moved; without say_again in watch.rs, answer.
+    // Red without `memory.lossy` in watch.rs, moved; without say_again in watch.rs, answer.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     node.revokes("kept").await.unwrap();
@@ -176,14 +176,14 @@ async fn another_server_is_believed_when_it_was_told_what_it_lost() {
     }
     let status = node.app.fences().await.unwrap();
     assert!(!status.up && status.nodes.iter().all(|node| node.state == State::Replayed), "{status:?}");
-    // And is the one that is known from then on.
+    // From then on this is the server that the node knows.
     node.app.meet().await.unwrap();
     assert_eq!(node.fences().await, 1);
 }
 
 #[tokio::test]
 async fn another_member_of_the_same_cluster_raises_no_fence_and_any_other_server_does() {
-    // red without `came_from` in watch.rs, moved; or where it is believed of any server.
+    // Red without `came_from` in watch.rs, moved; or where it is believed of any server.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     node.revokes("kept").await.unwrap();
@@ -191,7 +191,7 @@ async fn another_member_of_the_same_cluster_raises_no_fence_and_any_other_server
     server.fail_over(server.standby().await, "second");
     node.app.meet().await.unwrap();
     assert_eq!((node.fences().await, node.serves().await, node.is_revoked("kept").await), (0, true, true));
-    // That is a word about the way from there, and from nowhere else.
+    // That holds for the way from that server, and from no other.
     server.fail_over(server.standby().await, "third");
     node.app.meet().await.unwrap();
     assert_eq!(node.fences().await, 1);
@@ -199,7 +199,7 @@ async fn another_member_of_the_same_cluster_raises_no_fence_and_any_other_server
 
 #[tokio::test]
 async fn what_was_given_back_since_is_not_taken_away_by_a_later_fence() {
-    // red without the witness's line in store::tables::journal, replay.
+    // Red without the witness's line in store::tables::journal, replay.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let ada = Change::AddUser(Box::new(User::new("ada".into(), "ada", NOW)));
@@ -227,7 +227,7 @@ async fn a_server_that_has_all_that_was_acknowledged_raises_no_fence() {
     server.fail_over(standby, "second");
     node.app.meet().await.unwrap();
     assert!(node.serves().await && node.fences().await == 0);
-    // From when something could be lost, it is kept.
+    // From the moment at which something could be lost, the journal is kept.
     *server.durability.lock().unwrap() = Durability::Bounded;
     node.app.meet().await.unwrap();
     node.revokes("two").await.unwrap();
@@ -236,7 +236,7 @@ async fn a_server_that_has_all_that_was_acknowledged_raises_no_fence() {
 
 #[tokio::test]
 async fn a_server_that_knows_less_than_it_acknowledged_is_told_whatever_its_name() {
-    // red without the marks in watch.rs, moved; the second loss without `max(memory.mark)` in watch.rs, beat.
+    // Red without the marks in watch.rs, moved; the second loss without `max(memory.mark)` in watch.rs, beat.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     for (loss, jti) in ["first", "second"].into_iter().enumerate() {
@@ -254,7 +254,7 @@ async fn a_server_that_knows_less_than_it_acknowledged_is_told_whatever_its_name
 
 #[tokio::test]
 async fn a_database_that_was_put_back_and_forth_is_missing_what_was_acknowledged_in_between() {
-    // red without `max(memory.mark)` in watch.rs, beat.
+    // Red without `max(memory.mark)` in watch.rs, beat.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let (first, standby) = (server.now(), server.standby().await);
@@ -271,7 +271,7 @@ async fn a_database_that_was_put_back_and_forth_is_missing_what_was_acknowledged
 
 #[tokio::test]
 async fn open_codes_of_before_are_void() {
-    // red without code_ttl and SLACK in fence.rs, fence_off.
+    // Red without code_ttl and SLACK in fence.rs, fence_off.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let (open, at) = (FamilyId(Fresh::new([7; 32]).ordered("code", NOW - Span::seconds(30))), NOW);
@@ -286,7 +286,7 @@ async fn open_codes_of_before_are_void() {
 
 #[tokio::test]
 async fn a_fence_that_waits_for_nobody_is_lifted_by_whoever_looks() {
-    // red without the look at `up` in watch.rs, catch_up: a node ended between its word and the lifting.
+    // Red without the look at `up` in watch.rs, catch_up: a node stopped after its report and before the lifting.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let epoch = node.app.epoch().await.unwrap();
@@ -299,7 +299,7 @@ async fn a_fence_that_waits_for_nobody_is_lifted_by_whoever_looks() {
 
 #[tokio::test]
 async fn nobody_is_let_in_while_it_is_said_again() {
-    // red without `gate.close` in watch.rs, look_at_server.
+    // Red without `gate.close` in watch.rs, look_at_server.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let standby = server.standby().await;
@@ -317,7 +317,7 @@ async fn nobody_is_let_in_while_it_is_said_again() {
 
 #[tokio::test]
 async fn what_another_server_may_have_lost_before_it_was_in_the_journal_is_not_acknowledged() {
-    // red without the second look in mod.rs, commit_and_note.
+    // Red without the second look in mod.rs, commit_and_note.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let standby = server.standby().await;
@@ -326,14 +326,14 @@ async fn what_another_server_may_have_lost_before_it_was_in_the_journal_is_not_a
     *node.journal.on_append.lock().unwrap() =
         Some(Box::new(move || standby.take().into_iter().for_each(|to| fails.fail_over(to, "second"))));
     assert!(matches!(node.revokes("between").await, Err(CommitError::Unknown(_))));
-    // It is in the journal all the same, and ends.
+    // It is in the journal all the same, and is ended.
     node.app.meet().await.unwrap();
     assert!(node.is_revoked("between").await);
 }
 
 #[tokio::test]
 async fn who_says_it_again_waits_for_what_is_on_its_way_into_the_journal() {
-    // red without `turn` in watch.rs, look_at_server.
+    // Red without `turn` in watch.rs, look_at_server.
     let server = Server::start().await;
     let node = Arc::new(Node::ready(&server, "a").await);
     let standby = server.standby().await;
@@ -345,7 +345,7 @@ async fn who_says_it_again_waits_for_what_is_on_its_way_into_the_journal() {
         let node = Arc::clone(&node);
         async move { node.revokes("on its way").await }
     });
-    // It was committed, and waits for the journal.
+    // The batch was committed, and waits for the journal.
     committed.notified().await;
     server.fail_over(standby, "second");
     let meeting = tokio::spawn({
@@ -362,7 +362,7 @@ async fn who_says_it_again_waits_for_what_is_on_its_way_into_the_journal() {
 
 #[tokio::test]
 async fn nodes_that_see_the_same_server_share_a_fence_and_wait_for_each_other() {
-    // red without joining in fence.rs, fence_off; without `there`; without catch_up in watch.rs.
+    // Red without joining in fence.rs, fence_off; without `there`; without catch_up in watch.rs.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     let standby = server.standby().await;
@@ -380,10 +380,10 @@ async fn nodes_that_see_the_same_server_share_a_fence_and_wait_for_each_other() 
 
 #[tokio::test]
 async fn a_node_that_sees_nothing_of_a_failover_says_its_journal_when_others_wait_for_it() {
-    // red without catch_up.
+    // Red without catch_up.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
-    // Both have a mark in the copy that is as good as their memory, but for what the first one said since.
+    // In the copy, the marks of both are as good as their memory, but for what the first node reported since.
     let standby = server.standby().await;
     one.app.meet().await.unwrap();
     other.revokes("of the other").await.unwrap();
@@ -396,7 +396,7 @@ async fn a_node_that_sees_nothing_of_a_failover_says_its_journal_when_others_wai
 
 #[tokio::test]
 async fn yet_another_server_is_not_let_in_for_the_one_that_was_looked_at() {
-    // red without the comparison in watch.rs, let_in.
+    // Red without the comparison in watch.rs, let_in.
     let server = Server::start().await;
     let node = Node::start(&server, "a").await;
     node.app.commit(vec![], NOW, &entropy::fresh().unwrap()).await.unwrap();
@@ -409,7 +409,7 @@ async fn yet_another_server_is_not_let_in_for_the_one_that_was_looked_at() {
 
 #[tokio::test]
 async fn a_journal_that_does_not_reach_back_far_enough_does_not_answer_the_fence() {
-    // red without `whole` in watch.rs, answer.
+    // Red without `whole` in watch.rs, answer.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let standby = server.standby().await;
@@ -423,7 +423,7 @@ async fn a_journal_that_does_not_reach_back_far_enough_does_not_answer_the_fence
     // An operator gives the rest up.
     assert!(node.app.accept_loss("b").await.unwrap().is_err());
     assert!(!node.app.accept_loss("a").await.unwrap().unwrap().up);
-    // What was said again tells a later fence nothing of what the journal does not have.
+    // A replay tells a later fence nothing of what the journal does not have.
     let standby = server.standby().await;
     server.fail_over(standby, "third");
     node.app.meet().await.unwrap();
@@ -432,7 +432,7 @@ async fn a_journal_that_does_not_reach_back_far_enough_does_not_answer_the_fence
 
 #[tokio::test]
 async fn a_node_that_was_away_for_so_long_that_it_was_taken_out_has_lost_nothing() {
-    // red without may_be_swept in watch.rs, moved.
+    // Red without may_be_swept in watch.rs, moved.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     one.clock.advance(Span::days(31));
@@ -446,7 +446,7 @@ async fn a_node_that_was_away_for_so_long_that_it_was_taken_out_has_lost_nothing
 
 #[tokio::test]
 async fn old_fences_go_but_for_the_newest_and_those_that_wait() {
-    // red without the conditions of fences::Before.
+    // Red without the conditions of fences::Before.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     for name in ["second", "third"] {
@@ -457,7 +457,7 @@ async fn old_fences_go_but_for_the_newest_and_those_that_wait() {
     }
     one.clock.advance(Span::days(31));
     one.app.meet().await.unwrap();
-    // Raised now, and waits for nobody else.
+    // Raised now, and waits for no other node.
     let standby = server.standby().await;
     server.fail_over(standby, "fourth");
     one.app.meet().await.unwrap();

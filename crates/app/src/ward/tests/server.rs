@@ -1,5 +1,5 @@
-//! A database server that fails over when a test says so, to a copy that was made before: the facts are in real files, and
-//! which of them answers is the test's matter. And the journal of a node on paper.
+//! A database server that fails over when a test says so, to a copy that was made before: the facts are in real files,
+//! and the test decides which of them answers. Also a journal of a node on paper.
 
 use crate::ward::{Journal, Memory};
 use rules::Time;
@@ -22,13 +22,13 @@ fn rings(hook: &Hook) {
     }
 }
 
-/// Whichever server answers.
+/// The server that answers.
 pub struct Server {
     folder: tempfile::TempDir,
     answers: Mutex<(Arc<Sqlite>, String)>,
     generation: AtomicU64,
     pub durability: Mutex<Durability>,
-    /// Of which server it has all that was acknowledged.
+    /// The server of which it has all that was acknowledged.
     pub came_from: Mutex<Option<String>>,
     files: AtomicU64,
 }
@@ -51,25 +51,25 @@ impl Server {
         Arc::clone(&self.answers.lock().unwrap().0)
     }
 
-    /// A copy of all that there is: a standby that hears of nothing from now on.
+    /// Copies all that there is: a standby that learns nothing from now on.
     pub async fn standby(&self) -> Arc<Sqlite> {
         let file = self.folder.path().join(self.files.fetch_add(1, SeqCst).to_string());
         self.now().backup(&file).await.unwrap();
         open(&file).await
     }
 
-    /// Another server answers from now on.
+    /// Lets another server answer from now on.
     pub fn fail_over(&self, to: Arc<Sqlite>, name: &str) {
         *self.answers.lock().unwrap() = (to, name.to_owned());
         self.generation.fetch_add(1, SeqCst);
     }
 
-    /// The same server answers, with what a copy had: nobody is told.
+    /// Lets the same server answer with what a copy had, without telling anybody.
     pub fn forget(&self, to: Arc<Sqlite>) {
         self.answers.lock().unwrap().0 = to;
     }
 
-    /// Something changed of which the identity does not tell.
+    /// Changes something that the identity does not show.
     pub fn stir(&self) {
         self.generation.fetch_add(1, SeqCst);
     }
@@ -117,7 +117,7 @@ impl Engine for Server {
     }
 }
 
-/// A journal, each record a part of its own, and what happens when it is used.
+/// A journal with a part for each record, and hooks for its uses.
 #[derive(Default)]
 pub struct Paper {
     pub records: Mutex<Vec<Record>>,
@@ -129,9 +129,9 @@ pub struct Paper {
     pub full: AtomicBool,
     /// Nothing more is added, and it is known.
     pub broken: AtomicBool,
-    /// Whoever appends waits while this is held for writing.
+    /// A caller that appends waits while this is held for writing.
     pub slow: tokio::sync::RwLock<()>,
-    /// Parts in which nothing is newer were to be removed.
+    /// Parts that contain nothing newer were to be removed.
     pub forgotten: Mutex<Option<Time>>,
     /// Parts before this one were removed.
     pub cut: Mutex<bool>,

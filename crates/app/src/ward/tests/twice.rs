@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering::SeqCst;
 use store::engine::Must;
 use store::tables::clients;
 
-/// Of a dump that is older than the journal, and whose fence nobody can answer.
+/// With a dump that is older than the journal, and whose fence no node can answer.
 #[tokio::test]
 async fn a_fence_that_a_node_could_not_answer_is_not_answered_by_its_next() {
-    // red without `short` in watch.rs, answer, or in store::tables::fences, replayed.
+    // Red without `short` in watch.rs, answer, or in store::tables::fences, replayed.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     let dump = server.standby().await;
@@ -18,7 +18,7 @@ async fn a_fence_that_a_node_could_not_answer_is_not_answered_by_its_next() {
     *node.journal.cut.lock().unwrap() = true;
     server.fail_over(dump, "second");
     node.app.meet().await.unwrap();
-    // A quarter of an hour of ordinary work later the whole of what the journal has is there.
+    // After a quarter of an hour of ordinary work, everything that the journal has is there.
     for _ in 0..2 {
         node.clock.advance(Span::minutes(16));
         node.app.meet().await.unwrap();
@@ -34,10 +34,10 @@ async fn a_fence_that_a_node_could_not_answer_is_not_answered_by_its_next() {
     assert!(!node.app.accept_loss("a").await.unwrap().unwrap().up);
 }
 
-/// Removed by one node, lost, and said by it only when yet another server answers.
+/// An application that one node removed, that was lost, and whose removal is replayed only to yet another server.
 #[tokio::test]
 async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
-    // red with `fence.epoch` in the place of `upto.has` in store::tables::journal, again.
+    // Red with `fence.epoch` in place of `upto.has` in store::tables::journal, again.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
@@ -57,15 +57,16 @@ async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
     assert!(found.is_none(), "it came back");
 }
 
-/// The history that is lost has a fence of its own, by which its epochs were as far as those of the one that stays.
+/// The lost history has a fence of its own, by which its epochs got as far as those of the one that stays.
 #[tokio::test]
 async fn what_an_operator_changed_after_a_fence_is_not_overwritten_from_a_history_that_had_one_too() {
-    // red with the jump alone in store::tables::fences, after, or without `known` in fence.rs: the shop was enabled again.
+    // Red with the jump alone in store::tables::fences, after, or without `known` in fence.rs: the shop was enabled
+    // again.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
     let stays = server.standby().await;
-    // The one that is lost is dated by a clock that was ahead: the next fence must not be before it. (Nodes wait that long, for real.)
+    // A clock that was ahead dated the lost fence: the next one must not be before it. (Nodes really wait that long.)
     let (ahead, fresh) = (NOW + Span(900), entropy::fresh().unwrap());
     one.app.commit(vec![Change::StartSession(Box::new(session(ahead)))], NOW, &fresh).await.unwrap();
     let lost = server.standby().await;
@@ -87,7 +88,8 @@ async fn what_an_operator_changed_after_a_fence_is_not_overwritten_from_a_histor
 
 #[tokio::test]
 async fn a_clock_that_leaps_removes_nothing_of_the_journal() {
-    // red with `now` in the place of `steady` in watch.rs, beat: what was removed does not come back when the clock is set right.
+    // Red with `now` in place of `steady` in watch.rs, beat: removed parts do not come back when the clock is set
+    // right.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     node.app.meet().await.unwrap();
@@ -99,7 +101,7 @@ async fn a_clock_that_leaps_removes_nothing_of_the_journal() {
 
 #[tokio::test]
 async fn what_cannot_be_noted_is_not_done_once_that_is_known() {
-    // red without `works` in ward/mod.rs, commit_and_note: it was done, and whoever came again was told that it had been done before.
+    // Red without `works` in ward/mod.rs, commit_and_note: it was done, and a retry was told that it had been done.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     node.journal.broken.store(true, SeqCst);
@@ -112,7 +114,7 @@ async fn what_cannot_be_noted_is_not_done_once_that_is_known() {
 
 #[tokio::test]
 async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_is_up() {
-    // red without `r.fenced` in store::tables::families, of_token.
+    // Red without `r.fenced` in store::tables::families, of_token.
     let server = Server::start().await;
     let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     let standby = server.standby().await;
@@ -133,7 +135,7 @@ async fn a_token_that_a_client_got_for_itself_before_a_fence_is_void_while_that_
 
 #[tokio::test]
 async fn an_assertion_from_before_a_fence_is_not_taken_while_that_is_up() {
-    // red without `younger` in store::tables::tokens, use_assertion.
+    // Red without `younger` in store::tables::tokens, use_assertion.
     let server = Server::start().await;
     let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     one.app.add_client(shop(), ClientSecret::Nothing).await.unwrap().unwrap();
@@ -157,7 +159,7 @@ async fn an_assertion_from_before_a_fence_is_not_taken_while_that_is_up() {
 
 #[tokio::test]
 async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
-    // red where a node that is gone is counted on, or where let_go looks for fences before it holds the node's row.
+    // Red where a node that is gone is counted on, or where let_go looks for fences before it holds the node's row.
     let server = Server::start().await;
     let (one, _other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     let (app, realm) = (&one.app, &one.app.realm.id);
@@ -174,10 +176,10 @@ async fn a_fence_and_who_lets_go_of_a_node_see_each_other() {
     );
 }
 
-/// Of a dump that was made and put back between two heartbeats, so that no mark tells.
+/// With a dump that was made and restored between two beats, so that no mark shows it.
 #[tokio::test]
 async fn what_was_acknowledged_since_a_backup_is_said_again_by_whoever_puts_it_back() {
-    // red without fence_in in watch.rs, fence_restored.
+    // Red without fence_in in watch.rs, fence_restored.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     let dump = server.standby().await;
@@ -188,21 +190,21 @@ async fn what_was_acknowledged_since_a_backup_is_said_again_by_whoever_puts_it_b
     assert!(one.is_revoked("one").await && !one.is_revoked("other").await);
     let waiting: Vec<String> = one.app.fences().await.unwrap().waiting().map(str::to_owned).collect();
     assert_eq!(waiting, ["b"]);
-    // Said once: the fence stands until the other has spoken.
+    // Once is enough: the fence stands until the other node has replayed.
     one.app.fence_restored().await.unwrap();
     assert_eq!(one.fences().await, 1);
     other.app.meet().await.unwrap();
     assert!(other.is_revoked("other").await && !other.app.fences().await.unwrap().up);
-    // A new node remembers nothing, and is not the one to make others wait.
+    // A new node remembers nothing, and does not make others wait.
     let stranger = Node::ready(&server, "c").await;
     stranger.app.fence_restored().await.unwrap();
     assert_eq!(stranger.fences().await, 1);
 }
 
-/// One incident of the storage that takes the disk of a node and the primary, one after the other.
+/// One failure of the storage takes the disk of a node and then the primary.
 #[tokio::test]
 async fn a_node_whose_disk_was_full_for_a_moment_is_not_taken_for_one_restored_from_a_copy() {
-    // red without the mark that this process has set in watch.rs, answer.
+    // Red without the mark that this process has set in watch.rs, answer.
     let server = Server::start().await;
     let node = Node::ready(&server, "a").await;
     node.revokes("one").await.unwrap();
@@ -224,7 +226,7 @@ async fn a_node_whose_disk_was_full_for_a_moment_is_not_taken_for_one_restored_f
 /// A machine that was cloned with its data folder.
 #[tokio::test]
 async fn two_processes_that_share_a_name_are_told() {
-    // red without mind_double in watch.rs.
+    // Red without mind_double in watch.rs.
     let server = Server::start().await;
     let one = Node::ready(&server, "a").await;
     for _ in 0..3 {
@@ -243,7 +245,7 @@ async fn two_processes_that_share_a_name_are_told() {
 
 #[tokio::test]
 async fn nodes_whose_clocks_differ_say_so_and_take_each_other_for_what_they_are() {
-    // red without mind_clocks in watch.rs, beat, or without `ahead.is_some()` in nodes.rs, shown.
+    // Red without mind_clocks in watch.rs, beat, or without `ahead.is_some()` in nodes.rs, shown.
     let server = Server::start().await;
     let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
     other.clock.set(Span::seconds(40));

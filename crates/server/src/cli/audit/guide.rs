@@ -1,4 +1,4 @@
-//! The table of events in `docs/guide/audit.md`. Keeps it up to date.
+//! The table of events in `docs/guide/audit.md`, which this test keeps up to date.
 
 use rules::events::Kind;
 

@@ -1,4 +1,4 @@
-//! Listing and exporting.
+//! `audit list` and `audit export`.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless_json};
@@ -16,12 +16,12 @@ use std::fmt;
 use std::str::FromStr;
 use store::tables::audit::Place;
 
-/// Lines that one request asks for; a longer list comes in several.
+/// How many lines one request asks for; a longer list takes several.
 const PAGE: i64 = 500;
-/// The same of sealed ones.
+/// The same for sealed lines.
 const CHAINED: i64 = if cfg!(test) { 4 } else { 1000 };
 
-/// Which lines to list.
+/// The arguments of `audit list`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
     /// Which lines.
@@ -33,10 +33,10 @@ pub struct List {
     /// Only entries older than the entry with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = line)]
     pub before: Option<String>,
-    /// Whether a page before had any lines.
+    /// Whether an earlier page had any lines.
     #[arg(skip)]
     pub had: bool,
-    /// Whether there was a page before.
+    /// Whether there was an earlier page.
     #[arg(skip)]
     #[serde(default)]
     pub goes_on: bool,
@@ -52,7 +52,7 @@ pub enum Format {
     Csv,
 }
 
-/// Which lines to export, and how.
+/// The arguments of `audit export`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Export {
     /// Which lines.
@@ -66,15 +66,15 @@ pub struct Export {
     #[arg(long, value_name = "BLOCK[:CODE]", conflicts_with_all = ["since", "until"])]
     #[serde(default)]
     pub after_block: Option<Behind>,
-    /// After which line the next page begins.
+    /// The line after which the next page begins.
     #[arg(skip)]
     pub after: Option<String>,
-    /// Whether the export was begun by a page before.
+    /// Whether an earlier page began the export.
     #[arg(skip)]
     pub goes_on: bool,
 }
 
-/// A block behind which an export goes on, and how its code begins: blocks of a database that was put back have numbers of before.
+/// A block after which an export goes on, and how its code begins: a restored database uses block numbers again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Behind {
     /// Its number; 0 for the beginning.
@@ -82,7 +82,7 @@ pub struct Behind {
     code: Option<String>,
 }
 
-/// How many digits of a block's code tell it from others.
+/// How many digits of a block's code distinguish it from others.
 const DIGITS: usize = 12;
 
 impl FromStr for Behind {
@@ -113,7 +113,7 @@ impl Behind {
         Ok(Behind { block, code })
     }
 
-    /// Fails where the log has another block of that number.
+    /// Fails if the log has another block of that number.
     pub async fn is_there(&self, app: &App) -> Result<(), Failure> {
         let there = Behind::of(app, self.block).await?.code;
         match self.code.as_ref().zip(there) {
@@ -128,7 +128,7 @@ impl Behind {
     }
 }
 
-/// The id of a line. Whatever else sorts somewhere would be answered with lines that nobody asked for.
+/// Parses the ID of a line. Other text sorts somewhere, too, and would be answered with lines that nobody asked for.
 fn line(text: &str) -> Result<String, String> {
     match rules::fresh::from_base32hex(text) {
         Some(_) => Ok(text.to_owned()),
@@ -137,7 +137,7 @@ fn line(text: &str) -> Result<String, String> {
 }
 
 impl List {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         let limit = self.limit.clamp(0, PAGE);
         let (filter, mut notes) = self.wanted.filter(app).await?;
@@ -156,7 +156,7 @@ impl List {
         Ok(Outcome::new(text, items).then(next).noting(notes))
     }
 
-    /// Goes on where a page ended, with what is left to list.
+    /// Goes on where a page ended, with the number of lines that are left to list.
     pub fn go_on(&mut self, next: String) {
         let (left, before) = next.split_once(' ').unwrap_or(("0", &next));
         let left = left.parse().unwrap_or(0);
@@ -167,7 +167,7 @@ impl List {
 }
 
 impl Export {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         let (filter, mut notes) = self.wanted.filter(app).await?;
         if self.goes_on {
@@ -200,8 +200,8 @@ impl Export {
     }
 }
 
-/// The next sealed lines behind a block, or behind the place (`BLOCK ID`) at which the page before ended; at the end with where that
-/// is, and at the beginning with what is not there any more.
+/// Returns the next sealed lines after a block, or after the place (`BLOCK ID`) where the previous page ended. The note
+/// says where the log ended, or, on the first page, what is missing at its beginning.
 async fn chained(
     app: &App,
     filter: &Filter,
@@ -235,7 +235,7 @@ async fn chained(
     Ok((Page { lines, next }, note))
 }
 
-/// Lines as people see them: times in UTC, and people by the names that they have now.
+/// Renders lines for people: times in UTC, and users by their present names.
 pub async fn table(app: &App, lines: &[Line], headed: bool) -> Result<String, Failure> {
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     for id in lines.iter().filter_map(|line| line.user.as_deref()) {

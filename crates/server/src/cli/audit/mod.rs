@@ -1,4 +1,4 @@
-//! The audit log: reading it, following it, proving that it is what was written.
+//! `audit`: reads and follows the audit log, and proves that it is what was written.
 
 #[cfg(test)]
 mod guide;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What can be done about the audit log.
+/// The subcommands of `audit`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 pub enum Command {
     /// List entries, newest first
@@ -138,7 +138,7 @@ Examples:
     Forget(Forget),
 }
 
-/// Whether it is meant.
+/// The argument of a command that asks for confirmation.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Meant {
     /// Do not ask for confirmation
@@ -146,7 +146,7 @@ pub struct Meant {
     pub yes: bool,
 }
 
-/// Which line of which stream.
+/// An entry of a stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Skip {
     /// The stream, as `portiere audit status` shows it
@@ -155,7 +155,7 @@ pub struct Skip {
     pub line: String,
 }
 
-/// Which blocks.
+/// The arguments of `audit discard`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Discard {
     /// The last block to remove, with all blocks before it
@@ -166,7 +166,7 @@ pub struct Discard {
     pub yes: bool,
 }
 
-/// Which stream.
+/// A stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Forget {
     /// The stream, as `portiere audit status` shows it
@@ -174,7 +174,7 @@ pub struct Forget {
 }
 
 impl Command {
-    /// Completes it with the time, with files, and with what whoever typed it says.
+    /// Completes the command with the time, with files, and with the user's confirmation.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         match self {
             Command::List(list) => list.wanted.complete(),
@@ -195,7 +195,7 @@ impl Command {
         }
     }
 
-    /// Whether it prints what it prints, JSON or not; otherwise what it answers is shown as any other answer.
+    /// Returns whether the output is printed as it is, JSON or not; if not, it is shown like any other answer.
     pub fn prints(&mut self, as_json: bool) -> bool {
         match self {
             Command::Export(_) => true,
@@ -211,17 +211,17 @@ impl Command {
         }
     }
 
-    /// Whether it waits for what a server writes.
+    /// Returns whether the command waits for what a server writes.
     pub fn needs_server(&self) -> bool {
         matches!(self, Command::Tail(tail) if tail.follow)
     }
 
-    /// How long to wait before the next page, after one that was empty.
+    /// Returns how long to wait before the next page, after an empty one.
     pub fn pause(&self) -> Option<Duration> {
         self.needs_server().then_some(Duration::from_millis(500))
     }
 
-    /// How far a long answer is, for a terminal.
+    /// Returns how far a long answer is, for a terminal.
     pub fn progress(&self) -> Option<String> {
         match self {
             Command::Verify(verify) => verify.progress(),
@@ -240,7 +240,7 @@ impl Command {
         }
     }
 
-    /// What it is called, where it begins to read lines: that is written down once, however many pages follow.
+    /// Returns the command's name if it begins to read lines, which is recorded once, however many pages follow.
     fn begins_to_read(&self) -> Option<&'static str> {
         match self {
             Command::List(list) if !list.goes_on => Some("list"),
@@ -250,7 +250,7 @@ impl Command {
         }
     }
 
-    /// Does it, and writes down that lines were read before whoever asked has them.
+    /// Carries out the command. Records that lines were read before the caller has them.
     pub async fn execute(self, app: &App) -> Reply {
         let reads = self.begins_to_read();
         let mut reply = self.carry_out(app).await;
@@ -300,7 +300,7 @@ impl Command {
     }
 }
 
-/// Asks whoever typed it whether it is meant.
+/// Asks the user to confirm.
 fn meant(input: &mut Input, what: &str, word: &str) -> Result<(), Failure> {
     match input.line(&format!("{what}\nType {word} to go on: "))? {
         Some(typed) if typed == word => Ok(()),

@@ -1,4 +1,4 @@
-//! What was refused to callers that had not shown who they are.
+//! `audit strangers`: what was refused to callers that had not authenticated.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{Table, harmless};
@@ -12,7 +12,7 @@ use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Which of them.
+/// The arguments of `audit strangers`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Strangers {
     /// Only refusals from this time on: 2h, 7d, 2030-01-31 or 2030-01-31T12:00 (UTC)
@@ -21,19 +21,19 @@ pub struct Strangers {
     /// The most lines to list
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     pub limit: i64,
-    /// The moment that it comes to.
+    /// The time that `since` stands for.
     #[arg(skip)]
     pub from: Option<Time>,
 }
 
 impl Strangers {
-    /// Reads the moment.
+    /// Parses the time.
     pub fn complete(&mut self) -> Result<(), Failure> {
         self.from = Some(instant("--since", &self.since, Clock::system().now())?);
         Ok(())
     }
 
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         let found = app.strangers(self.from.unwrap_or(app.clock.now() - Span::days(1)), self.limit).await?;
         if found.is_empty() {

@@ -1,4 +1,4 @@
-//! Setting a stream to another place in the log.
+//! `audit stream`: sets a stream to another place in the log.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::list::Behind;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::str::FromStr;
 
-/// Which stream goes on from where.
+/// The arguments of `audit stream`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Set {
     /// The stream, as `portiere audit status` shows it: syslog or http
@@ -18,12 +18,12 @@ pub struct Set {
     pub after_block: After,
 }
 
-/// After what.
+/// The place after which a stream continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum After {
     /// This block.
     Block(Behind),
-    /// The last one that there is.
+    /// The last block that exists.
     Now,
 }
 
@@ -38,7 +38,7 @@ impl FromStr for After {
 }
 
 impl Set {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         let after = match &self.after_block {
             After::Block(behind) => {

@@ -1,4 +1,4 @@
-//! Following what is sealed.
+//! `audit tail`: follows the log as it is sealed.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::harmless_json;
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::tables::audit::Place;
 
-/// Lines that one request reads.
+/// How many lines one request reads.
 const PAGE: i64 = 1000;
-/// The most lines of a block, of which the first ones may not be wanted.
+/// The most lines in a block; the first of them may not be wanted.
 const BLOCK: i64 = 256;
-/// Lines are sealed about a second after they were written.
+/// From when on unsealed lines are late: lines are sealed about a second after they were written.
 const LATE: Span = Span::seconds(15);
 
-/// Where to begin, and whether to go on.
+/// The arguments of `audit tail`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Tail {
     /// Which lines.
@@ -36,13 +36,13 @@ pub struct Tail {
     /// Whether each line is JSON.
     #[arg(skip)]
     pub json: bool,
-    /// Behind which line the next page begins.
+    /// The line after which the next page begins.
     #[arg(skip)]
     pub behind: Option<(i64, String)>,
 }
 
 impl Tail {
-    /// Does it.
+    /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         let (filter, mut notes) = self.wanted.filter(app).await?;
         match self.behind {
@@ -72,14 +72,14 @@ impl Tail {
         Ok(Outcome::new(text, Value::Null).then(next).noting(notes))
     }
 
-    /// Goes on behind a line.
+    /// Goes on after a line.
     pub fn go_on(&mut self, next: &str) {
         let (block, line) = next.split_once(' ').unwrap_or((next, ""));
         self.behind = Some((block.parse().unwrap_or(0), line.to_owned()));
     }
 }
 
-/// What is not sealed is not shown: whoever waits for it is told where that does not go on.
+/// Tells a user who waits for unsealed lines, which are not shown, if sealing does not go on.
 async fn late(app: &App) -> Result<Option<String>, Failure> {
     let lag = app.audit_lag().await?;
     Ok((lag.unsealed_for >= LATE).then(|| {
@@ -88,7 +88,7 @@ async fn late(app: &App) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// Nothing comes behind a line that the log does not reach any more, until it is as long again: then some would be left out.
+/// Fails if the log ends before `place`: nothing would come until it is as long again, and then lines are left out.
 pub async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
     match app.audit_ends_before(place).await? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Verifying, page by page.
+//! `audit verify`, page by page.
 
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::super::text::{harmless, harmless_json};
@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// The most findings that are named. More are counted.
+/// The most findings that are named. Further ones are counted.
 const NAMED: u64 = 1000;
 
-/// Against what to verify.
+/// The arguments of `audit verify`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Verify {
     /// A head that `portiere audit head` printed before; nothing from before it may be missing
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub head: Option<PathBuf>,
-    /// What is in that file.
+    /// The content of that file.
     #[arg(skip)]
     pub exported: Option<Head>,
     /// Whether the answer is JSON.
     #[arg(skip)]
     pub json: bool,
-    /// How far it is.
+    /// How far the verification is.
     #[arg(skip)]
     pub state: Option<State>,
 }
@@ -36,13 +36,13 @@ pub struct Verify {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     told: Told,
-    /// What was found so far; the first ones.
+    /// The first findings so far.
     found: Vec<Finding>,
-    /// How much that was.
+    /// How many findings there were so far.
     count: u64,
     /// The newest block.
     newest: i64,
-    /// Whether all was looked at.
+    /// Whether everything was looked at.
     done: bool,
 }
 
@@ -50,7 +50,7 @@ impl Verify {
     /// Reads the exported head.
     pub fn complete(&mut self) -> Result<(), Failure> {
         let Some(file) = &self.head else { return Ok(()) };
-        // No failure, which would say that the log is wrong.
+        // Not a failure, which would say that the log is wrong.
         let wrong = |why: String| Failure::Use(format!("{}: {why}", file.display()));
         let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
         let head = serde_json::from_str(&text);
@@ -58,7 +58,7 @@ impl Verify {
         Ok(())
     }
 
-    /// How far it is.
+    /// Returns how far the verification is.
     pub fn progress(&self) -> Option<String> {
         let state = self.state.as_ref().filter(|state| !state.done)?;
         Some(format!("block {} of {}", state.told.end.number, state.newest))
@@ -69,7 +69,7 @@ impl Verify {
         self.state = serde_json::from_str(next).ok();
     }
 
-    /// Does the next step.
+    /// Carries out the next step.
     pub async fn execute(self, app: &App) -> Reply {
         if let Some(state) = self.state.as_ref().filter(|state| state.done) {
             let what = if state.count == 1 { "1 thing is" } else { &format!("{} things are", state.count) };
@@ -159,9 +159,9 @@ impl Verify {
     }
 }
 
-/// The finding that the mark of this node cannot be used.
+/// The finding that this node's mark cannot be used.
 const MARK: &str = "mark.edited";
-/// The finding that the key of a block is not here: nothing is known of its lines.
+/// The finding that the key of a block is not here: nothing is known about its lines.
 const KEY: &str = "key.missing";
 
 impl State {
@@ -174,7 +174,7 @@ impl State {
     }
 }
 
-/// What the mark of this node told, beside an exported head or alone.
+/// Says what this node's mark showed, beside an exported head or alone.
 fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
     match &step.mark {
         Some(mark) if state.count == 0 => {
@@ -195,7 +195,7 @@ fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
 mod tests {
     use super::*;
 
-    /// What is said at the end where these were found, of a log of 11 lines in 2 blocks.
+    /// Returns the summary where these were found, of a log of 11 lines in 2 blocks.
     fn said(found: &[&str]) -> String {
         let end = json!({ "number": 2, "last": 11, "mac": "" });
         let told = json!({ "end": end, "begin": 0, "blocks": 2, "lines": 11, "missing": null, "met": false });

@@ -1,4 +1,4 @@
-//! Which lines are wanted.
+//! Selects lines of the audit log.
 
 use super::super::one_of::OneOf;
 use super::super::outcome::Failure;
@@ -12,7 +12,7 @@ use rules::{Span, Time, utc};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// Which lines are wanted: all that is said has to hold.
+/// Which lines are wanted: all conditions have to hold.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Wanted {
     /// Only events of this kind, such as signin.failed; may be given several times
@@ -42,18 +42,18 @@ pub struct Wanted {
     /// Only events that were done, or that were refused
     #[arg(long, value_parser = ["done", "refused"])]
     pub outcome: Option<String>,
-    /// What that comes to.
+    /// The filter that the arguments stand for.
     #[arg(skip)]
     pub filter: Filter,
 }
 
-/// Whatever is said is taken: what there is, is told where all of it is known.
+/// Accepts any text: [`Wanted::complete`] refuses unknown kinds, and names those that exist.
 fn kinds() -> OneOf<String> {
     OneOf::new(Kind::ALL.iter().map(|kind| kind.name()), |name| Ok(name.to_owned()))
 }
 
 impl Wanted {
-    /// Reads kinds and moments.
+    /// Reads kinds and times.
     pub fn complete(&mut self) -> Result<(), Failure> {
         if let Some(unknown) = self.kind.iter().find(|name| Kind::named(name).is_none()) {
             let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
@@ -82,8 +82,8 @@ impl Wanted {
         }
     }
 
-    /// The filter, with the person's id for their name, and what may have been meant otherwise. Somebody who was removed is
-    /// known by their id alone, and so is an application.
+    /// Returns the filter, with the user's ID instead of the name, and what may have been meant otherwise. A user or an
+    /// application that was removed is known by its ID alone.
     pub async fn filter(&self, app: &App) -> Result<(Filter, Vec<String>), Failure> {
         let (mut filter, mut notes) = (self.filter.clone(), Vec::new());
         if let Some(name) = &self.user {
@@ -101,13 +101,13 @@ impl Wanted {
     }
 }
 
-/// An address as lines have it.
+/// Returns an address in the form that lines have.
 fn address(text: &str) -> Result<String, Failure> {
     let wrong = |_| Failure::Use(format!("--address: {text:?} is no IP address such as 192.0.2.1 or 2001:db8::1"));
     text.parse::<IpAddr>().map(|address| address.to_canonical().to_string()).map_err(wrong)
 }
 
-/// A moment as people say it.
+/// Parses a time as people write it.
 pub fn instant(flag: &str, text: &str, now: Time) -> Result<Time, Failure> {
     moment(text, now).ok_or_else(|| {
         Failure::Use(format!(
@@ -117,7 +117,7 @@ pub fn instant(flag: &str, text: &str, now: Time) -> Result<Time, Failure> {
     })
 }
 
-/// So long before `now`, or a moment.
+/// Parses a span before `now`, or a time.
 fn moment(text: &str, now: Time) -> Option<Time> {
     let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
     for (unit, seconds) in units {

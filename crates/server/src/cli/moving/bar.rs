@@ -1,21 +1,21 @@
-//! How far a move is: a bar on a terminal, a line now and then elsewhere. Both on standard error.
+//! Shows how far a move is: a bar on a terminal, a line now and then elsewhere. Both on standard error.
 
 use std::io::{Write, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use store::moving::Step;
 
-/// Between two looks of a bar, and between two lines.
+/// The pause between two updates of the bar, and between two lines.
 const BLINK: Duration = Duration::from_millis(200);
 const LINE: Duration = Duration::from_secs(5);
-/// The most cells of the bar; on a narrow terminal it has fewer, or is not there, so that the figures are.
+/// The most cells of the bar; a narrow terminal has a shorter bar, or none, so that the figures fit.
 const CELLS: u64 = 24;
-/// The fewest.
+/// The fewest cells.
 const FEW: u64 = 4;
-/// A row takes about so many times longer to copy than to compare.
+/// A row takes about this many times longer to copy than to compare.
 const DEARER: u64 = 2;
 
-/// What is shown.
+/// The display.
 pub struct Bar {
     terminal: bool,
     state: Mutex<State>,
@@ -23,10 +23,10 @@ pub struct Bar {
 
 struct State {
     total: u64,
-    /// Rows that were looked at before anything is done, where that is what is shown.
+    /// The rows that were checked, during the check before anything is done.
     checked: Option<u64>,
     copied: u64,
-    /// Of these, by this process.
+    /// How many of these this process copied.
     here: u64,
     compared: u64,
     began: Instant,
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Bar {
-    /// Nothing is shown yet.
+    /// Shows nothing yet.
     pub fn new() -> Self {
         let now = Instant::now();
         let state =
@@ -44,7 +44,7 @@ impl Bar {
         Bar { terminal: load::cli::is_seen(), state: Mutex::new(state) }
     }
 
-    /// Takes a step in, and shows where that is when it is time to.
+    /// Takes in a step, and shows the progress when it is time to.
     pub fn tell(&self, step: Step) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match step {
@@ -63,13 +63,13 @@ impl Bar {
             state.shown = Instant::now();
             let line = state.line(if self.terminal { load::cli::columns() - 1 } else { usize::MAX });
             let mut out = stderr().lock();
-            // What cannot be shown is not worth stopping for.
+            // A failure to show it is no reason to stop the move.
             drop(if self.terminal { write!(out, "\r{line}\x1b[K") } else { writeln!(out, "{line}") });
             drop(out.flush());
         }
     }
 
-    /// Leaves the line to whoever is next.
+    /// Clears the line for the next output.
     pub fn end(&self) {
         if self.terminal {
             drop(write!(stderr(), "\r\x1b[K"));
@@ -78,7 +78,7 @@ impl Bar {
 }
 
 impl State {
-    /// What fits into so many columns.
+    /// Returns what fits into `room` columns.
     fn line(&self, room: usize) -> String {
         let (what, rows, since, done) = match (self.checked, self.comparing) {
             (Some(checked), _) => ("checking ", checked, self.began, checked),
@@ -87,7 +87,7 @@ impl State {
         };
         let seconds = since.elapsed().as_secs_f64().max(0.001);
         let rate = done as f64 / seconds;
-        // Work of the other kind is reckoned at the rate of this one.
+        // Work of the other kind is estimated from the rate of this one.
         let (all, behind, each) = match (self.checked, self.comparing) {
             (Some(checked), _) => (self.total, checked, 1.0),
             (None, comparing) => {
@@ -110,13 +110,13 @@ impl State {
     }
 }
 
-/// Minutes and seconds.
+/// Formats seconds as minutes and seconds.
 fn time(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// With a comma before every three digits.
+/// Formats a number with a comma before every three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let many = digits.len();
@@ -166,7 +166,7 @@ mod tests {
         );
     }
 
-    /// Red without `room`: a line that is wrapped is written once more below each time.
+    /// Red without `room`: a line that is wrapped would appear once more below each time.
     #[test]
     fn a_line_fits_a_terminal_and_keeps_rate_and_time() {
         let began = Instant::now().checked_sub(Duration::from_secs(100)).unwrap();

@@ -1,4 +1,4 @@
-//! Looking before anything is done: whether a move can begin, and come to its end. The source goes on meanwhile.
+//! Checks, before anything is done, whether a move can begin and finish. The source goes on meanwhile.
 
 use super::bar::Bar;
 use super::ends::{Source, Target};
@@ -9,13 +9,13 @@ use store::engine::Engine;
 use store::moving::fit::{Fit, Look, Misfit};
 use store::moving::{PAGE, before};
 
-/// What was looked at, where nothing is in the way.
+/// What was looked at, if nothing is in the way.
 pub struct Looked {
     fit: Fit,
     took: Duration,
 }
 
-/// Looks at both ends, and at every value of the source. Nothing is changed.
+/// Looks at both ends, and at every value of the source. Changes nothing.
 pub async fn look(
     source: &Source<'_>,
     from: &dyn Engine,
@@ -38,7 +38,7 @@ pub async fn look(
     }
 }
 
-/// What stands in the way, a line each.
+/// Lists what is in the way, one line each.
 fn misfits(fit: &Fit, (from, to): (&str, &str)) -> String {
     let many = fit.misfits.len() as u64 + fit.more;
     let one = |misfit: &Misfit| {
@@ -54,7 +54,7 @@ fn misfits(fit: &Fit, (from, to): (&str, &str)) -> String {
 }
 
 impl Looked {
-    /// For whoever wanted nothing else.
+    /// Returns the outcome for a user who wanted only the check.
     pub fn outcome(&self, (from, to): (&str, &str)) -> Outcome {
         let (Fit { tables, rows, .. }, seconds) = (&self.fit, self.took.as_secs_f64());
         let text = format!(

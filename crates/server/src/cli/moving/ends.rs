@@ -20,33 +20,33 @@ use store::migrations::MIGRATIONS;
 use store::moving::{Named, Trouble, before, fence};
 use store::sqlite::{self, Onlooker, OpenError, Options, Sqlite};
 
-/// How long whoever holds a file may take to answer or to let go of it.
+/// How long the holder of a file may take to answer or to release the file.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest that one page, or the count of one table, may take.
 const SLOW: Duration = Duration::from_secs(300);
-/// Connections that read a file at a time: as many tables are copied at once.
+/// Connections that read a file at the same time: as many tables are copied at once.
 const READERS: u32 = 3;
 
 /// What is done to a source.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Act {
-    /// Writes end.
+    /// Stop writes.
     Raise {
-        /// What the move is called, if it is not called something already.
+        /// The move's ID, if it has none already.
         id: String,
         /// The target's name.
         peer: String,
     },
-    /// It was moved.
+    /// Mark the source as moved.
     Left {
-        /// What the move is called.
+        /// The move's ID.
         id: String,
     },
-    /// Writes go on.
+    /// Let writes go on.
     Lift {
-        /// What the move is called.
+        /// The move's ID.
         id: String,
     },
 }
@@ -59,7 +59,7 @@ pub struct AtSource {
 }
 
 impl AtSource {
-    /// In the server.
+    /// Carries out the act, in the server.
     pub async fn execute(self, app: &App) -> Reply {
         if app.engine.file() != Some(&self.file) {
             let file = self.file.display();
@@ -73,7 +73,7 @@ impl AtSource {
     }
 }
 
-/// What the move is called afterwards.
+/// Carries out an act. Returns the move's ID.
 async fn perform(engine: &dyn Engine, act: &Act) -> Result<String, Trouble> {
     match act {
         Act::Raise { id, peer } => fence::raise(engine, id, peer).await,
@@ -82,7 +82,7 @@ async fn perform(engine: &dyn Engine, act: &Act) -> Result<String, Trouble> {
     }
 }
 
-/// What a database is called: its URL without a password, its file with its whole path.
+/// Returns a database's name: its URL without a password, or the whole path of its file.
 fn name(config: &Config) -> String {
     match config.database() {
         Some(file) => format!("sqlite:{}", absolute(&file).display()),
@@ -90,7 +90,7 @@ fn name(config: &Config) -> String {
     }
 }
 
-/// The same path whatever links lead to its folder.
+/// Returns the same path whichever links lead to its folder.
 fn absolute(file: &Path) -> PathBuf {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), file.file_name()) {
@@ -103,11 +103,11 @@ fn absolute(file: &Path) -> PathBuf {
 pub struct Way {
     /// Its URL.
     pub url: StoreUrl,
-    /// The file of its password, where the URL has none.
+    /// The file with its password, if the URL has none.
     pub password: Option<SecretFile>,
 }
 
-/// The configuration of a database that may take its time.
+/// Returns the configuration for a database that may take its time.
 fn patient(config: &Config, way: Way) -> Config {
     let mut config = config.clone();
     (config.store.url, config.store.password_file) = (way.url, way.password);
@@ -115,29 +115,29 @@ fn patient(config: &Config, way: Way) -> Config {
     config
 }
 
-/// Where everything is.
+/// The database that everything is moved from.
 pub struct Source<'a> {
-    /// What it is called.
+    /// The database's name.
     pub name: String,
-    /// The data folder in which a server may listen that holds it.
+    /// The data folder in which a server may listen that holds the database.
     data: &'a Path,
     config: Config,
 }
 
 impl<'a> Source<'a> {
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     pub fn new(config: &'a Config, way: Way) -> Self {
         let data = &config.server.data;
         let config = patient(config, way);
         Source { name: name(&config), data, config }
     }
 
-    /// To be read, beside whoever holds it.
+    /// Opens the source for reading, beside the process that holds it.
     pub async fn reading(&self) -> Result<Arc<dyn Engine>, Failure> {
         look(&self.config).await
     }
 
-    /// Does something to it, through the server where one holds its file; what the move is called.
+    /// Does something to the source, through the server if one holds its file. Returns the move's ID.
     pub async fn act(&self, act: Act) -> Result<String, Failure> {
         let Some(file) = self.config.database().map(|file| absolute(&file)) else {
             let database = Database::connect(&self.config).await.map_err(|error| unreached(&self.config, error))?;
@@ -169,29 +169,29 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What a target takes.
+/// What a target can take.
 pub struct Takes {
     /// Its engine.
     pub dialect: Dialect,
-    /// The longest packet, in bytes, where there is such a thing.
+    /// The longest packet, in bytes, if the engine limits it.
     pub packet: Option<u64>,
 }
 
-/// Where everything is to be.
+/// The database that everything is moved to.
 pub struct Target {
-    /// What it is called.
+    /// The database's name.
     pub name: String,
     config: Config,
 }
 
 impl Target {
-    /// Nothing is opened yet.
+    /// Opens nothing yet.
     pub fn new(config: &Config, way: Way) -> Self {
         let config = patient(config, way);
         Target { name: name(&config), config }
     }
 
-    /// Looks at it before anything is done there: whether it can be filled from a source, for the move `id` where that was begun.
+    /// Checks, before anything is done, whether a source fits into the target; `id` is the move, if it was begun.
     pub async fn inspect(&self, from: &dyn Engine, id: Option<&str>) -> Result<Takes, Failure> {
         if let Some(file) = self.config.database().map(|file| absolute(&file)) {
             let folder = file.parent().unwrap_or(Path::new("/"));
@@ -200,7 +200,7 @@ impl Target {
             if std::fs::metadata(&file).map_or(true, |found| found.len() == 0) {
                 sqlite::local(&file).map_err(|error| Failure::Failed(error.to_string()))?;
                 if let Some(why) = lacks_room(folder, before::size(from).await?)? {
-                    // What a server keeps has gaps that are not copied.
+                    // The size of a server's database includes gaps that are not copied.
                     match from.dialect() {
                         Dialect::Sqlite => return Err(Failure::Failed(why)),
                         Dialect::Postgres | Dialect::Mysql => say(&format!("{why}; it may be enough all the same")),
@@ -214,7 +214,7 @@ impl Target {
         Ok(Takes { dialect: engine.dialect(), packet: before::packet(&*engine).await? })
     }
 
-    /// To be filled: its schema is brought up.
+    /// Opens the target to fill it, and migrates its schema.
     pub async fn open(&self) -> Result<Database, Failure> {
         let database = self.connect().await?;
         let engine = self.named(&database);
@@ -223,12 +223,12 @@ impl Target {
         Ok(database)
     }
 
-    /// What it fails with names it.
+    /// Returns the engine under the target's name, which its errors carry.
     pub fn named(&self, database: &Database) -> Named {
         Named::new(database.engine(), &self.name)
     }
 
-    /// As it is, for this process alone where it is a file.
+    /// Connects to the target as it is, for this process alone if it is a file.
     pub async fn connect(&self) -> Result<Database, Failure> {
         if let Some(file) = self.config.database() {
             own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
@@ -239,13 +239,13 @@ impl Target {
         })
     }
 
-    /// To be looked at, beside whoever fills it.
+    /// Opens the target for looking, beside the process that fills it.
     pub async fn looking(&self) -> Result<Arc<dyn Engine>, Failure> {
         look(&self.config).await
     }
 }
 
-/// Whether a file of so many bytes can be made in a folder: what it lacks in room.
+/// Checks whether a file of so many bytes fits into a folder. Returns what is lacking.
 fn lacks_room(folder: &Path, bytes: u64) -> Result<Option<String>, Failure> {
     let failed = |error: rustix::io::Errno| Failure::Failed(format!("{}: {error}", folder.display()));
     let disk = statvfs(folder).map_err(failed)?;
@@ -255,7 +255,7 @@ fn lacks_room(folder: &Path, bytes: u64) -> Result<Option<String>, Failure> {
     Ok((free < bytes).then(why))
 }
 
-/// Of two databases it has to be said which one cannot be reached; neither need be that of `store.url`.
+/// Names the database that cannot be reached: there are two, and neither has to be the one of `store.url`.
 fn unreached(config: &Config, error: BootError) -> Failure {
     let why = error.to_string();
     let why =
@@ -268,7 +268,7 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
         let database = Database::connect(config).await.map_err(|error| unreached(config, error))?;
         return Ok(Arc::new(Named::new(database.engine(), name(config))));
     };
-    // Who may not look finds nothing.
+    // A user who may not look finds nothing.
     own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
     if !file.exists() {
         return Err(Failure::Failed(format!("there is no database {}", file.display())));

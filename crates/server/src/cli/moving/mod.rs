@@ -1,4 +1,4 @@
-//! `move`: everything from one database to another.
+//! `move`: moves everything from one database to another.
 
 mod bar;
 mod check;
@@ -24,7 +24,7 @@ use store::engine::{CommitError, Engine};
 use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
 use store::moving::{self, Move, Named, PAGE, Sum, Trouble};
 
-/// From where to where.
+/// The arguments of `move`.
 #[derive(Clone, Debug, Args)]
 pub struct Moving {
     /// The database to move, as store.url names it [default: store.url]
@@ -78,18 +78,18 @@ impl From<Trouble> for Failure {
     }
 }
 
-/// Variables for URLs.
+/// The environment variables for the URLs.
 const FROM: &str = "PORTIERE_MOVE_FROM";
 const TO: &str = "PORTIERE_MOVE_TO";
 
 impl Moving {
-    /// Does what was asked for.
+    /// Carries out the command.
     pub async fn run(&self, config: &Config) -> Reply {
         let from = given(self.from.as_ref(), self.from_file.as_ref(), FROM)?;
         let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
         let from = match from {
             Some(url) => way(read(&url, "--from")?, self.from_password_file.as_ref(), "--from")?,
-            // What is said of a server may be said of the one that it goes to.
+            // Options about a server may be meant for the target.
             None => match config.without_server().first() {
                 None => {
                     let password = self.from_password_file.as_ref().or(config.store.password_file.as_ref());
@@ -123,7 +123,7 @@ impl Moving {
         }
     }
 
-    /// Asks, unless it was said beforehand.
+    /// Asks for confirmation, unless it was given beforehand.
     fn confirm(&self, what: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
@@ -142,12 +142,11 @@ impl Moving {
 
     async fn go(&self, source: &Source<'_>, target: &Target) -> Reply {
         let (from, out) = known(source, target).await?;
-        // A source that is closed already is not closed for longer.
+        // Not for a source that is closed already: the check would keep it closed for longer.
         if out.is_none() {
             check::look(source, &*from, target, None).await?;
         }
-        // Before anything is made. Where nobody can be asked, whoever wrote the command is taken at their word: a move can be given
-        // up.
+        // Before anything is made. If nobody can be asked, the command counts as meant: a move can be given up.
         if out.is_none() && io::stdin().is_terminal() {
             let what = "nothing can be written to it until the move is done or given up with --abort";
             self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;
@@ -164,12 +163,12 @@ impl Moving {
             )));
         }
         if out.is_none() {
-            // On a server whoever holds a table is waited for.
+            // On a database server, this waits for every process that holds a table.
             say(&format!("closing {} to writes", source.name));
         }
         let began = Instant::now();
         let fresh = app::entropy::fresh().map_err(Failure::from)?.name("move");
-        // As it was named first.
+        // The target as it was named first.
         let peer = out.map_or_else(|| target.name.clone(), |out| out.peer);
         let mut orders = Orders::listen();
         let id = tokio::select! {
@@ -178,7 +177,7 @@ impl Moving {
             raised = source.act(Act::Raise { id: fresh, peer }) => raised?,
         };
         let done = fill(source, (&*from, &to), &id, orders.next()).await;
-        // On a thread that may be kept waiting: a disk may stand still.
+        // On a thread that may block: a disk may stall.
         let closed = tokio::task::spawn_blocking(move || database.close());
         let sums = match done {
             Ok(sums) => sums,
@@ -187,7 +186,7 @@ impl Moving {
                     drop(closed.await);
                     is_fenced(&*from).await
                 };
-                // Whoever says it twice does not wait for a disk or a database that does not answer.
+                // A user who interrupts twice does not wait for a disk or a database that does not answer.
                 let fenced = tokio::select! {
                     () = orders.next() => true,
                     fenced = fenced => fenced,
@@ -206,7 +205,7 @@ impl Moving {
             return Err(Failure::Failed(format!("{name} is not being moved")));
         };
         let copy = match target {
-            // Whatever is named: nothing is there to be asked.
+            // Whatever target was named: there is none to ask.
             _ if self.target_is_gone => None,
             None => {
                 let peer = &out.peer;
@@ -214,7 +213,7 @@ impl Moving {
             }
             Some(target) => {
                 is_target(target, &out).await?;
-                // A server that runs on it would keep this process off its file.
+                // Before it is opened: a server that runs on the target would keep this process off its file.
                 unserved(&*target.looking().await?, &out).await?;
                 Some(target.connect().await?)
             }
@@ -233,7 +232,7 @@ impl Moving {
     }
 }
 
-/// What a move begins with: its source, to be read, and whether it was begun before, to this target.
+/// Returns what a move begins with: its source, for reading, and the mark of an earlier begin to this target, if any.
 async fn known(source: &Source<'_>, target: &Target) -> Result<(Arc<dyn Engine>, Option<Mark<Leave>>), Failure> {
     let from = source.reading().await?;
     let out = Marks::read(&*from).await?.out;
@@ -246,7 +245,7 @@ async fn known(source: &Source<'_>, target: &Target) -> Result<(Arc<dyn Engine>,
     Ok((from, out))
 }
 
-/// Looks, and does nothing.
+/// Checks, and changes nothing.
 async fn checked(source: &Source<'_>, target: &Target) -> Reply {
     let (from, out) = known(source, target).await?;
     if let Some(out) = out.as_ref().filter(|out| out.state == Leave::Left) {
@@ -256,7 +255,7 @@ async fn checked(source: &Source<'_>, target: &Target) -> Reply {
     Ok(looked.outcome((&source.name, &target.name)))
 }
 
-/// A URL from whichever place it was given in.
+/// Returns a URL from the place in which it was given.
 fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result<Option<Secret>, Failure> {
     if let Some(file) = file {
         let text = named_file::text(file);
@@ -267,12 +266,12 @@ fn given(url: Option<&Secret>, file: Option<&PathBuf>, variable: &str) -> Result
     Ok(url.cloned().or_else(|| named().map(|(_, value)| Secret::new(value))))
 }
 
-/// Never repeats what it was given.
+/// Parses a URL. An error never repeats it.
 fn read(url: &Secret, what: &str) -> Result<StoreUrl, Failure> {
     StoreUrl::parse(&Raw::Word(url.reveal().to_owned())).map_err(|why| Failure::Use(format!("{what} {why}")))
 }
 
-/// With the password in a file, where it is not in the URL.
+/// Combines the URL with the password's file, if the password is not in the URL.
 fn way(url: StoreUrl, password: Option<&SecretFile>, what: &str) -> Result<Way, Failure> {
     let why = match &url {
         _ if password.is_none() => None,
@@ -285,10 +284,10 @@ fn way(url: StoreUrl, password: Option<&SecretFile>, what: &str) -> Result<Way, 
     }
 }
 
-/// Why a move is not given up.
+/// Why a move cannot be given up.
 const SERVED: &str = "a server has run on the target: what was done there would be lost, so the move stands";
 
-/// The target's end of this move, if it was begun there and no server has been on it.
+/// Returns the target's mark of this move, if the move was begun there. Fails if a server has run on the target.
 async fn unserved(to: &dyn Engine, out: &Mark<Leave>) -> Result<Option<Mark<Arrival>>, Failure> {
     match Marks::read(to).await?.into.filter(|into| into.id == out.id) {
         Some(into) if into.state == Arrival::Serving => Err(Failure::Failed(SERVED.into())),
@@ -308,7 +307,7 @@ async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
     }
 }
 
-/// Copies everything, and marks the source as moved, unless it is told to `stop` before that.
+/// Copies everything and marks the source as moved, unless it is told to `stop` before that.
 async fn fill(
     source: &Source<'_>,
     (from, to): (&dyn Engine, &dyn Engine),
@@ -332,7 +331,7 @@ async fn fill(
     done
 }
 
-/// Whether a move goes to this target: by its name, or, where a database has several, by what it says of the move itself.
+/// Checks that a move goes to this target: by its name, or, as a database may have several, by the target's mark.
 async fn is_target(target: &Target, out: &Mark<Leave>) -> Result<(), Failure> {
     if target.name == out.peer {
         return Ok(());
@@ -347,7 +346,7 @@ async fn is_target(target: &Target, out: &Mark<Leave>) -> Result<(), Failure> {
     }
 }
 
-/// What is said of a target that is not known to be that of a move.
+/// Says that a target is not known to be the target of a move.
 fn misnamed(name: &str, out: &Mark<Leave>) -> String {
     let peer = &out.peer;
     let told = format!("--to names {name}, and this move goes to {peer}: name {peer} as it was named then");
@@ -357,7 +356,7 @@ fn misnamed(name: &str, out: &Mark<Leave>) -> String {
     }
 }
 
-/// What is said where it is not known whether the source was closed to writes: that may still be done where it was asked for.
+/// The failure where it is not known whether the source was closed to writes: that may still be done there.
 fn cut_short(source: &str) -> Failure {
     Failure::Failed(format!(
         "interrupted while writes to {source} were being stopped: portiere move --status says whether the move has begun; if so, \
@@ -365,12 +364,12 @@ fn cut_short(source: &str) -> Failure {
     ))
 }
 
-/// Whether a source takes no writes, as far as it can be asked.
+/// Returns whether a source takes no writes; `true` if it cannot be asked.
 async fn is_fenced(from: &dyn Engine) -> bool {
     Marks::read(from).await.map_or(true, |marks| marks.out.is_some())
 }
 
-/// Why a move did not come to its end, and what that means for whoever uses the source.
+/// Says why a move did not finish, and what that means for users of the source.
 fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
     let (Failure::Use(mut told) | Failure::Failed(mut told)) = why;
     if told.contains("max_allowed_packet") {
@@ -383,7 +382,7 @@ fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
     Failure::Failed(told)
 }
 
-/// Whether this program can do it. One that was done once stays done, whichever version did it.
+/// Checks that this program can do the move. A finished move stays finished, whichever version did it.
 async fn fits(source: &Source<'_>, from: &dyn Engine, out: Option<&Mark<Leave>>) -> Result<(), Failure> {
     moving::fits(from, out.is_some()).await.map_err(|Trouble(why)| match out {
         Some(out) if out.state == Leave::Left => Failure::Failed(format!(
@@ -403,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_move_that_is_told_to_stop_stops_and_says_so() {
-        // red without `stop` in `fill`: a signal would end it without a word.
+        // red without `stop` in `fill`: a signal would end the move without a word.
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
         let open = |name: &str| Sqlite::open(Options::at(file(name)), MIGRATIONS).unwrap();

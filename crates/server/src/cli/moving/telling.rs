@@ -1,4 +1,4 @@
-//! What is told of a move: how far it is, and what it came to.
+//! What a user is told about a move: how far it is, and its result.
 
 use super::ends::{Source, Target};
 use crate::cli::outcome::{Outcome, Reply};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::moving::Sum;
 use store::moving::marks::{self, Arrival, Marks};
 
-/// How far a move is.
+/// Tells how far a move is.
 pub async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
     let out = Marks::read(&*source.reading().await?).await?.out;
     let (mut into, mut rows) = (None, None);
@@ -45,7 +45,7 @@ pub async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
     Ok(Outcome::new(text, json))
 }
 
-/// What a move came to; `None` where it was done before.
+/// Tells the result of a move; `sums` is `None` if it was done before.
 pub fn moved((from, to): (&str, &str), id: &str, sums: Option<Vec<Sum>>, took: Duration) -> Outcome {
     let rows: Option<u64> = sums.as_ref().map(|sums| sums.iter().map(|sum| sum.rows).sum());
     let first = match (rows, &sums) {

@@ -13,18 +13,18 @@ async fn adds(operator: &mut Operator<'_>, line: &str) -> Outcome {
     operator.types(line, PASSWORD).await.unwrap_or_else(|failure| panic!("{line}: {failure:?}"))
 }
 
-/// How much the audit log tells.
+/// Returns how many lines the audit log has.
 async fn told(operator: &mut Operator<'_>) -> usize {
     operator.does("audit list").await.json.as_array().unwrap().len()
 }
 
-/// What a line comes to before anything was read for it.
+/// Returns the answer to a line before anything is read for it.
 async fn looked(operator: &mut Operator<'_>, line: &str) -> Reply {
     let Ok(Cli { command: Command::Request(request), .. }) = cli(line) else { panic!("{line}") };
     operator.0.ask(&request.supposes().unwrap()).await
 }
 
-/// Everything that is added, twice.
+/// Adds everything, twice.
 pub async fn again(operator: &mut Operator<'_>) {
     for (line, show, what) in [
         (ADA, Some("user show ada"), "user \"ada\""),
@@ -44,11 +44,11 @@ pub async fn again(operator: &mut Operator<'_>) {
             assert_eq!(found.json, shown, "no secret, and all else");
         }
     }
-    // Whatever is asked for beside the name.
+    // Whatever else the command asks for.
     let other = "client add --id shop --public --redirect-uri http://shop.test/cb --if-absent";
     assert_eq!(adds(operator, other).await.json["created"], json!(false));
     assert_eq!(adds(operator, "user add ADA --if-absent --password-stdin").await.json["username"], json!("ada"));
-    // Red without the first look in cli/absent.rs: what is read is neither judged nor hashed.
+    // Red without the first look in cli/absent.rs: the input must be neither judged nor hashed.
     for line in ["user add ada --if-absent --password-stdin", "user add ada --if-absent --password-hash-stdin"] {
         assert_eq!(operator.types(line, "password\n").await.unwrap().json["created"], json!(false), "{line}");
     }
@@ -108,7 +108,7 @@ async fn of_two_at_once_one_makes_it_and_the_other_finds_it() {
     server.close().await;
 }
 
-/// Red where cli/request.rs, user_command, looks at what was asked for alone: nobody could make the owner any more.
+/// Red where cli/request.rs, user_command, looks only at the request: nobody could make the owner any more.
 #[tokio::test]
 async fn who_is_there_and_no_owner_leaves_the_set_up_link() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! The audit log as somebody files it away, block by block.
+//! The audit log as a user files it away, block by block.
 
 use super::*;
 use crate::control;
 use app::audit::Filter;
 use serde_json::Value;
 
-/// All pages of an export, how many they were, and what was said beside it.
+/// Returns all pages of an export, how many they were, and the notes.
 async fn exported(operator: &mut Operator<'_>, line: &str) -> (String, usize, Vec<String>) {
     let (mut text, mut notes) = (String::new(), Vec::new());
     let mut export = request(line, "").unwrap();
@@ -21,14 +21,14 @@ async fn exported(operator: &mut Operator<'_>, line: &str) -> (String, usize, Ve
     panic!("{line} comes to no end: {text}");
 }
 
-/// Of all lines but those that say that the log was read.
+/// Returns the places of all lines but those that say that the log was read.
 fn places(text: &str) -> Vec<(i64, String)> {
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let place = |line: Value| (line["block"].as_i64().unwrap(), line["id"].as_str().unwrap().to_owned());
     lines.filter(|line| line["event"] != "audit.read").map(place).collect()
 }
 
-/// How often the log was read, as it says.
+/// Returns how often the log says that it was read.
 async fn reads(server: &Instance) -> usize {
     let read = Filter { kinds: vec!["audit.read".to_owned()], ..Filter::default() };
     server.app.audit_lines(&read, "", true, 1000).await.unwrap().lines.len()
@@ -66,7 +66,7 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
         "a head, once, and what is wanted: {text}"
     );
     assert_eq!(notes, [ends], "whatever is wanted");
-    // Red without is_there: where the log was put back to block 1 and has grown since, its second and third are in no export.
+    // Red without is_there: of a log that was put back to block 1 and grew since, blocks 2 and 3 are in no export.
     let (text, ..) = exported(operator, &format!("audit export --after-block 2:{}", code(2).await)).await;
     assert_eq!(places(&text), all.iter().filter(|(block, _)| *block > 2).cloned().collect::<Vec<_>>());
     let another = format!("audit export --after-block 2:{}", code(1).await);
@@ -106,7 +106,7 @@ async fn set(operator: &mut Operator<'_>, server: &Instance) {
 
 #[tokio::test]
 async fn what_is_filed_block_by_block_is_whole_in_order_and_never_twice() {
-    // red without CHAINED pages that go on behind their last line, or without `reached` in cli/audit/list.rs.
+    // red without CHAINED pages that go on after their last line, or without `reached` in cli/audit/list.rs.
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.audit.reads = true;

@@ -1,4 +1,4 @@
-//! Every request, once on the database itself and once through the control socket of whoever holds it.
+//! Every request, once on the database itself and once through the control socket of the process that holds it.
 
 use super::absent::again;
 use super::*;
@@ -152,12 +152,12 @@ async fn changes(operator: &mut Operator<'_>) {
         (&json!("settings"), &uris, &json!("shop"))
     );
 
-    // Red without either look at CLIENT_ID in cli/client.rs: the next start of the server would undo it without a word.
+    // Red without either look at CLIENT_ID in cli/client.rs: the server's next start would silently undo this.
     let add = "client add --id portiere-try --public --redirect-uri https://shop.test/a";
     assert!(operator.cannot(add).await.contains("that of Try it"));
     assert!(operator.cannot("client remove portiere-try").await.contains("try_it"));
 
-    // What is so already is not written down again.
+    // A change that changes nothing is not recorded again.
     let again = operator.does("client set shop --trusted --add-redirect-uri https://shop.test/b").await;
     assert!(again.json["changed"] == json!({}) && again.text.contains("nothing was changed"), "{}", again.text);
     operator.does("client enable shop").await;
@@ -240,7 +240,7 @@ async fn groups(operator: &mut Operator<'_>) {
     assert_eq!(operator.does("user show ada").await.json["groups"], json!(["staff"]));
 }
 
-/// How many keys stand at each stage, and the `kid` of the ES256 key that signs.
+/// Returns how many keys are in each stage, and the `kid` of the ES256 key that signs.
 async fn stages(operator: &mut Operator<'_>) -> (Value, String) {
     let keys = operator.does("keys list").await.json;
     let keys = keys.as_array().unwrap();
@@ -257,14 +257,14 @@ async fn keys(operator: &mut Operator<'_>) {
     assert_eq!(operator.does("keys rotate").await.json["made"].as_array().unwrap().len(), 3);
     assert_eq!(stages(operator).await, (json!([3, 3, 0]), first.clone()));
 
-    // An heir waits: it takes over at once.
+    // A successor waits: it takes over at once.
     let revoked = operator.does(&format!("keys rotate --revoke {first}")).await.json;
     assert_eq!((&revoked["made"], &revoked["revoked"]), (&json!([]), &json!(first)));
     let (counts, second) = stages(operator).await;
     assert_eq!(counts, json!([3, 2, 1]));
     assert_ne!(second, first);
 
-    // None waits: one is made.
+    // No successor waits: one is made.
     assert_eq!(
         operator.does(&format!("keys rotate --revoke {second}")).await.json["made"].as_array().unwrap().len(),
         1
@@ -276,7 +276,7 @@ async fn keys(operator: &mut Operator<'_>) {
 
 async fn events(operator: &mut Operator<'_>) {
     add_user(operator, "ada").await;
-    // Within a millisecond they have no order.
+    // Lines of one millisecond have no order.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     operator.does("group add staff").await;
     let all = operator.does("events list").await;
@@ -331,7 +331,7 @@ async fn backup(operator: &mut Operator<'_>) {
     assert_eq!(operator.does("migrate").await.json, json!({ "schema": newest }));
 }
 
-/// Names of ids were once to be had: nothing is done to whoever took one.
+/// Usernames that look like IDs were allowed once: nothing is done to a user who has one.
 #[tokio::test]
 async fn nobody_is_taken_for_somebody_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -391,7 +391,7 @@ async fn what_only_looks_makes_no_database() {
     assert!(operator.cannot("user remove ada").await.contains("is --data right?"));
     assert!(operator.cannot("client set a --trusted").await.contains("is --data right?"));
     assert!(!data.exists());
-    // What adds can come before the first start.
+    // A command that adds something may come before the first start.
     operator.does("group add a").await;
     operator.does("user list").await;
     assert!(data.join("master.key").exists());

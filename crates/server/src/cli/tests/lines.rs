@@ -1,12 +1,12 @@
-//! What commands that change something leave in the audit log, and those that read it or copy everything; and that others leave
-//! nothing.
+//! What commands leave in the audit log that change something, read the log, or copy everything; and that other
+//! commands leave nothing.
 
 use super::*;
 use crate::control;
 use serde_json::{Value, json};
 use store::moving::fence;
 
-/// The details of all lines of that kind, the oldest first, without who gave the command.
+/// Returns the details of all lines of that kind, the oldest first, without the operator.
 async fn details(operator: &mut Operator<'_>, kind: &str) -> Vec<Value> {
     let lines = operator.does(&format!("audit list --kind {kind}")).await.json;
     let mut details: Vec<Value> = lines.as_array().unwrap().iter().rev().map(|line| line["detail"].clone()).collect();
@@ -35,7 +35,7 @@ async fn an_account_that_is_set_to_what_it_is_leaves_no_line() {
     assert_eq!(operator.does(set).await.json, first);
     assert_eq!(operator.does("user set ada@work.test email=ada@work.test phone_number=").await.json, first);
     assert_eq!(details(&mut operator, "user.changed").await, [json!({ "changed": "locale email name" })]);
-    // Within a millisecond they have no order.
+    // Lines of one millisecond have no order.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     let last = operator.does("user set ada name=Ada locale= email=").await.json;
     assert_eq!((&last["claims"], &last["email"]), (&json!({ "name": "Ada" }), &Value::Null));
@@ -55,7 +55,7 @@ async fn who_was_given_a_role_is_told_and_who_was_removed_is_not_named() {
     let mut operator = Operator::new(&config);
     for line in ["user add ada --role owner --password-stdin", "user add bob --password-stdin"] {
         operator.types(line, PASSWORD).await.unwrap();
-        // Within a millisecond they have no order.
+        // Lines of one millisecond have no order.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     operator.does("user remove bob").await;
@@ -108,7 +108,7 @@ async fn a_group_is_one_however_its_name_is_typed() {
     assert_eq!(details(&mut operator, "group.changed").await.len(), 2, "she joined once");
     assert_eq!(operator.does(&format!("group remove {apart}")).await.json["name"], json!(composed));
 
-    // One that a program of before made.
+    // A group that an earlier program made.
     operator.0.close().await;
     let server = instance(folder.path()).await;
     let add = [rules::Change::AddGroup { group: "g1".into(), name: apart.to_owned() }];
@@ -179,7 +179,7 @@ async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
     for line in ["audit list", "audit export", "audit export --format csv --since 1h", "audit tail -n 3 --user ada"] {
         let read = operator.does(line).await;
         assert_eq!(read.notes, Vec::<String>::new(), "{line}");
-        // Within a millisecond they have no order.
+        // Lines of one millisecond have no order.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     let read = ["list", "export", "export", "tail"].map(|command| json!({ "command": command }));
@@ -197,7 +197,7 @@ async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
 
 #[tokio::test]
 async fn a_database_that_takes_no_writes_is_read_and_copied_all_the_same() {
-    // red where a line that cannot be written is a failure, or is not told.
+    // red where a line that cannot be written is a failure, or is not reported.
     let (folder, mut config) = folder().await;
     config.audit.reads = true;
     let server = Instance::open(&config, Some(&config.public_url(8080))).await.unwrap();

@@ -19,13 +19,13 @@ use std::path::Path;
 /// A password that is strong enough.
 pub const PASSWORD: &str = "correct horse battery staple\n";
 
-/// The configuration of a data folder.
+/// Returns the configuration of a data folder.
 pub fn config(data: &Path) -> Config {
     let flags = vec![("data", data.display().to_string()), ("hash.threads", "1".to_owned())];
     Config::load(Sources { flags, ..Sources::default() }).unwrap()
 }
 
-/// The data folder, opened as the server does.
+/// Opens the data folder as the server does.
 pub async fn instance(data: &Path) -> Instance {
     let config = config(data);
     Instance::open(&config, Some(&config.public_url(8080))).await.unwrap()
@@ -36,7 +36,7 @@ pub fn cli(line: &str) -> Result<Cli, NoCommand> {
     table::parse(std::iter::once("portiere").chain(line.split_whitespace()).map(Into::into).collect())
 }
 
-/// The request of a line, completed with `stdin`.
+/// Returns the request of a line, completed with `stdin`.
 pub fn request(line: &str, stdin: &str) -> Result<Request, Failure> {
     match cli(line) {
         Ok(Cli { command: Command::Request(mut request), .. }) => {
@@ -50,7 +50,7 @@ pub fn request(line: &str, stdin: &str) -> Result<Request, Failure> {
     }
 }
 
-/// Somebody at a shell.
+/// A user at a shell.
 pub struct Operator<'a>(pub Reach<'a>);
 
 impl<'a> Operator<'a> {

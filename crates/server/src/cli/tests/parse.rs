@@ -1,4 +1,4 @@
-//! What is typed, what it comes to, and what is said when it makes no sense.
+//! What is typed, how it is understood, and what is said if it makes no sense.
 
 use super::super::client::{self, metadata};
 use super::super::{docs, guide, user};
@@ -126,7 +126,7 @@ fn a_manual_page_says_what_options_take() {
 
 #[test]
 fn a_manual_page_shows_examples_as_they_are_typed() {
-    // Red without `page` in cli/docs.rs: examples are stretched, words broken, and the footer says "add".
+    // Red without `page` in cli/docs.rs: examples are stretched, words hyphenated, and the footer says "add".
     let page = |line: &str| {
         let command = line.split_whitespace().map(str::to_owned).collect();
         String::from_utf8(docs::Man { command, dir: None }.page().unwrap()).unwrap()
@@ -148,7 +148,8 @@ fn a_manual_page_shows_examples_as_they_are_typed() {
 
 #[test]
 fn shells_offer_what_an_option_takes() {
-    // Red with a bare function for yes_or_no in cli/change.rs, or without choices_for_fish in cli/docs.rs: files are offered.
+    // Red with a plain function for yes_or_no (cli/change.rs), or without choices_for_fish (cli/docs.rs): files are
+    // offered.
     let script = |shell| String::from_utf8(docs::completions(shell)).unwrap();
     let zsh = script(clap_complete::Shell::Zsh);
     assert!(zsh.contains("--trusted=[Whether to skip the consent page]::yes|no:(yes no)"), "{zsh}");
@@ -161,7 +162,7 @@ fn shells_offer_what_an_option_takes() {
 
 #[test]
 fn an_id_may_begin_with_a_hyphen() {
-    // After a sign of equality: a word of its own may be the next option, where the id was forgotten.
+    // After an equals sign: a separate word may be the next option, if the ID was forgotten.
     assert!(wrong("client add --id --public --redirect-uri https://app.test/cb").contains("--id"));
     match request("client add --id=-x --public --redirect-uri https://app.test/cb", "").unwrap() {
         Request::Client(client::Command::Add(add)) => assert_eq!(add.id, "-x"),

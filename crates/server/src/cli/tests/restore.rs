@@ -1,4 +1,4 @@
-//! A restored copy has the people and the applications, and revives nothing.
+//! A restored copy has the accounts and the applications, and revives nothing.
 
 use super::super::restore::Restore;
 use super::*;
@@ -24,7 +24,7 @@ use store::sqlite::{Options, Sqlite};
 use store::tables::{ask, changes, codes, consents, devices, families, sessions, tokens};
 use tempfile::TempDir;
 
-/// A folder with a house that lives: an owner who is signed in, and one of everything that can be issued.
+/// A folder with a live realm: an owner who is signed in, and one of everything that can be issued.
 struct House {
     folder: TempDir,
     session: rules::id::SessionId,
@@ -108,7 +108,7 @@ impl House {
         self.folder.path().join(name)
     }
 
-    /// A new data folder with the master key in it.
+    /// Makes a new data folder with the master key in it.
     fn fresh(&self) -> PathBuf {
         let data = self.path("new");
         std::fs::create_dir(&data).unwrap();
@@ -120,7 +120,7 @@ impl House {
         Restore { file: Some(self.path(file)), force, target_is_gone, in_place: false, yes: false }
     }
 
-    /// The backup as one that was made while the database was moved, and then had this done to it.
+    /// Copies the backup as if it had been made while the database was moved, and then does `more` to it.
     async fn fenced(&self, name: &str, left: bool, more: &[&str]) {
         std::fs::copy(self.path("copy.db"), self.path(name)).unwrap();
         let sqlite = Sqlite::open(Options::at(self.path(name)), MIGRATIONS).unwrap();
@@ -136,12 +136,12 @@ impl House {
         self.asked(file, force, false).run(&config(data)).await
     }
 
-    /// What is said of a database that somebody else put there.
+    /// Returns the answer about a database that was put there by other means.
     async fn in_place(&self, data: &Path) -> Reply {
         Restore { file: None, force: false, target_is_gone: false, in_place: true, yes: true }.run(&config(data)).await
     }
 
-    /// Which of session, family, code, opaque token, device and consent are in the database of `data`.
+    /// Returns which of session, family, code, opaque token, device and consent are in the database of `data`.
     async fn alive(&self, data: &Path) -> [bool; 6] {
         let instance = instance(data).await;
         let (engine, realm) = (&*instance.app.engine, &instance.app.realm.id);
@@ -242,10 +242,10 @@ async fn a_copy_of_a_database_that_was_being_moved_is_written_to_again() {
         (&json!("postgres://u@there/new"), &json!(1))
     );
     assert_eq!(house.alive(&data).await, [false; 6]);
-    // Some of its tables may not be fenced any more, or yet.
+    // Some of its tables may not be fenced any more, or not yet.
     house.fenced("half.db", false, &["DROP TRIGGER moving_users_insert"]).await;
     house.restore(&data, "half.db", true).await.unwrap();
-    // A plain one says nothing of the kind.
+    // A plain copy says nothing about a move.
     assert_eq!(house.restore(&data, "copy.db", true).await.unwrap().json["moved_to"], json!(null));
 }
 
@@ -264,7 +264,7 @@ async fn a_copy_of_a_database_that_had_been_moved_is_restored_once_its_target_is
 
 #[tokio::test]
 async fn a_trigger_that_only_looks_like_a_fence_is_not_restored() {
-    // red where OF_FILES compares the name or the text alone, and without is_unfenced in lift_in_copy.
+    // red where OF_FILES compares only the name or only the text, and without is_unfenced in lift_in_copy.
     let house = House::new().await;
     let data = house.fresh();
     const DROP: &str = "DROP TRIGGER moving_users_insert";
@@ -305,7 +305,7 @@ async fn what_was_put_back_by_other_means_revives_nothing_once_that_is_said() {
 
 #[tokio::test]
 async fn what_was_put_back_from_the_time_of_a_move_is_made_safe_once_that_is_given_up() {
-    // red without or_given_up in cli/restore.rs: nothing says what to do where the target is lost.
+    // red without or_given_up in cli/restore.rs: nothing says what to do if the target is lost.
     let house = House::new().await;
     let data = house.fresh();
     house.fenced("left.db", true, &[]).await;
@@ -349,10 +349,10 @@ async fn a_database_is_replaced_only_by_force_and_kept() {
     assert!(old.join("portiere.db.replaced-1").exists());
 }
 
-/// A server was killed and its database removed, but not its log: SQLite would play it into what was restored.
+/// A server was killed and its database removed, but not its log: SQLite would play the log into the restored file.
 #[tokio::test]
 async fn a_log_that_was_left_behind_is_put_aside() {
-    // red where cli/restore.rs, put_aside, looks at the database alone.
+    // red where cli/restore.rs, put_aside, looks only at the database.
     let house = House::new().await;
     let data = house.fresh();
     let server = instance(&house.path("old")).await;
@@ -385,7 +385,7 @@ async fn a_database_with_a_log_beside_it_is_no_backup() {
     house.restore(&data, "copy.db", false).await.unwrap();
 }
 
-/// Of the database of a server that was killed, the log would be put aside and only the rest restored.
+/// The log of a killed server's database would be put aside, and only the rest restored.
 #[tokio::test]
 async fn a_database_with_its_log_is_not_restored_over_itself() {
     // red where cli/restore.rs, make, does not look for a log.
@@ -444,7 +444,7 @@ async fn what_cannot_be_used_leaves_the_folder_as_it_was() {
         *byte ^= 0x55;
     }
     std::fs::write(house.path("damaged"), damaged).unwrap();
-    // Red, and without end, where cli/restore.rs opens what it has not looked at.
+    // Red, and without end, where cli/restore.rs opens a file that it has not looked at.
     rustix::fs::mknodat(rustix::fs::CWD, house.path("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     for file in ["text", "empty", "cut", "damaged", "missing", "pipe"] {
         let why = match house.restore(&data, file, false).await {

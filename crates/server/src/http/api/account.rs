@@ -1,4 +1,4 @@
-//! The account itself: who it is, another password, and leaving.
+//! The account itself: showing it, changing its password, signing out.
 
 use super::caller::{Call, Keeping, Purpose};
 use super::input::Input;
@@ -20,7 +20,7 @@ pub async fn me(call: Call, _: Input) -> Result<Response, Problem> {
     let app = &call.door.site.app;
     app.note_use(&opened.session).await;
     let mut claims = opened.claims();
-    // A page that was loaded again has forgotten it.
+    // A page that was reloaded has lost it.
     if call.keeping == Keeping::Cookies {
         claims.insert("csrf_token".into(), json!(app.account_csrf(&opened.family)));
     }
@@ -40,7 +40,7 @@ pub async fn change_password(call: Call, input: Input) -> Result<Response, Probl
     }
 }
 
-/// `POST /api/v1/signout`: the session ends, and with it everything that was issued in it.
+/// `POST /api/v1/signout`: ends the session, and with it everything that was issued in it.
 pub async fn sign_out(call: Call, input: Input) -> Result<Response, Problem> {
     let session = call.leaving().await?;
     call.door.site.app.leave(&session, &call.browser(&input)).await?;

@@ -1,4 +1,4 @@
-//! A call: which application, which browser, which account; and how the answer travels.
+//! A call: which application, which browser, which account; and how its tokens travel.
 
 use super::cors::Credentialed;
 use super::input::Input;
@@ -25,9 +25,9 @@ use rules::oauth::params::{self, Params};
 use rules::secret::Secret;
 use serde::Serialize;
 
-/// The header that proves that a page of ours sent a request whose cookies any page could send.
+/// The header that proves that our page sent a request: any page could send its cookies.
 const CSRF: &str = "x-csrf-token";
-/// Members by which an application names and proves itself.
+/// Members of a body by which an application identifies and authenticates itself.
 const CLIENT_MEMBERS: [&str; 4] = ["client_id", "client_secret", "client_assertion", "client_assertion_type"];
 
 /// Where the tokens of a caller are kept.
@@ -46,19 +46,19 @@ pub enum Purpose {
     Read,
     /// To change it.
     Change,
-    /// To sign out of it, also while it may not be used because the database failed over.
+    /// To sign out of it, even while it may not be used because the database failed over.
     Leave,
 }
 
-/// A request for an operation, as its handler is handed it beside its body.
+/// A request for an operation, as its handler gets it along with its body.
 pub struct Call {
     /// The door that it came through.
     pub door: Door,
-    /// Where its tokens are, and where new ones go.
+    /// Where its tokens are kept, and where new ones go.
     pub keeping: Keeping,
 }
 
-/// RFC 6749 §5.1, with what comes next after a sign-in. In cookies, the tokens are not told.
+/// The response of RFC 6749 §5.1, with the next step after a sign-in. In cookie mode, it omits the tokens.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +77,7 @@ struct Answer<'a> {
     scope: &'a str,
 }
 
-/// Does what an operation is for; what needs a password, in a place for it.
+/// Carries out an operation; one that needs a password, in a place for it.
 pub async fn answer<F>(
     operation: &'static Operation,
     act: fn(Call, Input) -> F,
@@ -93,8 +93,8 @@ where
     }
 }
 
-/// Judges the body by what the operation takes, before its handler sees it. The answer is readable for pages that send
-/// cookies where tokens are kept in them.
+/// Checks the body against the table before the handler sees it. In cookie mode, a page that sends cookies may read the
+/// response.
 async fn judged<F>(operation: &Operation, act: fn(Call, Input) -> F, (door, body): (&Door, Body)) -> Response
 where
     F: Future<Output = Result<Response, Problem>>,
@@ -115,8 +115,8 @@ where
     response
 }
 
-/// SR-07: what belongs into the body or the headers is not taken from an address, where logs and histories keep it, and whoever
-/// puts it there is told.
+/// SR-07: refuses a query that holds what belongs in the body or the headers, since logs and histories keep addresses,
+/// and says so.
 fn nothing_in_address(operation: &Operation, door: &Door) -> Result<(), Problem> {
     let query = extract::pairs(door.uri.query().unwrap_or("").as_bytes());
     let query = query.map_err(|_| Problem::new(Kind::MalformedRequest, "The query is not UTF-8."))?;
@@ -131,8 +131,8 @@ fn nothing_in_address(operation: &Operation, door: &Door) -> Result<(), Problem>
     }
 }
 
-/// A problem, as the answer. A page of the application can read it whether or not it sends cookies: it tells nothing of an
-/// account, and often it is not known yet where the tokens are kept.
+/// Makes the response of a problem. A page of the application can read it whether or not it sends cookies: it reveals
+/// nothing of an account, and often it is not known yet where the tokens are kept.
 pub fn refused(door: &Door, problem: Problem) -> Response {
     let mut response = problem.to_response(&door.site, &door.visit);
     if !door.headers.contains_key(AUTHORIZATION) {
@@ -142,7 +142,7 @@ pub fn refused(door: &Door, problem: Problem) -> Response {
 }
 
 impl Cookies {
-    /// Where the tokens of a request are, and where new ones go; of its body is known only what could be read.
+    /// Returns where a request's tokens are, and new ones go; its body is known only if it could be read.
     fn keeping(self, headers: &HeaderMap, input: Option<&Input>) -> Keeping {
         let kept = match self {
             Cookies::Asked => input.is_some_and(|input| input.flag("cookies")),
@@ -154,7 +154,7 @@ impl Cookies {
 }
 
 impl Call {
-    /// The page's origin, where a browser names it.
+    /// Returns the origin of the page, if a browser names it.
     fn origin(&self) -> Result<Option<String>, Problem> {
         match (self.door.headers.contains_key(ORIGIN), cors::origin(&self.door.headers)) {
             (false, _) => Ok(None),
@@ -163,7 +163,7 @@ impl Call {
         }
     }
 
-    /// The first-party client that calls. Cookies are given to pages alone.
+    /// Returns the first-party client that calls. Cookies are given only to pages.
     pub async fn caller(&self, input: &Input) -> Result<Caller, Problem> {
         let sent = CLIENT_MEMBERS.into_iter().filter_map(|name| Some((name.to_owned(), input.get(name)?.to_owned())));
         let params = Params::parse(sent.collect()).map_err(Problem::protocol)?;
@@ -179,8 +179,8 @@ impl Call {
         })
     }
 
-    /// The browser or device behind the application. The session of our own pages is none of its business. By what it is
-    /// known (BF-05) is kept where the tokens are.
+    /// Returns the browser or device behind the application, without the session of our own pages, which is none of its
+    /// business. The device token (BF-05) is kept where the tokens are.
     pub fn browser(&self, input: &Input) -> Browser {
         let browser = self.door.browser();
         let device = match self.keeping {
@@ -190,7 +190,7 @@ impl Call {
         Browser { session: None, flow: None, device, ..browser }
     }
 
-    /// The account that a request's access token opens. What changes something needs the CSRF token beside a cookie.
+    /// Opens the account of a request's access token. In cookie mode, a change needs the CSRF token as well.
     pub async fn account(&self, purpose: Purpose) -> Result<Opened, Problem> {
         let token = match self.keeping {
             Keeping::Bearer => extract::bearer(&self.door.headers).map_err(Problem::bearer)?,
@@ -209,8 +209,8 @@ impl Call {
         Ok(opened)
     }
 
-    /// The session that a request leaves: that of its access token; where the cookies keep none any more, that of the
-    /// refresh token, which lasts longer and proves the same.
+    /// Returns the session to end: that of the access token, or, if the cookies hold none any more, that of the refresh
+    /// token, which lasts longer and proves the same.
     pub async fn leaving(&self) -> Result<Session, Problem> {
         let problem = match self.account(Purpose::Leave).await {
             Ok(opened) => return Ok(opened.session),
@@ -225,7 +225,7 @@ impl Call {
         Ok(line.session)
     }
 
-    /// A page of another origin than the client's is refused.
+    /// Refuses a page of another origin than the client's.
     fn is_page_of(&self, client: &Client) -> Result<(), Problem> {
         match self.origin()? {
             Some(origin) if !rules::oauth::first_party::lives_at(client, &origin) => {
@@ -235,8 +235,8 @@ impl Call {
         }
     }
 
-    /// The answer to somebody whose access token is gone from the cookies. A page that was loaded again since has forgotten
-    /// the CSRF token, without which it cannot refresh: it is told here.
+    /// Answers a page whose access token is gone from the cookies. A page that was reloaded since has lost the CSRF
+    /// token, without which it cannot refresh: the answer has it.
     pub async fn out_of_access(&self, problem: Problem) -> Result<Response, Problem> {
         let kept =
             self.door.site.cookie(&self.door.headers, Name::Refresh).filter(|_| problem.kind == Kind::TokenRefused);
@@ -245,17 +245,17 @@ impl Call {
         self.is_page_of(&line.client)?;
         let csrf = self.door.site.app.account_csrf(&line.family);
         let mut response = problem.telling(&self.door.site, &self.door.visit, Some(&csrf));
-        // A step on the way, of somebody who proved a line that lives, as every page has to take after a quarter of an hour.
+        // An expected step, for a caller who proved a live line: every page has to take it after a quarter of an hour.
         response.extensions_mut().insert(AsExpected);
         Ok(response)
     }
 
-    /// The refresh token whose place a new one takes in the cookies.
+    /// Returns the refresh token in the cookies that a new one replaces.
     pub fn before(&self) -> Option<Secret> {
         self.door.site.cookie(&self.door.headers, Name::Refresh).filter(|_| self.keeping == Keeping::Cookies)
     }
 
-    /// The refresh token in the cookies, sent by a page that knows its line's CSRF token.
+    /// Returns the refresh token in the cookies, if the page knows the CSRF token of its line.
     pub fn kept_refresh(&self) -> Result<Secret, Problem> {
         let refused = || Problem::of(Kind::TokenRefused);
         let token = self.door.site.cookie(&self.door.headers, Name::Refresh).ok_or_else(refused)?;
@@ -272,17 +272,17 @@ impl Call {
         }
     }
 
-    /// Tokens for somebody who came in, or goes on after a new password; their device is known from now on.
+    /// Hands tokens to a user who signed in, or changed the password, and makes the device known.
     pub fn came_in(&self, entered: &Entered, next: Option<&'static str>) -> Response {
         self.hand_over(&entered.handed, next, Some(&entered.device))
     }
 
-    /// Tokens for somebody who goes on.
+    /// Hands new tokens to a session that goes on.
     pub fn went_on(&self, handed: &Handed) -> Response {
         self.hand_over(handed, None, None)
     }
 
-    /// Tokens, handed over where the caller keeps them.
+    /// Hands tokens over where the caller keeps them.
     fn hand_over(&self, handed: &Handed, next: Option<&'static str>, device: Option<&Secret>) -> Response {
         let kept = self.keeping == Keeping::Cookies;
         let (access, refresh) = (handed.access_token.reveal(), handed.refresh_token.as_ref());
@@ -308,7 +308,7 @@ impl Call {
         response
     }
 
-    /// Takes the cookies away.
+    /// Removes the cookies.
     pub fn forget(&self, response: &mut Response) {
         reply::cookie(response, &self.door.site, Name::Access, None);
         reply::cookie(response, &self.door.site, Name::Refresh, None);

@@ -1,5 +1,5 @@
-//! Which pages may call the account API: those of first-party clients. Cookies travel only where tokens are kept in
-//! them; refusals, which tell nothing of an account, can always be read.
+//! Which pages may call the account API: those of first-party clients. Pages may send cookies only if tokens are kept
+//! in them; refusals, which reveal nothing of an account, can always be read.
 
 use crate::http::cors::{EXPOSED, Readers, answer, origin};
 use crate::http::reply;
@@ -11,11 +11,11 @@ use axum::response::Response;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request};
 
-/// Marks a response to a request whose tokens are in cookies, or a refusal: the page may read it although cookies were sent.
+/// Marks a response in cookie mode, or a refusal: the page may read it although it sent cookies.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentialed;
 
-/// For the doors of the account API.
+/// Serves the doors of the account API.
 pub async fn first_party(State(site): State<Site>, request: Request<Body>, next: Next) -> Response {
     let origin = origin(request.headers());
     let preflight = request.method() == Method::OPTIONS && origin.is_some();
@@ -26,7 +26,7 @@ pub async fn first_party(State(site): State<Site>, request: Request<Body>, next:
     if let (true, Some(origin)) = (allowed, origin) {
         reply::set(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, &origin);
         headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
-        // A preflight does not say whether cookies will come, and carries none itself.
+        // A preflight does not say whether the request will carry cookies, and carries none itself.
         if preflight || credentialed {
             headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
         }

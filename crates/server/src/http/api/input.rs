@@ -1,4 +1,4 @@
-//! Bodies: JSON objects, judged by the table of what a door takes.
+//! Request bodies: JSON objects, checked against the members that a door accepts.
 
 use super::problem::{FieldProblem, Kind, Problem};
 use crate::http::extract;
@@ -7,9 +7,9 @@ use axum::body::Body;
 use hyper::HeaderMap;
 use serde_json::{Map, Value};
 
-/// More members than any body has; the unknown ones count, too.
+/// More members than any body has; unknown ones count too.
 pub const MOST_MEMBERS: usize = 32;
-/// More values than there are in any body, those inside of lists and objects included, which are ignored.
+/// More values than any body has, including those inside lists and objects, which are ignored.
 pub const MOST_VALUES: usize = 64;
 /// Longer than the name of any member, in characters.
 pub const LONGEST_NAME: usize = 64;
@@ -20,7 +20,7 @@ pub const LONGEST_TEXT: usize = 16_384;
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Of which type.
+    /// Its type.
     pub takes: Takes,
     /// Whether the body must have it.
     pub required: bool,
@@ -31,19 +31,19 @@ pub struct Field {
 /// The types of members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// A string of at most so many characters. What a rule says of shorter ones is another matter.
+    /// A string of at most so many characters. The rules for its content are checked elsewhere.
     Text(usize),
     /// `true` or `false`.
     Flag,
 }
 
-/// A body whose members are of the right types.
+/// A body whose members have the right types.
 #[derive(Default)]
 pub struct Input(Map<String, Value>);
 
 impl Input {
-    /// Reads a body that has `fields`. Members that are not among them are ignored; one that is named twice is refused,
-    /// because two readers must not see two values (RFC 8259 §4). There is a limit to how many there are, and to how long.
+    /// Reads a body with `fields`. Other members are ignored; a member that is named twice is refused, because two
+    /// readers must not see two values (RFC 8259 §4). The number of members and the length of each are limited.
     pub async fn read(site: &Site, headers: &HeaderMap, body: Body, fields: &[Field]) -> Result<Self, Problem> {
         if !extract::is_json(headers) {
             return Err(Problem::of(Kind::UnsupportedMediaType));
@@ -77,21 +77,21 @@ impl Input {
         Ok(Input(members))
     }
 
-    /// A text that was sent and is not empty.
+    /// Returns a text that was sent and is not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
-    /// A text; empty where none was sent.
+    /// Returns a text; empty if none was sent.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or("")
     }
-    /// A flag; false where none was sent.
+    /// Returns a flag; false if none was sent.
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
 }
 
-/// Whether a body is of a size that is looked at, unknown members included.
+/// Checks that a body is within the limits, unknown members included.
 fn measure(members: &Map<String, Value>) -> Result<(), &'static str> {
     let limits = [
         (members.len() > MOST_MEMBERS, "the body has more than 32 members"),
@@ -102,7 +102,7 @@ fn measure(members: &Map<String, Value>) -> Result<(), &'static str> {
     limits.into_iter().find(|(broken, _)| *broken).map_or(Ok(()), |(_, why)| Err(why))
 }
 
-/// How many values there are in one, itself included.
+/// Returns how many values are in one, itself included.
 fn values(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
@@ -111,7 +111,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// Whether a member, at any depth, has a name that is too long.
+/// Returns whether a member, at any depth, has a name that is too long.
 fn is_long_named(members: &Map<String, Value>) -> bool {
     members.iter().any(|(name, value)| longer(name, LONGEST_NAME) || holds_long_named(value))
 }
@@ -124,7 +124,7 @@ fn holds_long_named(value: &Value) -> bool {
     }
 }
 
-/// Whether there is a text in it that is too long.
+/// Returns whether the value holds a text that is too long.
 fn holds_long(value: &Value) -> bool {
     match value {
         Value::String(text) => longer(text, LONGEST_TEXT),
@@ -135,11 +135,11 @@ fn holds_long(value: &Value) -> bool {
 }
 
 fn longer(text: &str, most: usize) -> bool {
-    // A character has four bytes at the most.
+    // A character has at most four bytes.
     text.len() > most && (text.len() > 4 * most || text.chars().count() > most)
 }
 
-/// What is wrong with a body that [`rules::jose::object`] does not take.
+/// Says what is wrong with a body that [`rules::jose::object`] refuses.
 fn not_an_object(bytes: &[u8]) -> &'static str {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return "the body begins with a byte-order mark, which JSON has not";

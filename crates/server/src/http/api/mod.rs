@@ -1,5 +1,5 @@
-//! The account API (`/api/v1`): what first-party applications do on screens of their own. One table ([`table`]) says
-//! what there is; the bodies are judged by it, and the OpenAPI document is made from it.
+//! The account API (`/api/v1`): what first-party applications do on screens of their own. One table ([`table`]) lists
+//! the operations; request bodies are checked against it, and the OpenAPI document is generated from it.
 
 mod account;
 mod caller;
@@ -29,10 +29,10 @@ use input::Input;
 use problem::{Kind, Problem};
 use table::{CHANGE_PASSWORD, ME, Operation, REFRESH, SIGN_IN, SIGN_OUT, SIGN_UP};
 
-/// Where the API lies below the issuer.
+/// The path of the API below the issuer.
 const BASE: &str = "/api/v1";
 
-/// Every door of the account API.
+/// Returns the routes of all doors of the account API.
 pub fn routes(site: &Site) -> Router<Site> {
     let nothing = problem(Pace::Tokens, nothing).of_no_body();
     let doors = Router::new()
@@ -50,17 +50,17 @@ pub fn routes(site: &Site) -> Router<Site> {
         .route("/openapi.json", only("GET", get(problem(Pace::Tokens, document))))
         .route("/problems/{slug}", only("GET", get(problem(Pace::Tokens, described))))
         .layer(middleware::from_fn_with_state(site.clone(), everybody));
-    // What is nested below a path is not asked for that path with a slash.
+    // A nested router does not match its own path with a trailing slash.
     let slash = any(nothing).layer(middleware::from_fn_with_state(site.clone(), cors::first_party));
     Router::new().nest(BASE, doors.merge(described)).route(&format!("{BASE}/"), slash)
 }
 
-/// Refusals are problems (RFC 9457).
+/// Wraps a handler whose refusals are problems (RFC 9457).
 fn problem<A>(pace: Pace, act: A) -> Told<A, Problem> {
     told(pace, |door, _, problem| refused(door, problem), act).of_json()
 }
 
-/// The door of an operation, which its handler cannot be reached without.
+/// Makes the door of an operation; its handler cannot be reached in any other way.
 fn operation<F>(operation: &'static Operation, act: fn(Call, Input) -> F) -> MethodRouter<Site>
 where
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
@@ -74,7 +74,7 @@ where
     only(operation.method, methods)
 }
 
-/// Any other method is answered with the one that would do.
+/// Answers any other method with the allowed one.
 fn only(method: &'static str, methods: MethodRouter<Site>) -> MethodRouter<Site> {
     let wrong = problem(Pace::Tokens, async move |door: Door, _: Body| {
         let mut response = refused(&door, Problem::of(Kind::MethodNotAllowed));
@@ -96,7 +96,7 @@ async fn described(door: Door, _: Body) -> Result<Response, Problem> {
     Ok(as_json(openapi::described(*kind, door.site.url.as_str()).to_string()))
 }
 
-/// Public: not `no-store`.
+/// Makes a public JSON response, without `no-store`.
 fn as_json(body: impl Into<Body>) -> Response {
     reply::plain(StatusCode::OK, "application/json", body)
 }

@@ -1,4 +1,4 @@
-//! The account API in the words of OpenAPI 3.1, made from the table.
+//! The OpenAPI 3.1 document of the account API, generated from the table.
 
 use super::BASE;
 use super::input::{Field, LONGEST_NAME, LONGEST_TEXT, MOST_MEMBERS, MOST_VALUES, Takes};
@@ -6,7 +6,7 @@ use super::problem::{self, Kind};
 use super::table::{Caller, OPERATIONS, Operation, Shape};
 use serde_json::{Map, Value, json};
 
-/// The document for `issuer`.
+/// Makes the document for `issuer`.
 pub fn document(issuer: &str) -> String {
     let mut paths = Map::new();
     for one in OPERATIONS {
@@ -34,7 +34,7 @@ pub fn document(issuer: &str) -> String {
     text
 }
 
-/// One kind of problem, as its `type` leads to.
+/// Describes one kind of problem; its `type` leads here.
 pub fn described(kind: Kind, issuer: &str) -> Value {
     let uri = problem::uri(kind, issuer);
     json!({ "type": uri, "code": kind.slug(), "status": kind.status(), "title": kind.title() })
@@ -72,7 +72,7 @@ fn operation(one: &Operation) -> Value {
     operation
 }
 
-/// Problems by status: several may share one.
+/// Groups problems by status: several may share one.
 fn failures(one: &Operation) -> Vec<(String, Value)> {
     let mut kinds = one.all_problems();
     kinds.sort_by_key(|kind| kind.status());
@@ -91,7 +91,7 @@ fn failures(one: &Operation) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// What the headers of a refusal say.
+/// Describes the headers of a refusal.
 fn headers(status: u16) -> Option<Value> {
     let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let number = |about: &str| json!({ "description": about, "schema": { "type": "integer" } });
@@ -155,7 +155,7 @@ fn object(fields: &[Field]) -> Value {
     let (assertion, kind) = ("client_assertion", "client_assertion_type");
     if object["properties"].get(assertion).is_some() {
         object["dependentRequired"] = json!({ assertion: [kind], kind: [assertion] });
-        // What is empty counts as not sent.
+        // An empty text counts as not sent.
         [assertion, kind].into_iter().for_each(|name| object["properties"][name]["minLength"] = json!(1));
     }
     object

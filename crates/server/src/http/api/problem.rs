@@ -20,11 +20,11 @@ use serde_json::json;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident = $status:literal $slug:literal $title:literal),+ $(,)?) => {
-        /// What can go wrong, by the last part of its `type`: these names are stable.
+        /// The kinds of errors, by the last part of their `type`: these names are stable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind { $($(#[$doc])* $variant),+ }
         impl Kind {
-            /// Every one of them.
+            /// All kinds.
             pub const ALL: &'static [Kind] = &[$(Kind::$variant),+];
             /// The last part of its `type`, and its `code`.
             pub fn slug(self) -> &'static str {
@@ -45,15 +45,15 @@ macro_rules! kinds {
 kinds! {
     /// Not JSON, a member named twice, a member missing or of the wrong type.
     MalformedRequest = 400 "malformed-request" "The request cannot be read.",
-    /// RFC 9110 §15.5.2, for the client.
+    /// The client did not authenticate (RFC 9110 §15.5.2).
     ClientRefused = 401 "client-refused" "The application did not prove that it may use the account API.",
     /// RFC 6750 §3.1.
     TokenRefused = 401 "token-refused" "The token is missing, has expired or was revoked.",
-    /// The Origin header.
+    /// The Origin header is not of the application.
     OriginRefused = 403 "origin-refused" "The request comes from a page that does not belong to the application.",
-    /// The CSRF token.
+    /// The CSRF token is missing or wrong.
     CsrfRefused = 403 "csrf-refused" "The X-CSRF-Token header is missing or belongs to another sign-in.",
-    /// The realm's setting.
+    /// The realm does not allow self sign-up.
     SignupClosed = 403 "signup-closed" "Accounts are made by an administrator here.",
     /// No such path.
     NotFound = 404 "not-found" "There is nothing at this address.",
@@ -67,7 +67,7 @@ kinds! {
     UnsupportedMediaType = 415 "unsupported-media-type" "The body must be application/json in UTF-8.",
     /// RFC 9110 §15.5.20.
     Misdirected = 421 "misdirected" "The server has another address.",
-    /// Unknown, disabled and wrong look the same.
+    /// An unknown user, a disabled one and a wrong password look the same.
     WrongCredentials = 422 "wrong-credentials" "The name or the password is wrong.",
     /// At a password change.
     WrongPassword = 422 "wrong-password" "The current password is wrong.",
@@ -94,35 +94,35 @@ pub struct FieldProblem {
     pub detail: String,
 }
 
-/// One problem, ready to be told. Nothing of the request is echoed.
+/// One problem, ready to be sent. It echoes nothing of the request.
 #[derive(Debug)]
 pub struct Problem {
-    /// Which.
+    /// Its kind.
     pub kind: Kind,
     detail: Option<&'static str>,
     wait: Option<Span>,
     fields: Vec<FieldProblem>,
     fault: Option<Fault>,
-    /// Nothing was presented that could be wrong.
+    /// No credentials were sent that could be wrong.
     bare: bool,
-    /// What was to be an access token cannot be read.
+    /// The access token in the header cannot be read.
     unreadable: bool,
 }
 
 impl Problem {
-    /// A problem with nothing more to say.
+    /// Makes a problem without details.
     pub fn of(kind: Kind) -> Self {
         Problem { kind, detail: None, wait: None, fields: Vec::new(), fault: None, bare: false, unreadable: false }
     }
-    /// A problem of this occurrence.
+    /// Makes a problem with details of this occurrence.
     pub fn new(kind: Kind, detail: &'static str) -> Self {
         Problem { detail: Some(detail), ..Problem::of(kind) }
     }
-    /// RFC 6750 §3.1: who brings no token is not told what is wrong with it.
+    /// RFC 6750 §3.1: omits the error from the challenge, because no token was sent.
     pub fn without_credentials(self) -> Self {
         Problem { bare: true, ..self }
     }
-    /// Members that will not do.
+    /// Makes a problem of members that are not acceptable.
     pub fn fields(fields: Vec<FieldProblem>) -> Self {
         Problem { fields, ..Problem::of(Kind::InvalidFields) }
     }
@@ -133,7 +133,7 @@ impl Problem {
         self
     }
 
-    /// Why the server said no of itself; `None` where the caller is to blame.
+    /// Returns why the server itself refused; `None` if the caller is to blame.
     fn refused(&self) -> Option<Refused> {
         match (&self.fault, self.kind) {
             (Some(fault), _) => Some(refused_for(fault)),
@@ -146,12 +146,12 @@ impl Problem {
         }
     }
 
-    /// RFC 9457 §3, with `code` and, where members are to blame, `fields`.
+    /// Makes the response of RFC 9457 §3, with `code` and, if members are to blame, `fields`.
     pub fn to_response(&self, site: &Site, visit: &Visit) -> Response {
         self.telling(site, visit, None)
     }
 
-    /// The same, with `csrf_token` for a page that has to go on with it. Faults of ours go to the log, once, here.
+    /// Makes the same response, with `csrf_token` if the page needs it to go on. Logs faults of the server, once, here.
     pub fn telling(&self, site: &Site, visit: &Visit, csrf: Option<&str>) -> Response {
         if let Some(fault) = &self.fault {
             log(fault, visit);
@@ -205,7 +205,7 @@ impl Problem {
     }
 }
 
-/// The `type` of a kind.
+/// Returns the `type` of a kind.
 pub fn uri(kind: Kind, issuer: &str) -> String {
     format!("{issuer}{BASE}/problems/{}", kind.slug())
 }
@@ -215,7 +215,7 @@ impl From<Fault> for Problem {
         let (kind, wait) = match &fault {
             Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
             Fault::Over(over) => (Kind::TooManyAttempts, Some(span(over.wait))),
-            // How long that may take is known where it is told.
+            // How long that may take is known where the response is made.
             Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, None),
             Fault::Broken(_) => (Kind::ServerError, None),
         };
@@ -235,18 +235,18 @@ impl From<BodyError> for Problem {
 }
 
 impl Problem {
-    /// A refused attempt; `wrong` is what the wrong password is called here.
+    /// Makes the problem of a refused attempt; `wrong` is the kind for a wrong password here.
     pub fn attempt(refusal: Refusal, wrong: Kind) -> Self {
         match refusal {
             Refusal::Wrong => Problem::of(wrong),
             Refusal::Wait(wait) => Problem { wait: Some(wait), ..Problem::of(Kind::TooManyAttempts) },
         }
     }
-    /// An `Authorization` header that is none of a bearer (RFC 6750 §3.1).
+    /// Makes the problem of an `Authorization` header that holds no bearer token (RFC 6750 §3.1).
     pub fn bearer(error: Error) -> Self {
         Problem { unreadable: true, ..Problem::protocol(error) }
     }
-    /// A refusal of the protocol's rules.
+    /// Makes the problem of a refusal by the protocol's rules.
     pub fn protocol(error: Error) -> Self {
         let kind = match error.code {
             ErrorCode::InvalidClient | ErrorCode::UnauthorizedClient => Kind::ClientRefused,

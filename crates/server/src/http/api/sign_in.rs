@@ -1,4 +1,4 @@
-//! Coming in and going on: sign-up, sign-in, refresh.
+//! Signing up, signing in, and refreshing tokens.
 
 use super::caller::Call;
 use super::input::Input;
@@ -13,7 +13,7 @@ use rules::oauth::ErrorCode;
 use rules::people::names::BadName;
 use rules::secret::Secret;
 
-/// What comes after a sign-in with a password, as long as there is no second factor.
+/// The next step after a sign-in with a password, as long as there is no second factor.
 const DONE: Option<&str> = Some("done");
 
 /// `POST /api/v1/signup`.
@@ -39,15 +39,15 @@ pub async fn sign_in(call: Call, input: Input) -> Result<Response, Problem> {
     Ok(call.came_in(&entered, DONE))
 }
 
-/// `POST /api/v1/refresh`: the token is in the body, or else in the cookies.
+/// `POST /api/v1/refresh`: takes the token from the body, or else from the cookies.
 pub async fn refresh(call: Call, input: Input) -> Result<Response, Problem> {
     let token = match input.get("refresh_token") {
         Some(token) => Secret::new(token),
         None => call.kept_refresh()?,
     };
     let caller = call.caller(&input).await?;
-    // Cookies stay where it is refused: by the time of the answer others may be in their place, of a change of the password in
-    // another window, and nobody can take away only those that came.
+    // A refusal leaves the cookies: by then the browser may hold newer ones, from a change of the password in another
+    // window, and a response cannot remove only the cookies that were sent.
     match call.door.site.app.renew_account(&caller, &token).await? {
         Ok(handed) => Ok(call.went_on(&handed)),
         Err(error) => Err(Problem::protocol(error)),

@@ -1,4 +1,4 @@
-//! What the account API can do, as one table: doors judge bodies by it, and the OpenAPI document is made from it.
+//! The account API as one table: doors check bodies against it, and the OpenAPI document is generated from it.
 
 use super::input::{Field, Takes};
 use super::problem::Kind;
@@ -12,21 +12,21 @@ pub struct Operation {
     pub path: &'static str,
     /// The name in generated clients.
     pub id: &'static str,
-    /// What kind of work it is.
+    /// The kind of work.
     pub pace: Pace,
-    /// One line.
+    /// One line about it.
     pub summary: &'static str,
-    /// All of it.
+    /// The whole description.
     pub about: &'static str,
-    /// Who has to prove what.
+    /// Who calls it, and has to prove what.
     pub caller: Caller,
-    /// When its tokens are in cookies.
+    /// When its tokens are kept in cookies.
     pub cookies: Cookies,
-    /// The members of its body; none: for a GET no body at all, else an empty object.
+    /// The members of its body. Without any, the body is an empty object, and a GET has none at all.
     pub fields: &'static [Field],
     /// The status and body of success.
     pub answer: (u16, Shape),
-    /// Problems of its own, beside those that every operation of its kind can meet.
+    /// Problems of its own, besides those that every operation of its kind can have.
     pub problems: &'static [Kind],
 }
 
@@ -39,35 +39,35 @@ pub enum Caller {
     Account,
 }
 
-/// When tokens are in cookies, and not with the application.
+/// When tokens are kept in cookies, and not by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cookies {
-    /// Where the body asks for that.
+    /// If the body asks for it.
     Asked,
-    /// Where there is no token in the body.
+    /// If there is no refresh token in the body.
     NoToken,
-    /// Where there is none in the Authorization header.
+    /// If there is no Authorization header.
     NoHeader,
 }
 
-/// Bodies of success.
+/// Bodies of successful responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Tokens and what comes next.
+    /// Tokens and the next step.
     SignedIn,
     /// Tokens.
     Tokens,
-    /// Who somebody is.
+    /// The account's claims.
     Account,
     /// Nothing.
     Nothing,
 }
 
-/// The longest name or address that is looked at: of those that are too long for a rule, it says so.
+/// The longest name or address that is examined: the rules report those that are too long for them.
 const NAME: usize = 1024;
-/// The longest password, likewise; none has more than 1,024 bytes.
+/// The longest password that is examined; none has more than 1,024 bytes.
 const PASSWORD: usize = 4096;
-/// The longest of what a device is known by, as in a cookie.
+/// The longest device token, as in a cookie.
 const DEVICE: usize = 512;
 /// The longest token, secret or assertion.
 const TOKEN: usize = 16_384;
@@ -226,17 +226,17 @@ pub const ME: Operation = Operation {
     problems: &[],
 };
 
-/// All of them, in the order of the documentation.
+/// All operations, in the order of the documentation.
 pub const OPERATIONS: [&Operation; 6] = [&SIGN_UP, &SIGN_IN, &REFRESH, &SIGN_OUT, &CHANGE_PASSWORD, &ME];
 
 impl Operation {
-    /// Every problem that it can answer with.
+    /// Returns every problem that it can answer with.
     pub fn all_problems(&self) -> Vec<Kind> {
         let mut all = match self.caller {
             Caller::Client => vec![Kind::ClientRefused, Kind::OriginRefused],
             Caller::Account => vec![Kind::TokenRefused, Kind::OriginRefused],
         };
-        // The host is looked at first, and a body is read whether or not the operation has one.
+        // The host is checked first, and a body is read whether or not the operation has one.
         all.extend([Kind::Misdirected, Kind::MalformedRequest, Kind::BodyTooSlow, Kind::BodyTooLarge]);
         if self.method != "GET" {
             all.push(Kind::UnsupportedMediaType);

@@ -48,7 +48,7 @@ impl Reply {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
-    /// The cookies that it sets, as a browser sends them back; those that it takes away are left out.
+    /// Returns the cookies that it sets, as a browser sends them back, without those that it removes.
     fn cookies(&self) -> String {
         let set = self.headers.get_all(header::SET_COOKIE).iter().map(|value| value.to_str().unwrap());
         let pairs = set.map(|line| line.split(';').next().unwrap()).filter(|pair| !pair.ends_with('='));
@@ -64,7 +64,7 @@ impl Reply {
     }
 }
 
-/// A request, put together from left to right.
+/// A request, assembled from left to right.
 struct Ask(axum::http::request::Builder, Option<String>);
 
 fn ask(method: &str, path: &str) -> Ask {
@@ -161,7 +161,7 @@ async fn signing_in_gives_tokens_for_the_account_api_and_nothing_else() {
     assert_eq!((me.status, me.text("preferred_username")), (StatusCode::OK, "ada"));
     assert_eq!((me.text("email"), &me.body["email_verified"]), ("ada@example.test", &json!(true)));
     assert!(me.body.get("csrf_token").is_none());
-    // Userinfo takes the issuer's audience alone.
+    // Userinfo accepts only the issuer's audience.
     let userinfo = server.instance.app.userinfo(token).await.unwrap();
     assert!(userinfo.is_err());
 }
@@ -236,7 +236,7 @@ async fn a_refresh_token_goes_on_here_and_nowhere_else() {
         let body = json!({ "client_id": "shop", "refresh_token": token });
         ask("POST", "/refresh").from(SHOP).json(&body).at(&server).await
     };
-    // The token endpoint does not take it, and it is as good as before.
+    // The token endpoint refuses it, and it stays valid.
     let form = format!("grant_type=refresh_token&client_id=shop&refresh_token={first}");
     let peer = Peer { address: "192.0.2.7:4000".parse().unwrap(), tls: true };
     let request = Request::post("/oauth2/token")
@@ -252,7 +252,7 @@ async fn a_refresh_token_goes_on_here_and_nowhere_else() {
     assert!(renewed.body.get("next").is_none());
     let token = renewed.text("access_token");
     assert_eq!(server.me(token).await.status, StatusCode::OK);
-    // An old one that is presented again ends the sign-in.
+    // An old token that is presented again ends the sign-in.
     refresh(&first).await.is(Kind::TokenRefused);
     refresh(renewed.text("refresh_token")).await.is(Kind::TokenRefused);
     server.me(token).await.is(Kind::TokenRefused);
@@ -273,8 +273,8 @@ async fn signing_out_ends_everything_of_the_session() {
 
 #[tokio::test]
 async fn who_leaves_while_the_database_has_just_failed_over_is_out_when_that_is_settled() {
-    // Red with `open_account` for `open_account_to_end` in caller.rs, and, for the sign-in over another, with `InContext` in
-    // `kept_line` (app/src/api.rs).
+    // Red with `open_account` for `open_account_to_end` in caller.rs, and, for the sign-in over another one, with
+    // `InContext` in `kept_line` (app/src/api.rs).
     let server = Server::start(&[]).await;
     let app = &server.instance.app;
     let bearer = server.sign_in().await.text("access_token").to_owned();
@@ -437,7 +437,7 @@ async fn a_client_that_is_disabled_is_out_at_once() {
 
 #[tokio::test]
 async fn what_a_client_was_given_stays_dead_when_it_is_first_party_again() {
-    // red without first_party in app/admin/clients.rs, edit_client.
+    // Red without first_party in app/admin/clients.rs, edit_client.
     let server = Server::start(&[]).await;
     let signed_in = server.sign_in().await;
     for first_party in [false, true] {
@@ -455,7 +455,7 @@ async fn what_a_client_was_given_stays_dead_when_it_is_first_party_again() {
 
 #[test]
 fn the_document_says_what_refusals_carry() {
-    // red without Misdirected in table.rs, all_problems, or without `headers` in openapi.rs.
+    // Red without Misdirected in table.rs, all_problems, or without `headers` in openapi.rs.
     let document: Value = serde_json::from_str(&openapi::document(ISSUER)).unwrap();
     for one in OPERATIONS {
         let answers = &document["paths"][one.path][one.method.to_ascii_lowercase()]["responses"];

@@ -1,4 +1,4 @@
-//! What pages of other origins are answered, and what of it they may read: without a socket.
+//! The answers to pages of other origins, and what those pages may read of them: without a socket.
 
 use super::*;
 use crate::admission::Permit;
@@ -25,7 +25,7 @@ fn client(id: &str, origin: &str) -> Client {
     }
 }
 
-/// A house with a single-page application, one of the house, and a native one, of which nothing is remembered yet.
+/// Opens a house with a single-page application, a first-party one and a native one, none of which is remembered yet.
 async fn house(options: &[(&'static str, &str)]) -> House {
     let house = House::open(options).await;
     let shop = Client { first_party: true, ..client("shop", SHOP) };
@@ -36,7 +36,7 @@ async fn house(options: &[(&'static str, &str)]) -> House {
     house
 }
 
-/// As a page of `origin` has it sent.
+/// Sends a request as a page of `origin` would.
 async fn ask(house: &House, asked: (&str, &str), origin: &str, body: &'static str) -> Response {
     ask_of("id.example.test", house, asked, origin, body).await
 }
@@ -60,13 +60,13 @@ fn reader(response: &Response) -> Option<&str> {
     said(response, "access-control-allow-origin")
 }
 
-/// Has it remembered which origins there are.
+/// Makes the house remember which origins there are.
 async fn remembered(house: &House) {
     assert!(house.site.app.is_registered_origin(APP).await.unwrap());
 }
 
-/// The answer, once it is that one: where it is 429, the address has failed as often as it may, and one failure of it is forgiven
-/// each second.
+/// Returns the response once it has that status: for 429, the address has failed as often as it may, and one of its
+/// failures is forgiven each second.
 async fn put_off(house: &House, status: u16, asked: (&str, &str), origin: &str) -> Response {
     for _ in 0..100 {
         while status == 429 && ask(house, ("GET", "/nothing"), origin, "").await.status() != status {}
@@ -78,7 +78,7 @@ async fn put_off(house: &House, status: u16, asked: (&str, &str), origin: &str) 
     panic!("{asked:?} of {origin} is never told {status}")
 }
 
-/// The one place for what applications ask.
+/// Takes the only place for applications' requests.
 async fn full(house: &House) -> Option<Permit> {
     let peer = Peer { address: "127.0.0.1:4000".parse().unwrap(), tls: true };
     let client = client_address(&peer, &HeaderMap::new(), &house.site.proxies);
@@ -107,7 +107,7 @@ async fn the_preflight_of_an_application_is_answered_whatever_its_request_is_tol
         for path in BY_ANY_PAGE {
             assert_eq!(preflight_of(&house, path, APP).await.status(), 204, "{status} {path}");
         }
-        // Who is none of them is counted, and waits.
+        // An origin that is none of them is counted, and waits.
         for (origin, path) in [("https://evil.test", "/oauth2/token"), (APP, "/api/v1/me")] {
             let preflight = put_off(&house, status, ("OPTIONS", path), origin).await;
             assert_eq!(reader(&preflight), None, "{origin} {path}");
@@ -118,7 +118,7 @@ async fn the_preflight_of_an_application_is_answered_whatever_its_request_is_tol
 
 #[tokio::test]
 async fn a_preflight_of_what_is_no_application_any_more_lets_its_page_read_nothing() {
-    // Red where what is remembered decided of the answer, too.
+    // Red where the memory also decides about the response.
     let house = house(&[]).await;
     remembered(&house).await;
     house.instance.app.remove_client(&"app".into()).await.unwrap().unwrap();
@@ -131,7 +131,7 @@ async fn a_preflight_of_what_is_no_application_any_more_lets_its_page_read_nothi
 
 #[tokio::test]
 async fn while_the_database_is_away_applications_read_that_and_nothing_is_held_against_strangers() {
-    // Red where an origin of which the database cannot say is taken for a stranger's: 403, and a failure of its address.
+    // Red where an origin that the database cannot look up counts as a stranger's: 403, and a failure of its address.
     let both = [(APP, "/oauth2/token"), (SHOP, "/api/v1/signin")];
     let house = house(&[]).await;
     house.instance.database.close();
@@ -153,7 +153,7 @@ async fn while_the_database_is_away_applications_read_that_and_nothing_is_held_a
 
 #[tokio::test]
 async fn a_disabled_application_reads_that_it_is_refused() {
-    // Red where app/cache.rs leaves out the origins of those that are disabled.
+    // Red where app/cache.rs omits the origins of disabled applications.
     let house = house(&[]).await;
     for id in ["app", "shop"] {
         house.instance.app.set_client_enabled(&id.into(), false).await.unwrap().unwrap();
@@ -169,7 +169,7 @@ async fn a_disabled_application_reads_that_it_is_refused() {
 
 #[tokio::test]
 async fn cs_04_a_page_at_another_loopback_port_reads_nothing() {
-    // Red if the port varied for pages as it does for redirect URIs of native clients.
+    // Red if the port could vary for pages as it does for redirect URIs of native clients.
     let house = house(&[]).await;
     for (origin, reads, status) in [(NATIVE, Some(NATIVE), 204), ("http://localhost:21011", None, 403)] {
         let told = ask(&house, ("POST", "/oauth2/token"), origin, "grant_type=refresh_token&client_id=native").await;
@@ -197,7 +197,7 @@ async fn whoever_may_read_the_metadata_may_read_when_to_come_back() {
 
 #[tokio::test]
 async fn whoever_has_the_address_wrong_is_told_so_and_takes_it_for_nothing_else() {
-    // Red without `of_metadata` in http/front.rs, and with a page for programs in http/pages/home.rs, nothing.
+    // Red without `of_metadata` in http/front.rs, or with a page for programs in http/pages/home.rs, nothing.
     let house = house(&[]).await;
     let (ours, another) = ("id.example.test", "elsewhere.test");
     for (host, path, status) in [

@@ -1,4 +1,4 @@
-//! The authorization endpoint (RFC 6749 §3.1), and what its pages post.
+//! The authorization endpoint (RFC 6749 §3.1), and the pages that it shows.
 
 use crate::http::cookies::Name;
 use crate::http::door::Door;
@@ -26,8 +26,8 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(door.show(outcome, locales.as_deref()))
 }
 
-/// `POST /oauth2/authorize`: any site may send the browser here, and its cookies stay behind (SameSite=Lax). So it is
-/// the same request as GET, one 303 later (OpenID Connect Core §3.1.2.1).
+/// `POST /oauth2/authorize`: any site may send the browser here, and it then sends no cookies of ours (SameSite=Lax).
+/// So the request is repeated as GET after a 303 (OpenID Connect Core §3.1.2.1).
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_authorize(&params, &door.browser()).await? {
@@ -36,13 +36,13 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     })
 }
 
-/// A path of ours with a query.
+/// Returns a path of ours with a query.
 pub fn with_query(site: &Site, path: &str, pairs: &[(String, String)]) -> String {
     let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
     format!("{}{path}{}{}", site.url.path(), if query.is_empty() { "" } else { "?" }, query.join("&"))
 }
 
-/// What somebody typed into the sign-up page before, but for the password, and what was wrong with it.
+/// What the user typed into the sign-up page before, except the password, and what was wrong with it.
 #[derive(Clone, Copy, Default)]
 pub struct Before<'a> {
     /// The username.
@@ -53,13 +53,13 @@ pub struct Before<'a> {
     pub problems: &'a [Problem],
 }
 
-/// Without an application the way ends at the account.
+/// Without an application, the forms of a page lead to the account.
 fn forms(page: &SignIn) -> Forms<'static> {
     if page.client.is_some() { Forms::Leave } else { Forms::Stay }
 }
 
 impl Door {
-    /// Shows what comes next on the way to a code.
+    /// Shows the next step on the way to a code.
     pub fn show(&self, outcome: Outcome, locales: Option<&str>) -> Response {
         match outcome {
             Outcome::Respond(answer) => self.respond(&answer, locales),
@@ -74,7 +74,7 @@ impl Door {
         }
     }
 
-    /// An authorization response: a redirect, or a form that the browser posts.
+    /// Sends an authorization response: a redirect, or a form that the browser posts.
     pub fn respond(&self, answer: &Answer, locales: Option<&str>) -> Response {
         if answer.mode != Mode::FormPost {
             return reply::see_other(&answer.to.with(answer.mode, &answer.fields));
@@ -85,7 +85,7 @@ impl Door {
         reply::page(StatusCode::OK, &self.visit, html, Forms::Post(answer.to.origin()))
     }
 
-    /// The sign-in page.
+    /// Shows the sign-in page.
     pub fn sign_in(&self, page: &SignIn, problem: Option<LoginProblem>, locales: Option<&str>) -> Response {
         let sign_up =
             (self.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", page.flow.text));
@@ -106,7 +106,7 @@ impl Door {
         response
     }
 
-    /// The sign-up page, with what was typed before.
+    /// Shows the sign-up page, with what was typed before.
     pub fn sign_up(&self, page: &SignIn, before: &Before<'_>, locales: Option<&str>) -> Response {
         let sign_in = format!("/login?flow={}", page.flow.text);
         let view = SignUpPage {
@@ -156,12 +156,12 @@ impl Door {
         response
     }
 
-    /// The languages that a flow's request asked for.
+    /// Returns the languages that a flow's request asked for.
     pub fn locales(flow: &Flow) -> Option<String> {
         flow.ui_locales().map(str::to_owned)
     }
 
-    /// Takes the session cookie away.
+    /// Removes the session cookie.
     pub fn forget_session(&self, response: &mut Response) {
         reply::cookie(response, &self.site, Name::Session, None);
     }

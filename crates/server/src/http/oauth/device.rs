@@ -25,7 +25,7 @@ pub async fn device(door: Door, body: Body) -> Result<Response, Refusal> {
         "interval": asked.interval,
     });
     let mut response = reply::json(StatusCode::OK, answer.to_string());
-    // Each is a row. Whoever proves to be a client is bounded as such; a name that anybody can say, by where it is said.
+    // Each request adds a row. A proven client is bounded as such; a public one, whose id anybody can send, by address.
     if client.is_public() {
         response.extensions_mut().insert(Counts);
     }

@@ -26,7 +26,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(door.leave(&leaving, params.get("ui_locales")))
 }
 
-/// `POST /oauth2/logout`: from any site, so the same request as GET, one 303 later.
+/// `POST /oauth2/logout`: any site may send it, so it is repeated as GET after a 303.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_logout(&params).await? {
@@ -39,7 +39,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
 pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     let (Posted { params, browser }, flow) = door.posted_flow(body).await?;
     let app = &door.site.app;
-    // Whom `logout_confirmed` would sign out: also a session that may not be used at present.
+    // The session that `logout_confirmed` would end, including one that may not be used at present.
     if let Some((session, _)) = app.session_to_end(&browser).await? {
         door.must_be_of(&session, &params).map_err(|why| why.or_anew(|| door.anew(&flow.to)))?;
         if flow.asks != Some(Question::SignOut(session.id)) {
@@ -57,8 +57,8 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
 }
 
 impl Door {
-    /// After a form that signed somebody out: to the page that says so to whoever is not signed in. Reloading it posts
-    /// nothing again.
+    /// Leads to the page that says that nobody is signed in, after a form that signed somebody out. Reloading that page
+    /// posts nothing again.
     pub fn signed_out(&self, locales: Option<&str>) -> Response {
         let locales: Vec<_> =
             locales.map(|locales| ("ui_locales".to_owned(), locales.to_owned())).into_iter().collect();
@@ -67,15 +67,15 @@ impl Door {
         response
     }
 
-    /// Whether another page shows it within itself, and no cookie came of a session that may live: it comes only where all pages
-    /// around it are of the same site. To go back would tell the application that somebody was signed out. No page of ours is shown
-    /// there, and the application waits in vain.
+    /// Returns whether another page frames this request, which has no cookie of a session that may still live: browsers
+    /// send it only if all framing pages are of the same site. A redirect back would tell the application that somebody
+    /// was signed out. Without it, the frame shows no page of ours, and the application waits in vain.
     fn is_framed_without_cookies(&self) -> bool {
         let framed = |dest: &HeaderValue| matches!(dest.as_bytes(), b"iframe" | b"frame" | b"object" | b"embed");
         self.headers.get("sec-fetch-dest").is_some_and(framed) && self.site.session_cookie(&self.headers).is_none()
     }
 
-    /// Asks, or goes, or says that nobody is signed in any more.
+    /// Asks for confirmation, redirects to the application, or says that nobody is signed in any more.
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
         let chrome = self.visit.chrome(&self.site, &self.headers, locales);
         match leaving {
@@ -95,7 +95,7 @@ impl Door {
                 response
             }
             Leaving::Left { client, to: None, back, unused } => {
-                // Whoever is not vouched for sends nobody on, but whoever came from there may go back.
+                // An unproven request redirects nobody, but the user may go back to where it came from.
                 let back = client.as_deref().zip(back.as_deref()).map(|(name, url)| Back { name, url, posted: &[] });
                 let view = SignedOutPage { back, detail: *unused };
                 let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay);

@@ -1,4 +1,4 @@
-//! Discovery and the key set: the same for everybody, made to be kept.
+//! Discovery and the key set: the same for everybody, made to be cached.
 
 use crate::http::door::Door;
 use crate::http::error::Refusal;
@@ -12,15 +12,15 @@ use hyper::StatusCode;
 use hyper::header::{self, HeaderValue};
 use rules::keys::JWKS_CACHE;
 
-/// How long a key set may be sent unchanged at the same epoch: keys come and go by the clock too.
+/// How long a key set may be sent unchanged at the same epoch: keys also come and go by the clock.
 const REFRESH_MS: i64 = 5_000;
 
-/// OpenID Connect Discovery §4, RFC 8414 §3.
+/// Answers with the discovery document (OpenID Connect Discovery §4, RFC 8414 §3).
 pub async fn discovery(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(public(door.site.discovery.clone().into()))
 }
 
-/// RFC 7517 §5.
+/// Answers with the key set (RFC 7517 §5).
 pub async fn jwks(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(public(key_set(&door.site).await?))
 }
@@ -39,8 +39,8 @@ async fn key_set(site: &Site) -> Result<Bytes, Fault> {
     Ok(body)
 }
 
-/// Whether what is kept until then may be sent now. What a clock that was ahead has dated would be kept until then, without the keys
-/// that came into force since.
+/// Returns whether a key set kept `until` then may be sent now. One that a fast clock dated too late would be kept
+/// until then, without the keys that came into force since.
 fn lasts(until: i64, now: i64) -> bool {
     until > now && until <= now + REFRESH_MS
 }
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_key_set_of_a_clock_that_was_ahead_is_not_kept() {
-        // red without the second half of lasts.
+        // Red without the second half of lasts.
         let now = 1_000_000;
         assert!(lasts(now + 1, now) && lasts(now + REFRESH_MS, now));
         assert!(!lasts(now, now) && !lasts(now + REFRESH_MS + 1, now) && !lasts(now + 7_200_000, now));

@@ -1,4 +1,4 @@
-//! The protocol's endpoints.
+//! The endpoints of the OAuth and OpenID Connect protocols.
 
 pub mod authorize;
 pub mod device;

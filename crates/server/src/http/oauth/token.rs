@@ -12,13 +12,13 @@ use rules::oauth::client_auth::{Proof, proof};
 use rules::oauth::params::Params;
 use serde::Serialize;
 
-/// RFC 6749 §5.1.
+/// The response of RFC 6749 §5.1.
 #[derive(Serialize)]
 struct Answer<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: i64,
-    /// Never empty: at least one, where there is any (§3.3).
+    /// Omitted if empty: a scope has at least one token (§3.3).
     #[serde(skip_serializing_if = "str::is_empty")]
     scope: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub async fn token(door: Door, body: Body) -> Result<Response, Refusal> {
     Ok(show(&door.site.app.token(&params, proof).await??))
 }
 
-/// The parameters and the client's proof.
+/// Reads the parameters and the client's proof.
 pub async fn authenticated(door: &Door, body: Body) -> Result<(Params, Proof), Refusal> {
     let params = extract::posted(door, body).await?;
     let sent = extract::basic(&door.headers).and_then(|basic| proof(&params, basic));
@@ -41,7 +41,7 @@ pub async fn authenticated(door: &Door, body: Body) -> Result<(Params, Proof), R
     Ok((params, proof))
 }
 
-/// Tokens as JSON.
+/// Shows tokens as JSON.
 pub fn show(handed: &Handed) -> Response {
     let answer = Answer {
         access_token: handed.access_token.reveal(),

@@ -21,8 +21,8 @@ pub async fn userinfo(door: Door, body: Body) -> Result<Response, Refusal> {
     Ok(reply::json(StatusCode::OK, serde_json::to_vec(&claims).unwrap_or_default()))
 }
 
-/// RFC 6750 §2.1 and §2.2: in the header, or in the form of a POST; not in both. A body that is no form says nothing of it, and
-/// who sends one without a token lacks credentials before anything else (§3).
+/// RFC 6750 §2.1 and §2.2: returns the token of the header, or of the form of a POST; not of both. A body that is no
+/// form is not looked at: a request without a token first of all lacks credentials (§3).
 async fn token(door: &Door, body: Body) -> Result<Option<Secret>, Refusal> {
     let header = extract::bearer(&door.headers)?;
     if door.method != Method::POST || !extract::is_form(&door.headers) {
@@ -35,7 +35,7 @@ async fn token(door: &Door, body: Body) -> Result<Option<Secret>, Refusal> {
     }
 }
 
-/// RFC 6750 §3.1: without a token there is no error to speak of. §3: but at least one parameter.
+/// RFC 6750 §3.1: without a token, the challenge names no error. §3: but it has at least one parameter.
 fn unauthenticated() -> Response {
     let mut response = reply::nothing(StatusCode::UNAUTHORIZED);
     reply::set(response.headers_mut(), header::WWW_AUTHENTICATE, "Bearer realm=\"userinfo\"");

@@ -32,18 +32,18 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     door.account((&session, &user), Said { notice, ..Said::default() }).await
 }
 
-/// `GET /.well-known/change-password`: to the form, wherever the pages are, by way of the sign-in page, which leads whoever is
-/// signed in there at once.
+/// `GET /.well-known/change-password`: leads to the form for it by way of the sign-in page, which passes a user who is
+/// signed in on at once.
 pub async fn where_passwords_change(door: Door, _: Body) -> Result<Response, Refusal> {
     Ok(reply::see_other(&format!("{}/login?change=1", door.site.url.path())))
 }
 
-/// What the account home says beside what is so.
+/// What the account home says besides the account's state.
 #[derive(Default)]
 struct Said<'a> {
     notice: Option<Notice>,
     problems: &'a [Problem],
-    /// The profile form as it was sent, if it has to be mended.
+    /// The profile form as it was sent, if it has to be corrected.
     typed: Option<&'a Params>,
 }
 
@@ -55,7 +55,7 @@ impl Door {
         let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
         let email = user.email.as_deref().unwrap_or("");
         let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
-        // What was not changed is shown as it is by now, or it would be changed back with the next try.
+        // A field that the user did not change shows its current value: else the next attempt would change it back.
         let field = |(name, shown), stored| {
             let typed = said.typed.and_then(|typed| typed.sent(name).filter(|now| Some(*now) != typed.sent(shown)));
             typed.unwrap_or(stored)
@@ -109,9 +109,9 @@ impl Door {
         Ok(reply::form(Setback::of(said.problems), &self.visit, view.render(&chrome), Forms::Stay))
     }
 
-    /// A form of a page that is older than the session as it is now, since something was changed in another window, does nothing:
-    /// the page comes once more. What was typed is in it where that page was of the same session, and the browser says that it was
-    /// ours (CS-01).
+    /// Shows the page again, and does nothing, if a form comes from a page that is older than the session is now,
+    /// because something was changed in another window. What was typed is kept if that page was of the same session,
+    /// and the browser names our origin (CS-01).
     async fn out_of_date(&self, why: Refusal) -> Result<Response, Refusal> {
         if !matches!(why, Refusal::Stale(None)) || !self.headers.contains_key(ORIGIN) {
             return Err(why);
@@ -123,7 +123,7 @@ impl Door {
         let typed = sent.as_ref().filter(|sent| sent.get("session") == Some(session.id.as_str()));
         let said = Said { notice: None, problems: &[Problem::Elsewhere], typed };
         let mut response = self.account((&session, &user), said).await?;
-        // Refused for what it did not prove, and not for what was typed.
+        // The form is refused for what it did not prove, not for what was typed.
         *response.status_mut() = StatusCode::FORBIDDEN;
         why.tell_on(&mut response, &self.site, &self.visit);
         Ok(response)
@@ -133,7 +133,7 @@ impl Door {
         reply::see_other(&format!("{}/login", self.site.url.path()))
     }
 
-    /// To the account home, which says what was done: to whoever did it, since anybody's link may have a code.
+    /// Leads to the account home, which tells only this session what was done: any link may hold the code.
     pub fn done(&self, notice: Notice, session: &Session) -> Response {
         let (code, seal) = (notice.code(), self.site.app.seal_notice(notice.code(), session));
         reply::see_other(&format!("{}/account?done={code}&seal={seal}", self.site.url.path()))
@@ -151,13 +151,13 @@ fn row<'a>(shown: &'a Session, own: &Session, now: Time) -> SessionRow<'a> {
         agent: &shown.agent,
         address: &shown.address,
         signed_in: shown.created,
-        // What is written down of one's own is up to five minutes old.
+        // The stored time of the own session is up to five minutes old.
         last_seen: if shown.id == own.id { now } else { shown.last_seen },
         current: shown.id == own.id,
     }
 }
 
-/// A form of the account home: what it does, given that it is in order.
+/// Defines forms of the account home: what each does once the form is found in order.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident => $act:ident;)+) => {$(
         $(#[$doc])*
@@ -172,8 +172,8 @@ macro_rules! forms {
 }
 
 forms! {
-    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`; each with `_shown`, what the form had when it was
-    /// shown; `session`, whose it was. What is not sent stays as it is.
+    /// `POST /account/profile`: `name`, `given_name`, `family_name`, `email`; each with `_shown`, its value when the
+    /// form was shown; `session`, the session of the form. A field that is not sent stays as it is.
     profile => save_profile;
     /// `POST /account/sessions/revoke`: `id`.
     end_session => end_one;
@@ -185,8 +185,8 @@ forms! {
 
 /// `POST /account/signout`.
 pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
-    // Of nobody any more, or of a page that is older than the session as it is now: whether somebody is signed in, and who, is what
-    // the page for signing out says.
+    // A form of a session that has ended, or of a page older than the session is now, leads to the page for signing
+    // out, which says whether somebody is signed in, and who.
     let out = with_query(&door.site, "/oauth2/logout", &[]);
     match door.own_form_to_end(body).await {
         Ok(Some(form)) => leave(&door, &form).await,
@@ -195,7 +195,7 @@ pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
     }
 }
 
-/// `POST /account/password`: `current`, `new`. The place comes first, before the database is asked whose session it is.
+/// `POST /account/password`: `current`, `new`. The place is taken before the database is asked for the session.
 pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
     let change = async || match door.own_form(body).await {
         Ok(Some(form)) => change_password(&door, &form).await,
@@ -207,7 +207,7 @@ pub async fn password(door: Door, body: Body) -> Result<Response, Refusal> {
 
 async fn save_profile(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let sent = |name| form.params.sent(name).map(str::trim);
-    // Only what its owner changed: an operator, or another window, may have set another one since the page was loaded.
+    // Only what the user changed: an operator, or another window, may have changed the rest since the page was loaded.
     let changed = |name, shown| sent(name).filter(|typed| Some(*typed) != sent(shown));
     let claims: Vec<_> =
         CLAIMS.into_iter().filter_map(|(claim, shown)| Some((claim, changed(claim, shown)?))).collect();
@@ -266,7 +266,7 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
     let app = &door.site.app;
-    // Where it was taken away before, in another tab, it is so.
+    // If another tab has removed the access already, it is removed.
     match app.revoke_consent(&form.session, &client).await? || app.find_client(&client).await?.is_some() {
         true => Ok(door.done(Notice::AccessRemoved, &form.session)),
         false => Err(Refusal::NotFound),

@@ -1,5 +1,5 @@
-//! Styles and scripts: their names hold the hash of their content, so they can be kept for ever.
-//! [`successor`] is for pages of another version.
+//! Styles and scripts: their names hold the hash of their content, so they can be cached for ever. [`successor`] serves
+//! pages of another version.
 
 use crate::http::door::Door;
 use crate::http::error::Refusal;
@@ -15,10 +15,9 @@ const NEVER: &str = "no-store";
 
 /// `GET /assets/…`.
 pub async fn asset(door: Door, _: Body) -> Result<Response, Refusal> {
-    // What is before it was taken off where the routes are nested.
-    let path = door.uri.path();
+    let path = door.path();
     let ours = assets().iter().find(|asset| asset.path == path).map(|asset| (asset, FOR_EVER));
-    // Not to be kept: the name is that of other bytes.
+    // Not cached: the name is that of other bytes.
     let asset = ours.or_else(|| successor(path).map(|asset| (asset, NEVER)));
     let (asset, kept) = asset.ok_or(Refusal::NotFound)?;
     let mut response = reply::plain(StatusCode::OK, asset.content_type, asset.bytes);

@@ -1,4 +1,4 @@
-//! The device pages (RFC 8628 §3.3): a code is entered, shown with who asks, and answered.
+//! The device pages (RFC 8628 §3.3): a code is entered, shown with the client that asks, and answered.
 
 use super::OwnForm;
 use crate::http::door::Door;
@@ -18,8 +18,8 @@ use rules::oauth::device::as_shown;
 use rules::oauth::params::Params;
 use rules::people::User;
 
-/// `GET /device[?user_code=…]`: whoever is not signed in signs in first. A code in the link still has to be confirmed.
-/// With `done`, `client` and `seal`: how an answer ended, to whoever gave it.
+/// `GET /device[?user_code=…]`: a user who is not signed in signs in first. A code in the link still has to be
+/// confirmed. With `done`, `client` and `seal`: shows how an answer ended, to the user who gave it.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let (app, browser) = (&door.site.app, door.browser());
     let params = extract::query(&door.uri).unwrap_or_default();
@@ -33,7 +33,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     match known {
         Some((session, user)) if session.is_fresh(now) => Ok(door.enter(&session, &user, &code, None)),
         known => {
-            // As at the sign-in page: who would be refused after typing is refused before.
+            // As at the sign-in page: a user who would be refused after typing is refused before.
             app.has_time_for_newcomer(&browser).await?;
             let mut flow = Flow::new(To::Place(Place::Device(code)), now);
             flow.expects = known.map(|(_, user)| user.id);
@@ -43,7 +43,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     }
 }
 
-/// `POST /device`: `user_code`, `csrf`. Shows who asks.
+/// `POST /device`: `user_code`, `csrf`. Shows which client asks.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     match door.recent_form(body).await? {
         Ok(form) => door.find(&form).await,
@@ -60,7 +60,7 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
 }
 
 impl Door {
-    /// The form of somebody who signed in a short time ago, or else the code that it had.
+    /// Returns the form of a user who signed in a short time ago, or else the code that it had.
     async fn recent_form(&self, body: Body) -> Result<Result<OwnForm, String>, Refusal> {
         let now = self.site.app.clock.now();
         let posted = self.posted(body).await?;
@@ -68,7 +68,7 @@ impl Door {
         Ok(self.own(posted).await?.filter(|form| form.session.is_fresh(now)).ok_or(code))
     }
 
-    /// To the sign-in page, and back here with the code as it was typed.
+    /// Leads to the sign-in page, and from there back here with the code as it was typed.
     fn start_again(&self, code: &str) -> Response {
         /// Longer than any code, however it is written.
         const LONGEST: usize = 64;
@@ -133,7 +133,7 @@ impl Door {
                     Err(error) if error.code == ErrorCode::LoginRequired => {
                         return Ok(self.start_again(form.params.get("user_code").unwrap_or("")));
                     }
-                    // By them, in another window, or by somebody else.
+                    // Answered already: by the same user in another window, or by somebody else.
                     Err(error) if error.code == ErrorCode::InvalidGrant => DeviceOutcome::Invalid,
                     Err(_) => DeviceOutcome::Expired,
                 };
@@ -147,7 +147,7 @@ impl Door {
         Ok(reply::see_other(&with_query(&self.site, "/device", &pairs)))
     }
 
-    /// The page that says how an answer ended. Reloading it answers nothing again.
+    /// Returns the page that says how an answer ended. Reloading it gives no answer again.
     async fn ended(&self, params: &Params, (session, user): &(Session, User)) -> Result<Option<Response>, Refusal> {
         let (Some(done), Some(seal)) = (params.get("done"), params.get("seal")) else { return Ok(None) };
         let ending = Ending { done, client: params.get("client").unwrap_or("") };

@@ -1,4 +1,4 @@
-//! Whether the server lives, and whether it can serve.
+//! Whether the server is alive, and whether it can serve.
 
 use crate::cli::fence_shown;
 use crate::http::reply;
@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use store::moving::marks::{Leave, Marks};
 use tokio::time::timeout;
 
-/// `GET /healthz`: alive.
+/// `GET /healthz`: the process is alive.
 pub async fn alive() -> Response {
     reply::json(StatusCode::OK, "{\"status\":\"alive\"}")
 }
 
-/// What is refused, and until when.
+/// Says what the fence refuses, and until when.
 fn fenced(status: &Status) -> String {
     let mut nodes: Vec<&str> = status.waiting().collect();
     nodes.sort_unstable();
@@ -35,7 +35,7 @@ fn fenced(status: &Status) -> String {
     )
 }
 
-/// Whether the audit log is what it was, and goes on. What is wrong with it is not for everybody.
+/// Warns if the audit log differs from what this node saw, or does not go on. The details are not for everybody.
 fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     let wrong = !site.app.audit_alarms().is_empty();
     let wrong = wrong.then_some("the audit log is not what this node saw or sealed (portiere audit status)");
@@ -45,7 +45,7 @@ fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     wrong.into_iter().chain(idle).map(str::to_owned)
 }
 
-/// Whether everybody's password can be verified.
+/// Warns if the passwords of some accounts cannot be verified.
 fn unverifiable(site: &Site) -> Option<String> {
     let whose = match site.app.unverifiable_hashes() {
         0 if site.app.met_unverifiable() => Some("some accounts".to_owned()),
@@ -60,7 +60,7 @@ fn unverifiable(site: &Site) -> Option<String> {
     })
 }
 
-/// Of those who ask the database several say the same of it, some with a word before.
+/// Drops repetitions: several checks ask the database and report the same, some with a word before it.
 fn each_once(problems: Vec<String>) -> Vec<String> {
     let mut told: Vec<String> = Vec::with_capacity(problems.len());
     for problem in problems {
@@ -71,12 +71,12 @@ fn each_once(problems: Vec<String>) -> Vec<String> {
     told
 }
 
-/// Whether the database is being moved.
+/// Reports whether the database is being moved.
 async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<String>) {
     match Marks::known(&*site.app.engine).await {
         Err(error) => problems.push(error.0),
         Ok(Marks { out: Some(out), .. }) => match out.state {
-            // Another has everything: requests are to go there.
+            // Another database has everything: requests are to go there.
             Leave::Left => problems.push(out.sentence()),
             // Reads go on.
             Leave::Fencing | Leave::Fenced | Leave::Lifting => warnings.push(out.sentence()),
@@ -85,25 +85,25 @@ async fn moving(site: &Site, problems: &mut Vec<String>, warnings: &mut Vec<Stri
     }
 }
 
-/// For how long an answer is good for others who ask.
+/// For how long an answer is reused for other probes.
 const GOOD_FOR: Duration = Duration::from_millis(100);
 
-/// In which time whoever asks is answered. A database that stands still ends no connection, and is given up by the engines only
+/// The time within which a probe is answered. A database that hangs ends no connection, and the engines give it up only
 /// after many seconds: probes do not wait for that.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// What `/readyz` answered last.
+/// The last answer of `/readyz`.
 #[derive(Clone)]
 pub struct Readiness {
     at: Instant,
     seen: [bool; 3],
     ready: bool,
-    /// JSON, for who may know.
+    /// JSON, for clients that may see it.
     told: Arc<str>,
 }
 
-/// `GET /readyz`: can serve; otherwise says why not, to whoever asks from this machine, a listed proxy or a trusted network:
-/// how full the queues are helps whoever fills them. However many ask, the database is asked once at a time.
+/// `GET /readyz`: can serve; otherwise says why not, but only to this machine, listed proxies and trusted networks:
+/// queue lengths would help an attacker who fills them. The database is asked once at a time, however many probes ask.
 pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>) -> Response {
     let Some(now) = current(&site, WITHIN).await else {
         return reply::json(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": word(false) }).to_string());
@@ -115,13 +115,13 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
-/// Whether the server is ready, as who asks is told.
+/// Returns whether the server is ready, as a probe is told.
 pub async fn is_ready(site: &Site) -> bool {
     current(site, WITHIN).await.is_some_and(|now| now.ready)
 }
 
-/// What is answered `within` this time; nothing where a look failed. Where the database has not answered by then, that is what
-/// there is to say of it, with all that is known without it; the look goes on, and whoever asks meanwhile begins no other.
+/// Returns the answer `within` this time; `None` if a look failed. If the database has not answered by then, the answer
+/// says that, with all that is known without it; the look goes on, and probes meanwhile begin no other.
 async fn current(site: &Site, within: Duration) -> Option<Readiness> {
     match timeout(within, seen_or_looked(site)).await {
         Ok(now) => now,
@@ -129,7 +129,7 @@ async fn current(site: &Site, within: Duration) -> Option<Readiness> {
     }
 }
 
-/// What was seen last, or is seen now by the only one who looks.
+/// Returns the last look if it is still good, or else the result of a new one; only one runs at a time.
 #[allow(
     clippy::disallowed_methods,
     reason = "it is awaited here; whoever disappears leaves one look behind, which ends"
@@ -140,7 +140,7 @@ async fn seen_or_looked(site: &Site) -> Option<Readiness> {
         return Some(good);
     }
     let site = site.clone();
-    // In a task of its own, which others wait for: whoever comes after somebody who went away does not begin another.
+    // In a task of its own, which later probes wait for, even if the probe that began the look went away.
     let look = tokio::spawn(async move {
         let now = told(&site, look(&site).await);
         *last = Some(now.clone());
@@ -149,13 +149,13 @@ async fn seen_or_looked(site: &Site) -> Option<Readiness> {
     look.await.ok()
 }
 
-/// An answer that is good for one more who asks.
+/// Returns an answer that is good for one more probe.
 fn still_good(site: &Site, last: Option<&Readiness>) -> Option<Readiness> {
     last.filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(site)).cloned()
 }
 
-/// What is known without asking the database: whether the server leaves, whether a proxy was forgotten, and whether the
-/// journal works. No answer that was made before it changed is good.
+/// Returns what is known without the database: whether the server is stopping, whether a proxy is not listed, and
+/// whether the journal works. An answer made before one of these changed is not reused.
 fn seen(site: &Site) -> [bool; 3] {
     let [leaving, forgotten_proxy] = [&site.leaving, &site.forgotten_proxy].map(|flag| flag.load(Ordering::Relaxed));
     [leaving, forgotten_proxy, matches!(site.app.guarded(), Some(Err(_)))]
@@ -165,7 +165,7 @@ fn word(ready: bool) -> &'static str {
     if ready { "ready" } else { "not ready" }
 }
 
-/// How it stands with password hashing.
+/// Reports the state of password hashing.
 fn hashing(site: &Site) -> Value {
     let (hasher, state) = (&site.app.hasher, site.app.hasher.state());
     let side_by_side: BTreeMap<_, _> = hasher.kinds().into_iter().map(|kind| (kind.name, kind.lanes)).collect();
@@ -180,7 +180,7 @@ fn hashing(site: &Site) -> Value {
     })
 }
 
-/// What the database says, or what there is to say of it. Warnings do not make it unready.
+/// What the database reports, or what there is to report of it. Warnings do not make the server unready.
 struct Found {
     problems: Vec<String>,
     warnings: Vec<String>,
@@ -190,7 +190,7 @@ struct Found {
 }
 
 impl Found {
-    /// Nothing in time.
+    /// The database did not answer in time.
     fn late(site: &Site, within: Duration) -> Found {
         Found {
             problems: vec![format!("the database did not answer within {} s", within.as_secs_f64())],
@@ -226,7 +226,7 @@ async fn look(site: &Site) -> Found {
     Found { problems, warnings, durability, outgrown, seen }
 }
 
-/// The answer: what was found, and what is known without asking the database.
+/// Makes the answer of what was found, and of what is known without asking the database.
 fn told(site: &Site, found: Found) -> Readiness {
     let Found { mut problems, mut warnings, durability, outgrown, seen } = found;
     let [leaving, forgotten_proxy, _] = seen;
@@ -244,7 +244,7 @@ fn told(site: &Site, found: Found) -> Readiness {
     if let Some(Err(why)) = site.app.guarded() {
         problems.push(why);
     }
-    // Whoever looks after the gate has said it already.
+    // The loop that watches the gate has reported it already.
     let is_said = |why: &String| problems.iter().any(|problem| problem.ends_with(why));
     let outgrown = outgrown.filter(|why| !is_said(why));
     problems.extend(outgrown);
@@ -279,13 +279,13 @@ mod tests {
     use std::pin::pin;
     use std::task::Poll;
 
-    /// With a pepper that nobody has.
+    /// A hash with a pepper that this server does not have.
     const FOREIGN: &str =
         "$pv1$m=64,t=2,p=1,keyid=azE,bindid=YjE$c2l4dGVlbiBieXRlIHNsdA$xCx6TzAjWZx7FnQVoBzb/MoX5N9ILT3QY0qhOXwGUj4";
 
     #[tokio::test]
     async fn a_look_goes_on_where_whoever_asked_went_away() {
-        // Red without `spawn` in `seen_or_looked`: with each that goes, the next one would ask the database once more.
+        // Red without `spawn` in `seen_or_looked`: after each probe that left, the next would ask the database again.
         let house = House::open(&[]).await;
         {
             let mut asked = pin!(current(&house.site, WITHIN));
@@ -300,7 +300,7 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(100), is_there).await.expect("what was seen is there for others");
     }
 
-    /// What is told now, and whether it is ready.
+    /// Returns whether the server is ready now, and what it reports.
     async fn told_now(house: &House) -> (bool, Value) {
         house.site.readiness.lock().await.take();
         let now = current(&house.site, Duration::from_secs(100)).await.unwrap();
@@ -319,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_password_that_cannot_be_verified_is_told_of_from_when_its_owner_came() {
-        // Red without either `met` in app/sign_in.rs, hash: all hashes are looked at once an hour.
+        // Red without either `met` in app/sign_in.rs, hash: all hashes are checked only once an hour.
         let password = "gorse violet anvil 41";
         for stored in ["nothing that can be read", FOREIGN] {
             let house = House::open(&[]).await;
@@ -338,7 +338,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_is_answered_in_time_where_the_database_says_nothing() {
-        // Red without `timeout` in `current`: a database that stands still would hold the answer up for as long as itself.
+        // Red without `timeout` in `current`: a database that hangs would delay the answer for as long.
         let house = House::open(&[]).await;
         let looks = house.site.readiness.lock().await;
         let brief = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Signing in, choosing an account, consenting: the forms of a login flow.
+//! The forms of a login flow: signing in, choosing an account, consenting.
 
 use super::Posted;
 use crate::http::door::Door;
@@ -16,8 +16,8 @@ use rules::login::attempt::Refusal as Refused;
 use rules::oauth::params::Params;
 use rules::oauth::redirect::escape;
 
-/// `GET /login[?flow=…]`: without a flow, on the way to the account home, with `change=1` to the form there that changes a password.
-/// Whoever is signed in is told so, is led to that form at once, and with `again=1` proves once more who they are.
+/// `GET /login[?flow=…]`: without a flow, leads to the account home, or with `change=1` to its form for a new password.
+/// A user who is signed in is told so, is led to that form at once, and with `again=1` has to sign in again.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let (app, browser) = (&door.site.app, door.browser());
     app.has_time_for_newcomer(&browser).await?;
@@ -52,13 +52,13 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
         Ok(Err(Refused::Wait(wait))) => LoginProblem::Throttled { seconds: wait.whole_seconds() },
         Err(fault) => return Err(Refusal::Fault(fault)),
     };
-    // The page once more, with everything that was typed but the password. Where somebody is expected, the name is theirs.
+    // The page again, with all that was typed except the password. If a certain user is expected, the name is theirs.
     let page = app.sign_in_page(flow, &browser).await?;
     let page = if page.again { page } else { SignIn { login: login.to_owned(), ..page } };
     Ok(door.sign_in(&page, Some(problem), locales.as_deref()))
 }
 
-/// The sign-in page once more, with what was typed but the password.
+/// Shows the sign-in page again, with what was typed except the password.
 pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     let (flow, page) = door.page_of(sent)?;
     let problem = match setback {
@@ -69,7 +69,7 @@ pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     Some(door.sign_in(&page, Some(problem), flow.ui_locales()))
 }
 
-/// After signing in: to the application, or on to the next page.
+/// Leads to the application, or to the next page, after signing in.
 pub fn signed_in_response(
     door: &Door,
     signed_in: SignedIn,
@@ -85,7 +85,7 @@ pub fn signed_in_response(
     Ok(response)
 }
 
-/// Where somebody who is signed in goes on.
+/// Leads a user who is signed in to where the flow goes on.
 pub fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
     let base = door.site.url.path();
     Ok(match &flow.to {
@@ -97,7 +97,7 @@ pub fn go_on(door: &Door, flow: &Flow, browser: &Browser) -> Result<Response, Re
     })
 }
 
-/// `GET /continue?flow=…`: the next page of a flow whose person is known by now.
+/// `GET /continue?flow=…`: shows the next page of a flow whose user is known by now.
 pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
     let text = door.flow_text().ok_or(Refusal::Stale(None))?;
@@ -112,7 +112,7 @@ impl Door {
         extract::query(&self.uri).is_ok_and(|params| params.get(what).is_some())
     }
 
-    /// To the page at `path` that goes on with a flow: its address can be opened again.
+    /// Leads to the page at `path` that carries a flow on: its address can be opened again.
     fn to_page(&self, path: &str, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
         let sealed = self.site.app.reseal(flow, browser)?;
         let mut response = reply::see_other(&format!("{}{path}?flow={}", self.site.url.path(), sealed.text));
@@ -120,7 +120,7 @@ impl Door {
         Ok(response)
     }
 
-    /// A page was answered by nobody, who signed out in another window meanwhile: the request goes on from there.
+    /// Continues the request of a page whose user signed out in another window before it was answered.
     fn begin_again(&self, flow: Flow, browser: &Browser) -> Result<Response, Refusal> {
         self.to_page("/continue", &Flow { asks: None, ..flow }, browser)
     }
@@ -151,7 +151,7 @@ pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     // The flow of another page cannot stand in for the consent page (MF-02).
     let Some(Question::Consent(asked)) = &flow.asks else { return Err(Refusal::Stale(door.anew(&flow.to))) };
-    // A token of another session says that somebody signed in once more meanwhile: the application can ask again.
+    // A token of another session means that the user signed in again meanwhile: the application can ask again.
     let form = door.own(posted.clone()).await.map_err(|why| why.or_anew(|| door.anew(&flow.to)))?;
     let Some(form) = form else {
         return door.begin_again(flow, &posted.browser);

@@ -1,4 +1,4 @@
-//! The doors of our own pages.
+//! The doors of this server's own pages.
 
 pub mod account;
 pub mod assets;
@@ -20,7 +20,7 @@ use rules::oauth::params::Params;
 use rules::people::User;
 use rules::people::names::BadName;
 
-/// The longest link to what a page was on the way to, in bytes: proxies take no longer ones.
+/// The longest link that starts again what a page was for, in bytes: proxies accept no longer ones.
 const LONGEST_LINK: usize = 8192;
 
 /// A form that the owner of a session posted from a page of ours.
@@ -45,12 +45,12 @@ pub struct Posted {
 }
 
 impl Door {
-    /// The login flow that a link carries on.
+    /// Returns the login flow that a link carries on.
     fn flow_text(&self) -> Option<String> {
         super::extract::query(&self.uri).ok()?.get("flow").map(str::to_owned)
     }
 
-    /// Says that a flow cannot go on, and where what it was on the way to can be asked for once more.
+    /// Refuses because a flow cannot go on, and says where its request can be started again.
     fn stale(&self, flow: &str) -> Refusal {
         Refusal::Stale(self.anew_of(flow))
     }
@@ -59,7 +59,7 @@ impl Door {
         app::flow::destination(flow).and_then(|to| self.anew(&to))
     }
 
-    /// The link by which somebody is on the way there anew.
+    /// Returns the link that starts again on the way to `to`.
     pub fn anew(&self, to: &To) -> Option<String> {
         let link = match to {
             To::Client(request) => with_query(&self.site, "/oauth2/authorize", request),
@@ -71,7 +71,7 @@ impl Door {
         (link.len() <= LONGEST_LINK).then_some(link)
     }
 
-    /// The languages that a link asks for, itself or by the login flow that it carries on.
+    /// Returns the languages that a link asks for, by itself or by the login flow that it carries on.
     pub fn locales_of_link(&self) -> Option<String> {
         let query = self.uri.query()?.as_bytes();
         let named = |name: &str| form_urlencoded::parse(query).find(|(known, _)| known == name).map(|(_, value)| value);
@@ -81,14 +81,14 @@ impl Door {
         }
     }
 
-    /// Reads a form that comes from a page of ours: no door can read one without that check.
+    /// Reads a form and checks that it comes from a page of ours: no door can read a form without that check.
     pub async fn posted(&self, body: Body) -> Result<Posted, Refusal> {
         super::extract::own_form(&self.site, &self.headers)?;
         let params = super::extract::form(&self.site, &self.headers, body).await?;
         Ok(Posted { params, browser: self.browser() })
     }
 
-    /// The same, with the login flow that the form carries on.
+    /// Reads such a form together with the login flow that it carries on.
     pub async fn posted_flow(&self, body: Body) -> Result<(Posted, Flow), Refusal> {
         let posted = self.posted(body).await?;
         let text = posted.params.get("flow").unwrap_or("");
@@ -100,13 +100,13 @@ impl Door {
         Ok((posted, flow))
     }
 
-    /// Reads a form that needs a session and its CSRF token. `None`: nobody is signed in.
+    /// Reads a form that needs a session and its CSRF token. `None` if nobody is signed in.
     pub async fn own_form(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let posted = self.posted(body).await?;
         self.own(posted).await
     }
 
-    /// The same of a form that was read already.
+    /// Checks the session and the CSRF token of a form that was read already.
     pub async fn own(&self, posted: Posted) -> Result<Option<OwnForm>, Refusal> {
         let found = self.site.app.session(&posted.browser).await?;
         let form = self.of(posted, found)?;
@@ -116,8 +116,8 @@ impl Door {
         Ok(form)
     }
 
-    /// The same for a form that ends the session: one that may not be used at present, since the database failed over, ends,
-    /// too, or whoever was sent to the sign-in page would take it that it has.
+    /// Reads a form that ends its session. A session that may not be used at present, since the database failed over,
+    /// ends too: a user who was sent to the sign-in page instead would think that it had ended.
     pub async fn own_form_to_end(&self, body: Body) -> Result<Option<OwnForm>, Refusal> {
         let posted = self.posted(body).await?;
         let found = self.site.app.session_to_end(&posted.browser).await?;
@@ -131,8 +131,8 @@ impl Door {
         Ok(Some(OwnForm { params, browser, session, user }))
     }
 
-    /// A form without the token of a session is not ours. One with another token is of a page that is older than the session
-    /// as it is now: somebody signed in once more in another window.
+    /// Refuses a form without the token of a session as foreign, and one with another token as stale: its page is older
+    /// than the session is now, because the user signed in again in another window.
     pub fn must_be_of(&self, session: &Session, params: &Params) -> Result<(), Refusal> {
         match params.get("csrf") {
             Some(token) if self.site.app.csrf_holds(session, token) => Ok(()),
@@ -142,7 +142,7 @@ impl Door {
     }
 }
 
-/// What was wrong with a new person, in the words of the pages.
+/// Translates what was wrong with a new account into the terms of the pages.
 pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
     use app::sign_up::Problem;
     match problem {
@@ -155,7 +155,7 @@ pub fn problem(problem: app::sign_up::Problem) -> crate::pages::Problem {
     }
 }
 
-/// What was wrong with a password.
+/// Translates what was wrong with a password.
 pub fn weakness(weak: rules::login::password::Weak) -> crate::pages::Problem {
     use crate::pages::Problem;
     use rules::login::password::Weak;

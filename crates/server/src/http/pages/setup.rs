@@ -12,7 +12,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use rules::oauth::params::Params;
 
-/// `GET /setup`. The secret of the link is in the fragment and does not reach us yet.
+/// `GET /setup`. The secret of the link is in the fragment and does not reach the server yet.
 pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     Ok(match (app.has_owner().await?, app.setup_is_open().await?) {
@@ -23,7 +23,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 }
 
 /// `POST /setup`: `token`, `username`, `email`, `password`. The token itself proves that the form is not forged: only
-/// who was given the link has it.
+/// somebody who was given the link has it.
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let Posted { params, browser } = door.posted(body).await?;
     let text = |name| params.get(name).unwrap_or("");
@@ -45,7 +45,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     }
 }
 
-/// The set-up page once more, with what was typed but the password.
+/// Shows the set-up page again, with what was typed except the password.
 pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     Some(door.setup(sent, &[Problem::later(setback)?]))
 }

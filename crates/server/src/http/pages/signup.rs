@@ -1,4 +1,4 @@
-//! Self sign-up, where the realm allows it.
+//! Self sign-up, if the realm allows it.
 
 use super::login::signed_in_response;
 use super::{Posted, problem};
@@ -26,7 +26,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
             let flow = Flow::new(To::Place(Place::Account), app.clock.now());
             (flow, app.session_in_use(&browser).await?.map(|(_, user)| user.username))
         }
-        // Who is expected has an account.
+        // A user whom a flow expects has an account.
         Some(text) => {
             let flow = app.open_flow(&text, &browser).filter(|flow| flow.expects.is_none());
             (flow.ok_or_else(|| door.stale(&text))?, None)
@@ -62,7 +62,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     Ok(door.sign_up(&page, &Before { username, email, problems: &problems }, locales.as_deref()))
 }
 
-/// The sign-up page once more, with what was typed but the password.
+/// Shows the sign-up page again, with what was typed except the password.
 pub fn again(door: &Door, sent: &Params, setback: Setback) -> Option<Response> {
     let (flow, page) = door.page_of(sent)?;
     let text = |name| sent.get(name).unwrap_or("");

@@ -1,10 +1,10 @@
-//! Many people behind one address.
+//! Many users behind one address.
 
 use super::*;
 
 #[tokio::test]
 async fn a_crowd_that_is_put_off_keeps_nobody_out_who_is_inside() {
-    // Red with one counter for an address: in the morning a school's own refusals would shut out its pages and applications.
+    // Red with one counter per address: a school's own refusals would shut out its pages and applications each morning.
     let options = [&NARROW[..], &[("limits.failures_burst", "3"), ("limits.failures_per_address", "1")]].concat();
     let house = House::open(&options).await;
     let held = house.fill().await;
@@ -18,14 +18,14 @@ async fn a_crowd_that_is_put_off_keeps_nobody_out_who_is_inside() {
     assert_ne!(of_yesterday().at(&house).await.status, 429);
     assert_eq!(Ask::get("/oauth2/jwks").at(&house).await.status, 200);
     assert_eq!(Ask::get("/oauth2/userinfo").at(&house).await.status, 401);
-    // What is wrong counts at every door.
+    // Wrong requests count at every door.
     while Ask::get("/nothing").with("cookie", SESSION).at(&house).await.status != 429 {}
     assert_eq!(of_yesterday().at(&house).await.status, 429);
 }
 
 #[tokio::test]
 async fn whoever_is_put_off_again_and_again_while_hashing_goes_short_is_told_in_turn() {
-    // Red where a door tells at once: pages, what applications ask, and what is over a rate.
+    // Red where a door answers at once: for pages, for applications' requests, and over a rate.
     let options = [&NARROW[..], &[("limits.failures_burst", "20"), ("limits.failures_per_address", "1")]].concat();
     let house = House::open(&options).await;
     let held = house.fill().await;

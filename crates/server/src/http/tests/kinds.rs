@@ -1,4 +1,4 @@
-//! What a request's head says of its body.
+//! What the head of a request says about its body.
 
 use super::*;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 #[tokio::test]
 async fn a_form_that_is_packed_or_in_no_charset_of_ours_is_refused_as_such() {
-    // Red without the codings, and the charsets, of is_said_to_be in http/extract.rs.
+    // Red without the codings, or the charsets, of is_said_to_be in http/extract.rs.
     let house = House::open(&[]).await;
     let fields = [("grant_type", "refresh_token"), ("client_id", "notes"), ("refresh_token", "t")];
     let of =
@@ -36,7 +36,7 @@ async fn a_form_that_is_packed_or_in_no_charset_of_ours_is_refused_as_such() {
     assert_ne!(of(FORM).with("content-encoding", "Identity").at(&house).await.status, 415);
 }
 
-/// A body that says whether anybody asked for it.
+/// A body that records whether anything asked for it.
 struct Watched(Arc<AtomicBool>);
 
 impl hyper::body::Body for Watched {
@@ -49,7 +49,7 @@ impl hyper::body::Body for Watched {
     }
 }
 
-/// The status, how many failures are left to whoever asks, and whether the body was asked for.
+/// Returns the status, how many failures the client has left, and whether the body was asked for.
 async fn judged(house: &House, ask: &Ask, expects: bool) -> (u16, Option<String>, bool) {
     let asked = Arc::new(AtomicBool::new(false));
     let peer = Peer { address: format!("{}:4000", ask.from).parse().unwrap(), tls: true };
@@ -64,7 +64,7 @@ async fn judged(house: &House, ask: &Ask, expects: bool) -> (u16, Option<String>
 
 #[tokio::test]
 async fn whoever_asks_before_a_body_that_nobody_would_look_at_is_told_how_it_went() {
-    // Red without `waits` in http/door.rs; for the first six without `of_no_body`, one by one.
+    // Red without `waits` in http/door.rs; for the first six, without `of_no_body`, one by one.
     let rates = [("limits.failures_burst", "2"), ("limits.failures_per_address", "1")];
     let house = House::open(&rates).await;
     let json = "application/json";

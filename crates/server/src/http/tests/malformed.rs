@@ -1,4 +1,4 @@
-//! Requests that HTTP/2 lets through and that are none (RFC 9113 §8.2.1).
+//! Requests that HTTP/2 libraries accept although they are malformed (RFC 9113 §8.2.1).
 
 use super::*;
 use hyper::Version;
@@ -22,7 +22,7 @@ async fn a_value_with_white_space_around_it_is_malformed_in_http_2_and_trimmed_b
     assert_eq!(status(Version::HTTP_11, " de").await, 200, "what took it off is not asked again");
 }
 
-/// The status of a request that somebody sent in a way of their own.
+/// Returns the status of a request made in an unusual way.
 async fn status(house: &House, (address, tls): (&str, bool), request: axum::http::request::Builder) -> u16 {
     let peer = Peer { address: format!("{address}:4000").parse().unwrap(), tls };
     let request = request.extension(peer).body(Body::empty()).unwrap();
@@ -31,7 +31,7 @@ async fn status(house: &House, (address, tls): (&str, bool), request: axum::http
 
 #[tokio::test]
 async fn probes_know_no_name_of_ours_and_still_name_one_host() {
-    // Red where PROBES let through whatever names nobody, or two, in http/front.rs.
+    // Red where PROBES in http/front.rs admits any request that names no host, or two.
     let house = House::open(&[]).await;
     let get = |version, target: &str| Request::builder().version(version).uri(target);
     let cases: [(Version, &[&str], u16); 8] = [
@@ -39,7 +39,7 @@ async fn probes_know_no_name_of_ours_and_still_name_one_host() {
         (Version::HTTP_11, &[], 400),
         (Version::HTTP_11, &["a.test", "b.test"], 400),
         (Version::HTTP_11, &["a.test", "a.test"], 400),
-        // The container image's own, and HAProxy's.
+        // The health checks of the container image and of HAProxy.
         (Version::HTTP_10, &[], 200),
         (Version::HTTP_10, &["a.test", "b.test"], 400),
         (Version::HTTP_2, &[], 200),
@@ -60,7 +60,7 @@ async fn probes_know_no_name_of_ours_and_still_name_one_host() {
 
 #[tokio::test]
 async fn a_target_of_another_scheme_is_not_ours_and_what_proxies_say_is() {
-    // Red without is_of_another_scheme in http/front.rs; the last four of each where it asked for more.
+    // Red without is_of_another_scheme in http/front.rs; the last four of each, where it demands more.
     let local = House::at("http://localhost:8080", &[("proxy.trusted", "192.0.2.9")]).await;
     let public = House::open(&[]).await;
     let (anybody, proxy) = ("192.0.2.7", "192.0.2.9");

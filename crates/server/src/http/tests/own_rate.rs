@@ -1,4 +1,4 @@
-//! An application that is over a rate of its own.
+//! An application that exceeds its own rate.
 
 use super::*;
 use app::admin::clients::ClientSecret;
@@ -8,11 +8,11 @@ use rules::secret::Secret;
 use serde_json::{Value, json};
 
 const SECRET: &str = "0123456789012345678901234567890123456789abc";
-/// At once, at most: an application that shows who it is, and what fails of an address.
+/// The most at once: for an application that shows who it is, and for the failures of an address.
 const OWN: &str = "6";
 const ADDRESS: &str = "5";
 
-/// Two applications behind whatever address.
+/// Opens a house with two applications, at any address.
 async fn house() -> House {
     let house = House::with_ada(&[
         ("limits.requests_per_client", "3"),
@@ -34,7 +34,7 @@ async fn house() -> House {
     house
 }
 
-/// A request at every door at which an application shows who it is.
+/// Makes a request for every door at which an application shows who it is.
 fn doors(id: &str, secret: &str) -> Vec<Ask> {
     let form = |path: &str, fields: &[(&str, &str)]| {
         Ask::post(path, &[fields, &[("client_id", id), ("client_secret", secret)]].concat())
@@ -55,7 +55,7 @@ fn doors(id: &str, secret: &str) -> Vec<Ask> {
 
 #[tokio::test]
 async fn an_application_over_its_own_rate_keeps_nobody_out_who_shares_its_address() {
-    // Red without is_over_its_rate in http/door.rs, settled; and, where it is let in and fails, without its own standing there.
+    // Red without is_over_its_rate in http/door.rs, settled; and, if it fails when let in, without its standing there.
     let house = house().await;
     for (at, ask) in doors("loops", SECRET).into_iter().enumerate() {
         let ask = ask.from(&format!("192.0.2.{at}"));
@@ -75,7 +75,7 @@ async fn an_application_over_its_own_rate_keeps_nobody_out_who_shares_its_addres
 
 #[tokio::test]
 async fn whoever_only_says_that_they_are_an_application_is_held_to_account_where_they_are() {
-    // Red where a rate that an application has were asked before it has shown who it is.
+    // Red where the rate of an application is checked before it has shown who it is.
     let house = house().await;
     for (at, ask) in doors("loops", "made up").into_iter().enumerate() {
         let ask = ask.from(&format!("192.0.2.{at}"));

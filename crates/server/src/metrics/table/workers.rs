@@ -7,7 +7,7 @@ use rules::secret::base64url;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-/// One of the things that are counted.
+/// One of the counts of a worker.
 type Count = fn(&Counts) -> u64;
 
 /// What a worker has done.
@@ -24,11 +24,11 @@ const COUNTS: [(&str, Count); 10] = [
     ("unknown", |counts| counts.unknown),
 ];
 
-/// A worker with all of its connections: one that dialled again has its old one, too, until that one's end is noticed.
+/// A worker with all its connections: after it reconnects, the old connection remains until its end is noticed.
 struct Worker<'a>(Vec<&'a WorkerState>);
 
 impl Worker<'_> {
-    /// Whether it is asked anything now.
+    /// Returns 1 if it is asked anything now.
     fn trusted(&self) -> u8 {
         u8::from(self.0.iter().any(|worker| worker.parted.is_none() && !worker.doubtful))
     }
@@ -37,20 +37,20 @@ impl Worker<'_> {
         self.0.iter().map(|worker| worker.holding).sum()
     }
 
-    /// How it is by its newest connection: the machine is the same, so that a sum would say too much.
+    /// Returns a value of its newest connection: it is one machine, so a sum would be too large.
     fn now(&self, of: impl Fn(&WorkerState) -> f64) -> f64 {
         self.0.iter().min_by_key(|worker| worker.here).map_or(0.0, |worker| of(worker))
     }
 
-    /// Over all of its connections, of before, too: what is counted never becomes less.
+    /// Sums a count over all connections, including past ones: a counter never decreases.
     fn counted(&self, of: Count) -> u64 {
         let before = self.0.first().map_or(0, |worker| of(&worker.before));
         before + self.0.iter().map(|worker| of(&worker.counts)).sum::<u64>()
     }
 }
 
-/// Workers by name, each once: of two samples with the same labels a scrape takes none. Two of one name, as there are for the
-/// moment in which names go from one to another, have the beginning of their keys behind it.
+/// Groups workers by name, each once: a scrape does not accept two samples with the same labels. Two workers of one
+/// name, as happens briefly while names are swapped, get the beginning of their keys appended.
 fn named(states: &[WorkerState]) -> BTreeMap<String, Worker<'_>> {
     let mut keyed = BTreeMap::new();
     for state in states {
@@ -67,7 +67,7 @@ fn named(states: &[WorkerState]) -> BTreeMap<String, Worker<'_>> {
     keyed.into_iter().map(|(key, (name, worker))| (label(name, &key), worker)).collect()
 }
 
-/// A figure of each.
+/// Writes a value of each worker.
 fn each<'a, V: Display>(now: &'a Moment<'_>, out: &mut Samples<'_>, of: impl Fn(&Worker<'a>) -> V) {
     out.each(named(&now.workers).iter().map(|(name, worker)| (name.as_str(), of(worker))));
 }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn two_of_one_name_are_two() {
-        // Red where they are kept by name: a rename would give one machine what the other one did.
+        // Red where they are kept by name: a rename would give one machine the counts of the other.
         let states = [connection("north", 90, true), connection("southwest", 5, false)];
         states[1].who.name.change("north");
         let named = named(&states);

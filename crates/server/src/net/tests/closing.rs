@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A request whose body is refused, and the beginning of that.
+/// A request whose body is refused, and the beginning of the body.
 const REFUSED: &[u8] = b"POST /body HTTP/1.1\r\ncontent-length: 300000\r\n\r\nyyyyyyyy";
 
 /// Waits until so many connections are open.
@@ -15,7 +15,7 @@ async fn until_open(caps: &Caps, count: usize) {
     tokio::time::timeout(PATIENCE / 2, all).await.expect("connections are kept open, or are not");
 }
 
-/// Somebody who was refused, has been told that all was said, and could still send.
+/// Makes a connection that was refused, has got the whole answer, and could still send.
 async fn refused(server: &Server) -> TcpStream {
     let mut stream = server.connect().await;
     stream.write_all(REFUSED).await.unwrap();
@@ -25,7 +25,7 @@ async fn refused(server: &Server) -> TcpStream {
 
 #[tokio::test]
 async fn rfc_9112_9_6_a_refusal_arrives_although_its_request_is_still_sent() {
-    // Red without `poll_linger`: what is sent after it meets a closed door. Once the client closes, too, that is the end.
+    // Red without `poll_linger`: later bytes meet a closed connection. Once the client closes too, that is the end.
     let terms = generous();
     let caps = Arc::clone(&terms.caps);
     let server = Server::start(terms);
@@ -109,7 +109,7 @@ async fn who_goes_on_sending_is_not_listened_to_without_end() {
 
 #[tokio::test]
 async fn connections_that_are_closed_but_for_their_clients_make_way() {
-    // Red where `is_idle` knows `Close` for a request.
+    // Red where `is_idle` takes `Close` for a request.
     let caps = Caps::counting_all(2, 8);
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let _streams = [refused(&server).await, refused(&server).await];
@@ -120,7 +120,7 @@ async fn connections_that_are_closed_but_for_their_clients_make_way() {
 
 #[tokio::test]
 async fn connections_that_are_closed_but_for_their_clients_go_for_others_of_the_same_address() {
-    // Red without the arm `Close` in `is_quiet`: they have been so for less than PATIENCE.
+    // Red without the arm `Close` in `is_quiet`: they have been closed for less than PATIENCE.
     let caps = Caps::counting_all(100, 8);
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let _refused = refused(&server).await;

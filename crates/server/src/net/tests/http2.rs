@@ -1,4 +1,4 @@
-//! HTTP/2 with prior knowledge (RFC 9113 §3.3), well and badly used.
+//! HTTP/2 with prior knowledge (RFC 9113 §3.3), used well and badly.
 
 use super::*;
 use http_body_util::{BodyExt, Empty};
@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// RFC 9113 §4.1.
+/// Makes a frame (RFC 9113 §4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
@@ -112,13 +112,13 @@ async fn frames_that_ask_for_nothing_close_the_connection() {
         tokio::join!(write, read);
     }
     let cut = caps.cut().into_iter().find(|(why, _)| *why == "chatter");
-    // h2 ends some of them by itself.
+    // h2 itself ends some of them.
     assert!(cut.is_some_and(|(_, cut)| cut >= 1), "{cut:?}");
 }
 
 #[tokio::test]
 async fn little_that_is_asked_does_not_pay_for_much_that_is_said() {
-    // Red where each request, or each body that was announced, gives back much more than it takes.
+    // Red where each request, or each announced body, gives back much more than it takes.
     for (flags, asks) in [(5, fields("GET", "/")), (4, fields("POST", "/body"))] {
         let server = Server::start(generous());
         let mut stream = server.connect().await;
@@ -144,7 +144,7 @@ async fn little_that_is_asked_does_not_pay_for_much_that_is_said() {
 
 #[tokio::test]
 async fn what_is_asked_pays_for_what_is_said() {
-    // Red without `Frames`, which knows these bytes for heads and bodies: they are more than anybody may say for nothing.
+    // Red without `Frames`, which counts these bytes as heads and bodies: they are more than any chatter may be.
     let server = Server::start(generous());
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let asks = async move {
@@ -162,7 +162,7 @@ async fn what_is_asked_pays_for_what_is_said() {
 
 #[tokio::test]
 async fn each_request_pays_for_the_frames_around_it() {
-    // Red without `was_of_a_request` in `Clock::request`: these window updates are twice what anybody may say for nothing.
+    // Red without `was_of_a_request` in `Clock::request`: these window updates are twice the chatter that is allowed.
     let server = Server::start(generous());
     let mut stream = server.connect().await;
     stream.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).await.unwrap();
@@ -177,7 +177,7 @@ async fn each_request_pays_for_the_frames_around_it() {
 /// `:status: 200` (RFC 7541, appendix A).
 const OK: u8 = 0x88;
 
-/// Reads up to the head of the answer on that stream; panics where the connection ends, or is said to.
+/// Reads up to the head of the response on that stream; panics if the connection ends, or a GOAWAY comes.
 async fn answered(stream: &mut TcpStream, id: u32) -> Vec<u8> {
     loop {
         let mut head = [0; 9];
@@ -194,8 +194,8 @@ async fn answered(stream: &mut TcpStream, id: u32) -> Vec<u8> {
 
 #[tokio::test]
 async fn bodies_that_are_refused_end_no_connection() {
-    // Red without `grant`: behind a proxy others' requests are on it. The first is refused for what it announces, the second for
-    // what has come, the third unread.
+    // Red without `grant`: behind a proxy, other users' requests are on it. The first body is refused for its announced
+    // size, the second for the bytes that came, the third unread.
     let announced = [&fields("POST", "/body")[..], &[0x0f, 0x0d, 5], b"65535"].concat();
     for asks in [announced, fields("POST", "/body"), fields("POST", "/nowhere")] {
         let server = Server::start(generous());
@@ -216,7 +216,7 @@ async fn bodies_that_are_refused_end_no_connection() {
 
 #[tokio::test]
 async fn heads_that_are_refused_end_no_connection() {
-    // Red where `Frames` counts HEADERS or CONTINUATION: the library answers these with 431 by itself.
+    // Red where `Frames` counts HEADERS or CONTINUATION: the library itself answers these with 431.
     let server = Server::start(generous());
     let mut stream = server.connect().await;
     stream.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).await.unwrap();
@@ -248,7 +248,7 @@ async fn heads_of_a_request_that_was_answered_are_chatter() {
     is_chatter(&frame(1, 4, 1, &[0x82; 16_000])).await;
 }
 
-/// Whoever sends this again and again after the answer is cut for it.
+/// Checks that a client that sends this again and again after the response is cut for it.
 async fn is_chatter(said_again: &[u8]) {
     let terms = generous();
     let caps = Arc::clone(&terms.caps);
@@ -273,7 +273,7 @@ async fn is_chatter(said_again: &[u8]) {
 
 #[tokio::test]
 async fn rfc_9113_5_4_1_who_says_too_much_is_told_to_go_and_what_was_asked_is_answered() {
-    // Red without `graceful_shutdown` for `said_too_much`, or where it is cut at once.
+    // Red without `graceful_shutdown` for `said_too_much`, or where the connection is cut at once.
     let terms = generous();
     let caps = Arc::clone(&terms.caps);
     let server = Server::start(terms);
@@ -283,7 +283,7 @@ async fn rfc_9113_5_4_1_who_says_too_much_is_told_to_go_and_what_was_asked_is_an
     let pings = frame(6, 0, 0, &[0; 8]).repeat(20_000);
     let write = async { writing.write_all(&[asked, pings].concat()).await.unwrap() };
     let told = async {
-        // GOAWAY: its type, no flags, of the connection as a whole.
+        // GOAWAY: its type, no flags, on stream 0.
         until_bytes(&mut reading, &[7, 0, 0, 0, 0, 0]).await;
         server.over.send_replace(true);
         until_bytes(&mut reading, b"slow but whole").await
@@ -308,7 +308,7 @@ async fn pings_do_not_keep_a_connection_open() {
     }
 }
 
-/// A request's fields (RFC 7541 §6.2.2), with names of its appendix A.
+/// Makes a request's fields (RFC 7541 §6.2.2), with names of its appendix A.
 fn fields(method: &str, path: &str) -> Vec<u8> {
     let mut bytes = vec![0x86, 0x01, 0x01, b'a'];
     for (name, value) in [(2, method), (4, path)] {
@@ -320,7 +320,7 @@ fn fields(method: &str, path: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn an_answer_that_is_not_taken_closes_the_connection_whatever_else_is_asked() {
-    // Red without `takes` in `Clock::deadline`; for the windows beyond 0 without `split_off` in `Taken::poll_frame`.
+    // Red without `takes` in `Clock::deadline`; for the windows beyond 0, without `split_off` in `Taken::poll_frame`.
     for window in [0_u32, 1, 4095] {
         let server = Server::start(Terms { idle_timeout: Duration::from_millis(500), ..generous() });
         let mut stream = server.connect().await;
@@ -359,7 +359,7 @@ async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
     drop(tokio::join!(asking, connection));
 }
 
-/// Statuses of GETs to `path`, all asked at once on one connection, of those that are answered before `sender` is dropped.
+/// Sends GETs for `path` at once on one connection; returns the statuses of those answered before `sender` is dropped.
 async fn asked_at_once(server: &Server, path: &str, times: usize) -> Vec<u16> {
     let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let mut requests = tokio::task::JoinSet::new();
@@ -380,7 +380,7 @@ async fn asked_at_once(server: &Server, path: &str, times: usize) -> Vec<u16> {
 
 #[tokio::test]
 async fn a_request_beside_others_takes_the_place_of_a_connection() {
-    // Red without `further` in `Clock::request`; for the second round without `_place` in `Taken` or `Drop for Place`.
+    // Red without `further` in `Clock::request`; for the second round, without `_place` in `Taken` or `Drop for Place`.
     let caps = Caps::new(3, 1000, Vec::new());
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let refused = || caps.refused().iter().map(|(_, count)| count).sum::<u64>();
@@ -410,7 +410,7 @@ async fn an_answer_that_is_not_taken_keeps_its_place() {
         let mut stream = server.connect().await;
         let mut opening = PREFACE.to_vec();
         opening.extend(frame(4, 0, 0, &[&[0, 4], &0_u32.to_be_bytes()[..]].concat()));
-        // The first runs on while the others are answered.
+        // The first request runs on while the others are answered.
         opening.extend(frame(1, 5, 1, &fields("GET", "/forever")));
         for id in (3..9).step_by(2) {
             opening.extend(frame(1, 5, id, &fields("GET", path)));
@@ -427,14 +427,14 @@ async fn an_answer_that_is_not_taken_keeps_its_place() {
     }
 }
 
-/// Whoever asks for something in that moment is told that it may be sent again elsewhere (RFC 9113, 6.8).
+/// A client that sends a request just then is told that it may send it again elsewhere (RFC 9113, 6.8).
 #[tokio::test]
 async fn who_steps_aside_for_others_says_which_requests_it_takes_no_more() {
-    // Red where serve.rs drops the connection in place of graceful_shutdown.
+    // Red where serve.rs drops the connection instead of calling graceful_shutdown.
     let (caps, quiet) = (Caps::counting_all(100, 8), Duration::from_millis(300));
     let server = Server::start(Terms { caps: Arc::clone(&caps), quiet, ..generous() });
     let mut stream = server.connect().await;
-    // GET /, which is in HPACK's static table, but for the authority.
+    // GET /, from HPACK's static table, except for the authority.
     let get = frame(1, 5, 1, &[0x82, 0x84, 0x86, 0x41, 1, b'a']);
     stream.write_all(&[PREFACE, &frame(4, 0, 0, &[]), &get].concat()).await.unwrap();
     until_bytes(&mut stream, b"127.0.0.1 false").await;
@@ -443,7 +443,7 @@ async fn who_steps_aside_for_others_says_which_requests_it_takes_no_more() {
     for _ in 0..7 {
         others.push(server.connect().await);
     }
-    // The type of GOAWAY, no flags, of the connection as a whole.
+    // The type of GOAWAY, no flags, stream 0.
     until_bytes(&mut stream, &[7, 0, 0, 0, 0, 0]).await;
 }
 
@@ -458,7 +458,7 @@ async fn until_bytes(stream: &mut (impl AsyncReadExt + Unpin), wanted: &[u8]) ->
     bytes
 }
 
-/// Waits until a connection is counted as one that was cut for what it said.
+/// Waits until a connection is counted as cut for its chatter.
 async fn until_chatter(caps: &Caps) {
     let counted = async {
         while caps.cut().into_iter().all(|(why, count)| why != "chatter" || count != 1) {
@@ -470,7 +470,7 @@ async fn until_chatter(caps: &Caps) {
 
 #[tokio::test]
 async fn rfc_9113_6_8_whoever_has_gone_without_a_word_keeps_no_server_from_stopping() {
-    // Red without `farewell` in net/serve.rs, converse: the answer to a PING would be waited for until the drain time is over.
+    // Red without `farewell` in net/serve.rs, converse: it would wait for the answer to a PING for the drain time.
     let server = Server::start(Terms { drain_timeout: Duration::from_secs(3600), ..generous() });
     let mut stream = server.connect().await;
     // :method GET, :scheme http, :path /, :authority a (RFC 7541 appendix A).

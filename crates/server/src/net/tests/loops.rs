@@ -1,4 +1,4 @@
-//! The loops of a server, and what becomes of it when one breaks down.
+//! The loops of a server, and what happens when one breaks down.
 
 use super::*;
 use crate::loops::without_time;
@@ -7,11 +7,11 @@ use crate::net::serve;
 #[test]
 #[should_panic(expected = "timers are disabled")]
 fn a_door_that_breaks_down_ends_the_server() {
-    // red where doors are first looked at when the server is told to stop: one is closed, and nobody knows.
+    // Red where doors are first checked when the server is told to stop: one is closed, and nobody knows.
     let elsewhere = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     let bound = elsewhere.block_on(async { Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false) });
     let listeners = bound.unwrap();
-    // From now on nothing can be accepted there, and whoever rests after that needs the time.
+    // From now on nothing can be accepted there; the pause after a failure needs the timer.
     drop(elsewhere);
     let (_stop, told) = mpsc::unbounded_channel();
     without_time(serve(listeners, generous(), Router::new(), told));

@@ -19,10 +19,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// Long enough never to be the reason of a failure on a slow machine.
+/// Long enough never to cause a failure on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Terms that never bite; a test shortens the one it is about.
+/// Terms that never take effect; a test shortens the one that it is about.
 fn generous() -> Terms {
     let caps = Caps::new(1000, 1000, Vec::new());
     Terms {
@@ -52,7 +52,7 @@ async fn body_within(time: Duration, body: Body) -> (StatusCode, String) {
     }
 }
 
-/// `/slow` runs until `over` says so, and `/forever` in any case; both listen to it while they run.
+/// `/slow` runs until `over` says so, and `/forever` even then; both listen to it while they run.
 fn router(over: watch::Sender<bool>) -> Router {
     let unheard = over.clone();
     let slow = move || {
@@ -87,7 +87,7 @@ fn router(over: watch::Sender<bool>) -> Router {
 struct Server {
     address: SocketAddr,
     stop: mpsc::UnboundedSender<()>,
-    /// Whether `/slow` is over.
+    /// Set when `/slow` may end.
     over: watch::Sender<bool>,
     done: JoinHandle<Stopped>,
 }
@@ -97,7 +97,7 @@ impl Server {
         Server::lingering(PATIENCE, terms)
     }
 
-    /// One that gives clients that are still sending so long to close their connections.
+    /// Starts a server that gives clients that are still sending so long to close their connections.
     fn lingering(linger: Duration, terms: Terms) -> Self {
         let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
         let address = listeners.addresses()[0];
@@ -109,7 +109,7 @@ impl Server {
         Server { address, stop, over, done }
     }
 
-    /// Waits until so many requests for `/slow` and `/forever` run.
+    /// Waits until so many requests for `/slow` and `/forever` are running.
     async fn until_running(&self, count: usize) {
         let all = async {
             while self.over.receiver_count() < count {
@@ -123,7 +123,7 @@ impl Server {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends `text` on a new connection and answers all that comes until the server closes it.
+    /// Sends `text` on a new connection; returns all that comes until the server closes it.
     async fn tell(&self, text: &str) -> String {
         let mut stream = self.connect().await;
         stream.write_all(text.as_bytes()).await.unwrap();
@@ -135,11 +135,11 @@ impl Server {
     }
 }
 
-/// What still comes until the other side closes; panics if it does not.
+/// Reads until the other side closes; panics if it does not.
 async fn until_closed(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut bytes)).await;
-    // A reset is a way to close, too.
+    // A reset is also a way to close.
     let _ = read.expect("the server keeps the connection open");
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -184,7 +184,7 @@ async fn rfc_6585_5_headers_beyond_their_limits_are_431() {
 
 #[tokio::test]
 async fn rfc_9112_6_1_a_request_whose_length_is_said_twice_is_the_last_one() {
-    // Red only with another HTTP library: whoever stands between may have taken the rest for part of the first.
+    // Red only with another HTTP library: an intermediary may have taken the rest for a part of the first request.
     let server = Server::start(generous());
     let (length, chunked) = ("content-length: 5\r\n", "transfer-encoding: chunked\r\n");
     for framing in [format!("{length}{chunked}"), format!("{chunked}{length}")] {
@@ -214,7 +214,7 @@ async fn connections_beyond_the_total_are_closed_at_once() {
 
 #[tokio::test]
 async fn of_one_address_those_that_are_quiet_go_before_there_are_too_many_and_nobody_else() {
-    // Red without asked_aside in serve.rs, converse or makes_way; or where is_idle stands for is_quiet.
+    // Red without asked_aside in serve.rs, converse or makes_way; or with is_idle in place of is_quiet.
     let (caps, quiet) = (Caps::counting_all(100, 8), Duration::from_millis(300));
     let server = Server::start(Terms { caps: Arc::clone(&caps), quiet, ..generous() });
     let mut slow = server.connect().await;
@@ -267,8 +267,8 @@ async fn who_was_answered_a_moment_ago_does_not_go_for_others_of_the_same_addres
 
 #[tokio::test]
 async fn connections_that_ask_nothing_make_way_for_others_and_requests_do_not() {
-    // Those that were not told to the end ask nothing yet. Red without `Clock::coming`: with a body that comes byte by byte, each
-    // of them is held for as long as a body may take, and the next request can come with the last byte.
+    // Requests that have not come completely do not count yet. Red without `Clock::coming`: with a body that comes byte
+    // by byte, a connection is held for as long as a body may take, and the next request can come with the last byte.
     let caps = Caps::counting_all(6, 6);
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let mut slow = server.connect().await;

@@ -1,4 +1,4 @@
-//! Stopping: what runs is finished, and nothing waits for what never ends.
+//! Stopping: running requests are finished, and nothing waits for requests that never end.
 
 use super::*;
 
@@ -25,8 +25,8 @@ async fn a_running_request_is_finished() {
 
 #[tokio::test]
 async fn who_has_only_just_come_when_the_server_stops_is_answered() {
-    // Accepted, with nothing said yet; and not even accepted: this runtime has one thread, which does not look at the door
-    // before the next `await`.
+    // One connection is accepted and has sent nothing; one is not even accepted: this runtime has one thread, which
+    // does not look at the listener before the next `await`.
     let server = Server::start(Terms { hear_out: PATIENCE, ..generous() });
     let mut known = server.connect().await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -57,7 +57,7 @@ async fn what_never_ends_is_cut_after_the_drain_time() {
 
 #[tokio::test]
 async fn who_is_told_to_stop_a_second_time_waits_for_nothing() {
-    // red where serve hears the first time alone: in the stop delay, and in the drain time after it.
+    // Red where serve hears only the first time: in the stop delay, and in the drain time after it.
     for delay in [Duration::from_secs(3600), Duration::ZERO] {
         let long = Duration::from_secs(3600);
         let server = Server::start(Terms { stop_delay: delay, drain_timeout: long, ..generous() });

@@ -17,14 +17,14 @@ struct Files {
 }
 
 impl Files {
-    /// Files in a new folder, empty yet.
+    /// Makes a new folder for the files, still empty.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
         Files { _folder: folder, certificate, key }
     }
 
-    /// Writes a new self-signed certificate for `login.test` and answers it.
+    /// Writes a new self-signed certificate for `login.test` and returns it.
     fn renew(&self) -> CertificateDer<'static> {
         let made = rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap();
         std::fs::write(&self.certificate, made.cert.pem()).unwrap();
@@ -42,7 +42,7 @@ impl Files {
     }
 }
 
-/// A connection by TLS, trusting `root` alone.
+/// Connects with TLS, trusting only `root`.
 async fn greeted(
     server: &Server,
     root: &CertificateDer<'static>,
@@ -58,7 +58,7 @@ async fn greeted(
     TlsConnector::from(Arc::new(client)).connect(name, server.connect().await).await
 }
 
-/// Says GET over TLS, trusting `root` alone; answers the protocol that was agreed on and the response.
+/// Sends GET over TLS, trusting only `root`; returns the negotiated protocol and the response.
 async fn ask(
     server: &Server,
     root: &CertificateDer<'static>,
@@ -87,7 +87,7 @@ async fn rfc_7301_both_protocols_are_offered() {
 
 #[tokio::test]
 async fn rfc_9112_9_6_a_refusal_arrives_although_its_body_is_still_sent() {
-    // Red without `poll_linger`: the rest of the body meets a closed door, and its reset takes the answer away.
+    // Red without `poll_linger`: the rest of the body meets a closed connection, and its reset destroys the response.
     let files = Files::new();
     let root = files.renew();
     let server = Server::start(Terms { tls: Some(files.load().unwrap()), ..generous() });
@@ -136,7 +136,7 @@ async fn changed_files_are_read_again_and_broken_ones_are_not_taken() {
 
 #[tokio::test]
 async fn files_that_could_not_be_read_are_tried_until_they_can() {
-    // Red if `reload` noted what it saw before it could read it: as after chmod, nothing of the file has changed.
+    // Red if `reload` noted the stamp before it could read the file: after a chmod, nothing of the file has changed.
     let files = Files::new();
     files.renew();
     let tls = files.load().unwrap();
@@ -155,7 +155,7 @@ async fn files_that_could_not_be_read_are_tried_until_they_can() {
 
 #[tokio::test]
 async fn what_is_no_file_keeps_nobody_waiting() {
-    // Red without O_NONBLOCK in `content`: whoever opens a pipe waits for who writes to it.
+    // Red without O_NONBLOCK in `content`: opening a pipe waits for a writer.
     let files = Files::new();
     let old = files.renew();
     let tls = files.load().unwrap();
@@ -164,7 +164,7 @@ async fn what_is_no_file_keeps_nobody_waiting() {
         std::fs::remove_file(file).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
         let looked = tokio::time::timeout(PATIENCE, tls.look(true)).await;
-        // Whoever waits is let go, or the runtime would wait for them.
+        // Releases a blocked reader, or the runtime would wait for it.
         drop(std::fs::File::options().read(true).write(true).open(file).unwrap());
         assert!(looked.is_ok(), "{}", file.display());
         let told = tls.reload().unwrap_err().to_string();
@@ -199,7 +199,7 @@ fn what_is_wrong_is_said_with_the_file() {
 
 #[test]
 fn what_no_program_can_read_is_said_in_words() {
-    // Red without LOCKED and NO_VERSION_3 in net/tls.rs: the parser's own words are about Base64 and DER.
+    // Red without LOCKED and NO_VERSION_3 in net/tls.rs: the parser's own messages are about Base64 and DER.
     let files = Files::new();
     files.renew();
     let key = std::fs::read_to_string(&files.key).unwrap();
@@ -217,7 +217,7 @@ fn what_no_program_can_read_is_said_in_words() {
     assert!(told.contains("X.509 version 3") && told.contains("cert.pem"), "{told}");
 }
 
-/// A certificate for `names`, valid in 2030.
+/// Makes a certificate for `names`, valid in 2030.
 fn of_2030(names: &[&str]) -> (rcgen::Certificate, rcgen::KeyPair) {
     let mut params =
         rcgen::CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
@@ -288,7 +288,7 @@ fn a_key_that_everybody_may_read_is_told_of() {
 
 #[tokio::test]
 async fn rfc_8446_6_1_a_connection_that_is_not_used_any_more_is_closed_as_tls_is_closed() {
-    // Red where the alarm ends it at once (net/serve.rs, converse): whoever asks in that moment cannot know whether it was heard.
+    // Red where the alarm ends it at once (net/serve.rs, converse): a client that asks then cannot know if it was read.
     let files = Files::new();
     let root = files.renew();
     let idle_timeout = Duration::from_millis(300);

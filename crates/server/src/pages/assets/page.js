@@ -1,10 +1,10 @@
-// Five comforts, all optional: a password can be shown, a form is not sent twice and keeps its way, what was done is said once, and
-// moments are those of the person's own clock.
+// Five conveniences, all optional: a password can be shown, a form is not sent twice and keeps its flow, a notice is
+// shown once, and times follow the user's own clock.
 "use strict";
 
 for (const input of document.querySelectorAll("input[data-show]")) {
   const form = input.form;
-  // Moving it takes the focus from whoever is typing already.
+  // Moving the field takes the focus from a user who is typing already.
   const focused = document.activeElement === input;
   const nobody = document.activeElement === document.body;
   const caret = [input.selectionStart, input.selectionEnd];
@@ -16,14 +16,14 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   button.setAttribute("aria-controls", input.id);
   const label = () => {
     button.textContent = input.type === "password" ? input.dataset.show : input.dataset.hide;
-    // Where there are two of them, which is which.
+    // With two such fields, says which one it is.
     if (input.labels.length > 0) button.setAttribute("aria-label", `${button.textContent}: ${input.labels[0].textContent}`);
   };
   button.addEventListener("click", () => {
     input.type = input.type === "password" ? "text" : "password";
     label();
   });
-  // A browser offers to keep a password only from a password field.
+  // A browser offers to save a password only from a password field.
   form.addEventListener("submit", () => {
     input.type = "password";
     label();
@@ -34,7 +34,7 @@ for (const input of document.querySelectorAll("input[data-show]")) {
   if (focused) input.setSelectionRange(...caret);
 }
 
-// What has to be typed anew is where the page begins, or else what was wrong.
+// The page begins at the field that has to be typed again, or else at what was wrong.
 const first = document.querySelector("[aria-invalid=true]") ?? document.querySelector(".alert.bad[tabindex]");
 if (document.activeElement === document.body && !document.querySelector("[autofocus]")) first?.focus();
 
@@ -45,12 +45,12 @@ for (const form of document.querySelectorAll("form[data-once]")) {
   const mark = (state) => {
     sent = state;
     form.setAttribute("aria-busy", String(state));
-    // While they are on their way nobody is told that they are missing.
+    // While the passwords are being sent, they are not reported as missing.
     for (const field of needed) field.required = !state;
     for (const button of form.querySelectorAll("button[type=submit]")) button.setAttribute("aria-disabled", String(state));
   };
   form.addEventListener("submit", (event) => {
-    // Who has typed the password once more has stopped it on the way, and means it.
+    // A user who has typed the password again has stopped the form on its way, and means to send it again.
     const retyped = emptied && passwords.length > 0 && passwords.every((field) => field.value !== "");
     if (sent && !retyped) {
       event.preventDefault();
@@ -58,23 +58,23 @@ for (const form of document.querySelectorAll("form[data-once]")) {
     }
     mark(true);
     emptied = false;
-    // Once it is on its way: where that leads to a native application the page stays, and so would a password.
+    // After sending: if the form leads to a native application, the page stays, and so would a password.
     setTimeout(() => {
       for (const field of passwords) field.value = "";
       emptied = true;
     });
-    // Stopped on the way, or led to a native application: it may be sent again. A password is changed, and an account made, by the
-    // first of two: the second would be told that it came to nothing. So it waits for longer than the server takes in any case.
+    // Stopped on its way, or led to a native application: it may be sent again. The first of two forms changes the
+    // password, or makes the account, and the second would be refused: that wait is longer than the server ever takes.
     clearTimeout(again);
     again = setTimeout(() => mark(false), form.querySelector("[autocomplete=new-password]") ? 60_000 : 8000);
   });
-  // So it may when the browser brings the page back from its cache.
+  // It may also be sent again when the browser brings the page back from its cache.
   addEventListener("pageshow", () => mark(false));
 }
 
-// The server knows neither the time zone nor how somebody writes a date. What was just now needs neither.
+// The server knows neither the time zone nor how the user writes a date. "Just now" needs neither.
 const spoken = document.documentElement.lang;
-// Of the page's language, as it is written where this person lives.
+// The page's language, as it is written where the user lives.
 const written = navigator.languages.find((language) => language.split("-")[0] === spoken) ?? spoken;
 for (const time of document.querySelectorAll("time[datetime]")) {
   const at = new Date(time.dateTime);
@@ -86,9 +86,9 @@ for (const time of document.querySelectorAll("time[datetime]")) {
   else if (Date.now() - at > 3600e3) time.textContent += ` (${exact})`;
 }
 
-// Asked for once more by its address, a form that was sent and came back still knows what it is on the way to.
+// A form that was sent and came back keeps its flow in its address, for a reload from there.
 const refused = document.querySelector(".alert.bad") && document.querySelector('form[data-once] > input[name="flow"]');
 if (refused && location.search === "" && /\/(login|signup)$/.test(location.pathname)) history.replaceState(null, "", `${location.pathname}?flow=${encodeURIComponent(refused.value)}`);
 
-// Loaded again, the page does not say again that something was done.
+// When the page is reloaded, it does not show the notice again.
 if (document.querySelector(".alert.good[role=status]")) history.replaceState(null, "", location.pathname);

@@ -1,4 +1,4 @@
-// Sends the response on at once. A field may be named "submit", so the form's own method is not trusted to be one.
+// Sends the response at once. A field may be named "submit", so the form's own property may not be the method.
 "use strict";
 
 HTMLFormElement.prototype.submit.call(document.getElementById("response"));

@@ -1,14 +1,14 @@
-// Takes the set-up code out of the link's fragment, which no server and no log has seen.
+// Takes the set-up code from the link's fragment, which no server and no log has seen.
 "use strict";
 
-// A fragment may lead to a field of the page, from the summary of what is wrong. No code is called like one.
+// A fragment may also point to a field of the page, from the summary of problems. No code is named like a field.
 const code = () => {
   const text = location.hash.slice(1);
   return document.getElementById(text) ? "" : text;
 };
 
-// Another link in the same tab differs in its fragment alone: nothing would be asked for. An address of its own, since loading the
-// page again would send a form again that was refused.
+// Another link in the same tab differs only in its fragment: nothing would be requested. The address is a new one,
+// since a reload would send a refused form again.
 addEventListener("hashchange", () => {
   if (code()) location.replace(`${location.pathname}?again=${Date.now()}${location.hash}`);
 });
@@ -23,6 +23,6 @@ if (token) {
     document.getElementById("token-field").hidden = true;
   }
   const wrong = document.querySelector("[aria-invalid=true]");
-  // What is wrong with no field is read first.
+  // A problem that concerns no field is read first.
   if (wrong || !document.querySelector("[role=alert]")) (wrong ?? document.getElementById(token.value ? "username" : "token")).focus();
 }

@@ -1,5 +1,5 @@
-// A public client in the browser: authorization code with PKCE (RFC 6749 §4.1, RFC 7636), each step shown as it happens.
-// Text from anywhere is only ever set as text.
+// A public client in the browser: authorization code with PKCE (RFC 6749 §4.1, RFC 7636), each step shown as it
+// happens. Text from anywhere is only ever set as text.
 "use strict";
 
 const steps = document.getElementById("try-steps");
@@ -19,7 +19,7 @@ const json = (value) => JSON.stringify(value, null, 2);
 const part = (token, n) => JSON.parse(new TextDecoder().decode(decode(token.split(".")[n])));
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Says something to whoever does not see what changes on the page. */
+/** Announces a change on the page to users who do not see it. */
 function tell(text) {
   told.textContent = "";
   told.textContent = text;
@@ -35,7 +35,7 @@ function show(step, caption, text) {
   const copy = figure.querySelector("button");
   copy.setAttribute("aria-label", `${say.copy}: ${caption}`);
   copy.addEventListener("click", async () => {
-    // A browser may refuse it, and has no clipboard for a page that came over plain HTTP from elsewhere.
+    // A browser may refuse it, and has no clipboard for a page that came over plain HTTP from another machine.
     const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
     tell(copied ? told.dataset.copied : told.dataset.refused);
     if (!copied) {
@@ -146,7 +146,7 @@ async function finish(server, query) {
   history.replaceState(null, "", location.pathname);
   show("response", label.response, [...query].map(([name, value]) => `${name}=${value}`).join("\n"));
   document.getElementById("step-end").hidden = false;
-  // What is new begins here, for whoever reads on from where the focus is.
+  // The new part begins here, for users who read on from the focus.
   const begins = document.querySelector("#step-response h2");
   begins.tabIndex = -1;
   begins.focus();

@@ -1,4 +1,4 @@
-//! The flame graph: thread kinds on top, below each function what it called, as wide as it was seen.
+//! The flame graph: kinds of threads on top, below each function what it called, as wide as its share of the samples.
 
 use super::{LINE, Sheet, text};
 use crate::profile::tree::{DEEPER, LOST, children};
@@ -6,14 +6,14 @@ use crate::profile::{Node, Profile, names};
 
 /// Height of a box, with the gap below it.
 pub const ROW: u32 = 18;
-/// The most boxes: so many fit into a megabyte.
+/// The most boxes: that many fit into a megabyte.
 const MOST: usize = 2500;
-/// Narrower ones could not be seen.
+/// Narrower boxes could not be seen.
 const NARROWEST: f64 = 0.000_5;
 /// The longest name in a tooltip.
 const LONGEST: usize = 240;
 
-/// Whose code a function is, as it is told by colours: the class, and what it is called.
+/// Whose code a function is, as the colours show it: the class, and its name.
 const OWNERS: [(&str, &str); 6] = [
     ("own", "Portiere"),
     ("sql", "SQLite"),
@@ -23,7 +23,7 @@ const OWNERS: [(&str, &str); 6] = [
     ("sys", "system"),
 ];
 
-/// Of our own crates, and of those that other classes are made of.
+/// Our own crates, and those of other classes.
 const CRATES: [(&str, &[&str]); 3] = [
     ("own", &["portiere", "app", "rules", "store", "hasher"]),
     ("tls", &["aws_lc", "aws_lc_rs", "rustls", "tokio_rustls", "sha2", "hmac"]),
@@ -46,8 +46,8 @@ const CRATES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// How names begin, after underscores, that AWS-LC gives to its assembler and keeps to itself. Such code often does not say who
-/// called it.
+/// How the names begin, after underscores, that AWS-LC gives to its assembler and keeps to itself. Such code often does
+/// not say who called it.
 const ASSEMBLER: [&str; 17] = [
     "aes",
     "bignum_",
@@ -77,7 +77,7 @@ struct Area<'a> {
     row: u32,
 }
 
-/// Draws it.
+/// Draws the flame graph.
 pub fn draw(sheet: &mut Sheet, taken: &Profile) {
     sheet.heading("Where the CPU goes");
     if taken.samples == 0 {
@@ -121,7 +121,7 @@ fn legend(sheet: &mut Sheet) {
     sheet.y += 2 * LINE + 8;
 }
 
-/// Samples that a box needs to be drawn, so that there are not too many.
+/// Returns how many samples a box needs to be drawn, so that there are not too many boxes.
 fn least(taken: &Profile) -> u64 {
     let mut totals: Vec<u64> = taken.nodes.iter().map(|node| node.total).collect();
     totals.sort_unstable_by(|a, b| b.cmp(a));
@@ -129,14 +129,14 @@ fn least(taken: &Profile) -> u64 {
     totals.get(MOST).map_or(0, |next| next + 1).max(visible).max(1)
 }
 
-/// The boxes. Functions of the runtime, and of the system where a thread begins, that do nothing but call one other are one
-/// box with those they call.
+/// Returns the boxes. Functions of the runtime, and of the system where a thread begins, that only call one other
+/// function share one box with it.
 fn areas(taken: &Profile, least: u64) -> Vec<Area<'_>> {
     let below = children(&taken.nodes);
     let shown = |of: usize| below[of].iter().copied().filter(|child| taken.nodes[*child].total >= least);
     let width = |node: &Node| node.total as f64 / taken.samples as f64;
     let mut areas = Vec::new();
-    // For each function: where it begins, in which row, and what the one above it is.
+    // For each function: where it begins, in which row, and the class of the one above it.
     let mut next = Vec::new();
     let stack_up = |of: usize, mut from: f64, row: u32, class: &'static str, next: &mut Vec<_>| {
         for child in shown(of) {
@@ -150,7 +150,7 @@ fn areas(taken: &Profile, least: u64) -> Vec<Area<'_>> {
         let class = if first.parent.is_none() { "thr" } else { owner(&first.name, above) };
         let mut nodes = vec![first];
         let plain = |class: &str| class == "run" || (class == "sys" && above == "thr");
-        // What says that something is missing is not to be missed.
+        // A box that says that something is missing must not be missed.
         let missing = [DEEPER, LOST].contains(&&*first.name);
         while !missing && plain(class) && taken.nodes[at].own == 0 {
             let mut callees = shown(at);
@@ -168,7 +168,7 @@ fn areas(taken: &Profile, least: u64) -> Vec<Area<'_>> {
     areas
 }
 
-/// Whose code a function is, by its name; a C function's by what called it.
+/// Returns whose code a function is, by its name; for a C function, by what called it.
 fn owner(name: &str, above: &'static str) -> &'static str {
     if name.ends_with(']') {
         return "sys";
@@ -191,7 +191,7 @@ fn is_assembler(name: &str) -> bool {
 }
 
 impl Area<'_> {
-    /// What is in the box, and what is told of it.
+    /// Returns the label of the box, and its tooltip.
     fn words(&self, samples: u64) -> (String, String) {
         let Some(last) = self.nodes.last() else { return (String::new(), String::new()) };
         let share = |part: u64| text::percent(part as f64 / samples as f64);

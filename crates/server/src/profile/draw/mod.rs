@@ -1,6 +1,6 @@
-//! The picture: one SVG file that needs nothing else. It reads without scripts; one in it adds zooming and searching.
+//! Draws the picture: one self-contained SVG file. It can be read without scripts; its own adds zooming and searching.
 //!
-//! Widths are shares of the window's, heights are not: so it fits a phone and a wall, with letters of the same size.
+//! Widths are shares of the window's, heights are fixed: it fits a phone and a wall, with letters of the same size.
 
 mod flame;
 mod text;
@@ -19,26 +19,26 @@ struct Sheet {
 }
 
 impl Sheet {
-    /// A line of text.
+    /// Draws a line of text.
     fn line(&mut self, class: &str, text: &str) {
         self.y += LINE;
         let _ =
             writeln!(self.out, "<text class=\"{class}\" x=\"2%\" y=\"{}\">{}</text>", self.y - 5, text::escaped(text));
     }
 
-    /// Text over as many lines as it needs.
+    /// Draws text over as many lines as it needs.
     fn lines(&mut self, class: &str, text: &str) {
         text::wrapped(text).iter().for_each(|line| self.line(class, line));
     }
 
-    /// What a new section is called.
+    /// Draws the heading of a new section.
     fn heading(&mut self, text: &str) {
         self.y += 22;
         self.line("h", text);
         self.y += 3;
     }
 
-    /// A box from one share of the width to another, with what it says, and what it says when it is pointed at.
+    /// Draws a box over a share of the width, with a label, and with what it says when it is pointed at.
     fn area(&mut self, (from, share): (f64, f64), class: &str, label: &str, title: &str) {
         let Sheet { out, y } = self;
         let _ = write!(
@@ -49,7 +49,7 @@ impl Sheet {
             flame::ROW,
             text::escaped(title),
         );
-        // Part of a letter helps nobody: a window may be narrow, and zooming makes room.
+        // Part of a letter is of no use: a window may be narrow, and zooming makes room.
         let room = [(0.008, " class=\"n\""), (0.03, " class=\"s\"")]
             .iter()
             .find(|(least, _)| share < *least)
@@ -58,7 +58,7 @@ impl Sheet {
     }
 }
 
-/// The whole file.
+/// Returns the whole file.
 pub fn picture(taken: &Profile) -> String {
     let mut sheet = Sheet { out: String::new(), y: 14 };
     head(&mut sheet, taken);

@@ -25,7 +25,7 @@ fn taken(stacks: &[(&str, &[&str], u64)]) -> Profile {
     }
 }
 
-/// What stands before a label, up to the line's beginning: where the box is.
+/// Returns what stands before a label, up to the beginning of the line: where the box is.
 fn place<'a>(picture: &'a str, label: &str) -> &'a str {
     let end = picture.find(&format!(">{label}</text>")).unwrap_or_else(|| panic!("{label} is not in {picture}"));
     let begin = picture[..end].rfind("<svg ").unwrap();
@@ -91,7 +91,7 @@ fn functions_of_the_runtime_that_only_call_on_are_one_box() {
     assert!(drawn.contains(">app::token</text>") && drawn.contains(">tokio::wake</text>"));
 }
 
-/// Red without `ASSEMBLER`: what lost its callers was of the libraries.
+/// Red without `ASSEMBLER`: a function whose callers were lost would count as the libraries'.
 #[test]
 fn assembler_of_the_cryptography_has_its_colour_and_its_callers_are_told_to_be_lost() {
     let named =

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// Letters of a line that a phone has room for.
+/// How many letters of a line fit on a phone.
 const WIDTH: usize = 52;
 
-/// As text or an attribute's value of XML: names of functions are full of brackets. What XML has no way to say is left out.
+/// Escapes text or an attribute's value for XML: names of functions have brackets. Leaves out what XML cannot say.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     let special = |letter: char| matches!(letter, '<' | '>' | '&' | '"' | '\'') || letter.is_control();
     if !text.contains(special) {
@@ -27,19 +27,19 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// With as many digits as matter in a picture.
+/// Formats a number with as many digits as matter in a picture.
 pub fn number(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A share as per cent.
+/// Formats a share as per cent.
 pub fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
-/// Broken into lines between words.
+/// Breaks a text into lines between words.
 pub fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -4,9 +4,9 @@ use super::{LINE, Sheet, flame, text};
 use crate::profile::{Profile, Route};
 use std::collections::BTreeSet;
 
-/// Routes that are drawn: those on which most of the time was spent.
+/// The most routes that are drawn: those that took most of the time.
 const MOST: usize = 10;
-/// What is not waiting for anything that is timed, named as in the log of slow requests.
+/// Time that was not spent waiting for anything that is timed, named as in the log of slow requests.
 const OTHER: &str = "other";
 
 /// What each phase is, in a few words; the order is that of a sign-in.
@@ -24,7 +24,7 @@ const PHASES: [(&str, &str); 11] = [
     ("pace", "refused, and told after others who were"),
 ];
 
-/// Draws both.
+/// Draws the routes and the queues.
 pub fn draw(sheet: &mut Sheet, taken: &Profile) {
     sheet.heading("Where requests wait");
     if taken.routes.is_empty() {
@@ -56,7 +56,7 @@ fn key(sheet: &mut Sheet, class: &str, text: &str) {
     sheet.y += LINE;
 }
 
-/// One route: its name, a bar, and the bar in words.
+/// Draws one route: its name, a bar, and the bar in words.
 fn bar(sheet: &mut Sheet, route: &Route) {
     sheet.y += 6;
     let mean = 1000.0 * route.seconds / route.requests.max(1) as f64;
@@ -67,7 +67,7 @@ fn bar(sheet: &mut Sheet, route: &Route) {
     sheet.out.push_str(&format!("<svg x=\"2%\" y=\"{top}\" width=\"96%\" height=\"{}\">\n", flame::ROW));
     let parts = route.phases.iter().map(|phase| (&*phase.name, phase.share)).chain([(OTHER, route.other())]);
     let parts: Vec<(&str, f64)> = parts.filter(|(_, share)| *share > 0.0).collect();
-    // What goes on side by side is counted twice, and may be more than all.
+    // Phases that go on side by side are counted twice, and may be more than all.
     let whole: f64 = parts.iter().map(|(_, share)| share).sum::<f64>().max(1.0);
     let mut from = 0.0;
     for (name, share) in &parts {

@@ -1,4 +1,4 @@
-//! Applications: registration, authorization requests, and what they send to the token endpoint.
+//! Applications: registration, authorization requests, and their requests to the token endpoint.
 
 use super::browser::{Browser, Person};
 use super::server::Server;
@@ -14,10 +14,10 @@ pub const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 /// The secret of every confidential application here.
 pub const SECRET: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEF";
-/// Everything that an application may ask about a person.
+/// All scopes that an application may request.
 const SCOPES: [&str; 6] = ["openid", "profile", "email", "offline_access", "groups", "api"];
 
-/// Which grants an application registers beside code and refresh.
+/// The grants that an application registers besides code and refresh.
 pub enum Grants {
     Usual,
     All,
@@ -33,19 +33,19 @@ pub struct App {
 }
 
 impl App {
-    /// A web application with a secret and a consent page.
+    /// Registers a web application with a secret and a consent page.
     #[track_caller]
     pub fn web(server: &'static Server) -> App {
         App::add(server, Grants::Usual, &[])
     }
 
-    /// One whose people are not asked for consent.
+    /// Registers an application whose users are not asked for consent.
     #[track_caller]
     pub fn trusted(server: &'static Server) -> App {
         App::add(server, Grants::All, &["--trusted"])
     }
 
-    /// A confidential application with further options.
+    /// Registers a confidential application with further options.
     #[track_caller]
     pub fn add(server: &'static Server, grants: Grants, options: &[&str]) -> App {
         let id = unique("app");
@@ -62,7 +62,7 @@ impl App {
         App { server, secret: Some(SECRET), redirect: redirect.clone(), id: id.clone() }
     }
 
-    /// A public application with further options.
+    /// Registers a public application with further options.
     #[track_caller]
     pub fn public(server: &'static Server, redirect: &str, options: &[&str]) -> App {
         let id = unique("pub");
@@ -73,20 +73,20 @@ impl App {
         App { server, secret: None, redirect: redirect.to_owned(), id: id.clone() }
     }
 
-    /// `disable`, `enable` or `remove`.
+    /// Applies `disable`, `enable` or `remove`.
     #[track_caller]
     pub fn change(&self, verb: &str) {
         self.server.must(&["client", verb, &self.id], "");
     }
 
-    /// Credentials as RFC 6749 §2.3.1 writes them.
+    /// Returns the credentials as RFC 6749 §2.3.1 writes them.
     pub fn basic(&self) -> String {
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         let (id, secret) = (encoded(&self.id), encoded(self.secret.unwrap_or_default()));
         format!("Basic {}", STANDARD.encode(format!("{id}:{secret}")))
     }
 
-    /// A POST of this application to one of the endpoints for clients.
+    /// Sends a POST of this application to one of the endpoints for clients.
     #[track_caller]
     pub fn post(&self, target: &str, fields: &[(&str, &str)]) -> Answer {
         self.server.send(&self.call(target, fields))
@@ -103,12 +103,12 @@ impl App {
         }
     }
 
-    /// What redeeming a code sends.
+    /// Makes the request that redeems a code.
     pub fn redemption(&self, code: &str) -> Call {
         self.redemption_with(code, &[])
     }
 
-    /// What redeeming a code sends, and more fields.
+    /// Makes the request that redeems a code, with more fields.
     pub fn redemption_with(&self, code: &str, more: &[(&str, &str)]) -> Call {
         let fields = [
             ("grant_type", "authorization_code"),
@@ -144,7 +144,7 @@ impl App {
         self.post("/oauth2/revoke", &[("token", token)])
     }
 
-    /// The usual authorization request.
+    /// Makes the usual authorization request.
     pub fn ask(&self) -> Authorization {
         let pairs = [
             ("client_id", self.id.as_str()),
@@ -159,7 +159,7 @@ impl App {
         Authorization(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
-    /// A code, with `person` saying yes to whatever is asked.
+    /// Gets a code; `person` agrees to every page.
     #[track_caller]
     pub fn code(&self, browser: &mut Browser, person: &Person, ask: &Authorization) -> String {
         let answer = browser.get(&ask.target());
@@ -167,7 +167,7 @@ impl App {
         landed.get("code").cloned().unwrap_or_else(|| panic!("no code: {landed:?}"))
     }
 
-    /// Tokens from beginning to end.
+    /// Gets tokens, from the authorization request on.
     #[track_caller]
     pub fn tokens(&self, browser: &mut Browser, person: &Person) -> Tokens {
         self.tokens_for(browser, person, &self.ask())
@@ -184,7 +184,7 @@ impl App {
 pub struct Authorization(Vec<(String, String)>);
 
 impl Authorization {
-    /// The parameter with this value, in place of any before.
+    /// Sets a parameter, in place of any earlier value.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.0.retain(|(known, _)| known != name);
         self.0.push((name.into(), value.into()));

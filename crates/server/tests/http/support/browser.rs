@@ -1,4 +1,4 @@
-//! People and their browsers.
+//! Users and their browsers.
 
 use super::server::Server;
 use super::unique;
@@ -6,7 +6,7 @@ use super::wire::{Answer, Call};
 use load::visitor::html::{Piece, Pieces};
 use load::wire::Jar;
 
-/// Somebody with an account.
+/// A user with an account.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub name: String,
@@ -21,27 +21,27 @@ impl Person {
         Person::stranger().added(server)
     }
 
-    /// The same for a stranger.
+    /// Makes an account for this user.
     #[track_caller]
     pub fn added(self, server: &Server) -> Person {
         server.must(&["user", "add", &self.name, "--email", &self.email, "--password-stdin"], &self.password);
         self
     }
 
-    /// Somebody who has no account yet.
+    /// Makes a user who has no account yet.
     pub fn stranger() -> Person {
         let name = unique("person");
         Person { email: format!("{name}@example.test"), password: "gorse violet anvil 41".into(), name }
     }
 
-    /// `disable`, `enable` or `remove`.
+    /// Applies `disable`, `enable` or `remove`.
     #[track_caller]
     pub fn change(&self, server: &Server, verb: &str) {
         server.must(&["user", verb, &self.name], "");
     }
 }
 
-/// A form of a page: its fields as they stand, and its buttons.
+/// A form of a page: its current fields, and its buttons.
 #[derive(Clone, Debug, Default)]
 pub struct Form {
     pub action: String,
@@ -50,7 +50,7 @@ pub struct Form {
 }
 
 impl Form {
-    /// Every form of a page.
+    /// Returns every form of a page.
     pub fn all(page: &str) -> Vec<Form> {
         let mut forms: Vec<Form> = Vec::new();
         let mut open = false;
@@ -77,12 +77,12 @@ impl Form {
         forms
     }
 
-    /// The form that is sent to `action`.
+    /// Returns the form that is sent to `action`.
     pub fn find(page: &str, action: &str) -> Option<Form> {
         Form::all(page).into_iter().find(|form| form.action == action)
     }
 
-    /// Types a value, in place of what stands there.
+    /// Types a value, in place of the current one.
     pub fn fill(mut self, name: &str, value: &str) -> Form {
         self.fields.retain(|(known, _)| known != name);
         self.fields.push((name.into(), value.into()));
@@ -100,7 +100,7 @@ impl Form {
     }
 }
 
-/// Somebody's browser: cookies, and hands to fill in forms.
+/// A user's browser: cookies, and methods to fill in forms.
 #[derive(Clone)]
 pub struct Browser {
     pub server: &'static Server,
@@ -112,7 +112,7 @@ impl Browser {
         Browser { server, jar: Jar::default() }
     }
 
-    /// A browser in which `person` is signed in.
+    /// Makes a browser in which `person` is signed in.
     #[track_caller]
     pub fn of(server: &'static Server, person: &Person) -> Browser {
         let mut browser = Browser::new(server);
@@ -139,7 +139,7 @@ impl Browser {
         self.send(form.call().header("origin", &origin))
     }
 
-    /// Goes on for as long as redirects stay on this server.
+    /// Follows redirects as long as they stay on this server.
     #[track_caller]
     pub fn follow(&mut self, mut answer: Answer) -> Answer {
         for _ in 0..10 {
@@ -159,13 +159,13 @@ impl Browser {
         self.log_in_on(&page, &person.name, &person.password).must_be(303)
     }
 
-    /// The sign-in page on the way to the account home.
+    /// Gets the sign-in page on the way to the account home.
     #[track_caller]
     pub fn sign_in_page(&mut self) -> Answer {
         self.get("/login").must_be(200)
     }
 
-    /// Makes the first account by the link that the server left in its folder, and signs its owner in.
+    /// Makes the first account through the link that the server left in its folder, and signs its owner in.
     #[track_caller]
     pub fn set_up(&mut self, owner: &Person) -> Answer {
         let link = std::fs::read_to_string(self.server.data().join("setup-link")).unwrap();
@@ -183,7 +183,7 @@ impl Browser {
         self.submit(&form.fill("login", login).fill("password", password))
     }
 
-    /// Answers whatever pages come, saying yes, until the browser is sent away or a page has nothing to answer.
+    /// Answers all pages, agreeing to each, until the browser is sent away or a page has no question.
     #[track_caller]
     pub fn go_through(&mut self, answer: Answer, person: &Person) -> Answer {
         let mut answer = self.follow(answer);
@@ -204,20 +204,20 @@ impl Browser {
         answer
     }
 
-    /// Whether somebody is signed in.
+    /// Returns whether a user is signed in.
     #[track_caller]
     pub fn is_signed_in(&mut self) -> bool {
         self.get("/account").status == 200
     }
 
-    /// The form of the account home that is sent to `action`.
+    /// Returns the form of the account home that is sent to `action`.
     #[track_caller]
     pub fn account_form(&mut self, action: &str) -> Form {
         let page = self.get("/account").must_be(200).text();
         Form::find(&page, action).unwrap_or_else(|| panic!("the account home has no form for {action}: {page}"))
     }
 
-    /// The value of the cookie whose name begins so.
+    /// Returns the value of the cookie whose name begins with `prefix`.
     pub fn cookie(&self, prefix: &str) -> Option<String> {
         self.jar.iter().find(|(name, _)| name.starts_with(prefix)).map(|(_, value)| value.to_owned())
     }

@@ -1,25 +1,25 @@
-//! What is in a database of a server, taken out and put back with that server's own tools.
+//! The contents of a server's database, dumped and restored with that server's own tools.
 
 use std::fs::File;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// A copy of a database, and where it is from.
+/// A copy of a database, and its URL.
 pub struct Dump {
     url: String,
     file: tempfile::NamedTempFile,
 }
 
-/// How often rows are put back while nodes change the same ones.
+/// How often restoring rows is tried while nodes change the same rows.
 const TRIES: usize = 10;
 
 impl Dump {
-    /// Everything, as an operator keeps it.
+    /// Copies everything, as an operator would keep it.
     pub fn of(url: &str) -> Dump {
         Dump::taken(url, &["--format=custom"], &["--single-transaction", "--hex-blob"])
     }
 
-    /// The rows alone, which can be put back in one step.
+    /// Copies only the rows, which can be put back in one step.
     pub fn of_rows(url: &str) -> Dump {
         let mariadb = ["--single-transaction", "--hex-blob", "--no-create-info", "--skip-triggers", "--skip-add-locks"];
         Dump::taken(url, &["--data-only"], &[&mariadb[..], &["--skip-disable-keys"]].concat())
@@ -35,7 +35,7 @@ impl Dump {
         Dump { url: url.to_owned(), file }
     }
 
-    /// Puts a copy of everything in the place of what is there. Nobody may use it meanwhile.
+    /// Replaces the contents with a copy of everything. Nobody may use the database meanwhile.
     pub fn restore(&self) {
         let restored = match is_postgres(&self.url) {
             true => Command::new("pg_restore")
@@ -47,7 +47,7 @@ impl Dump {
         assert!(restored.expect("the server's tools are installed").success());
     }
 
-    /// Puts rows back in one step, as a server that lost its last moments would have them, whoever uses it.
+    /// Puts rows back in one step, like a server that lost its last moments; the database may be in use.
     pub fn put_back(&self) {
         let before = match is_postgres(&self.url) {
             true => {
@@ -65,7 +65,7 @@ impl Dump {
         let rows = std::fs::read_to_string(self.file.path()).unwrap();
         let end = if is_postgres(&self.url) { "" } else { "COMMIT;\n" };
         let whole = format!("{before}{rows}{end}");
-        // Whoever uses the same rows at this moment may be let through first.
+        // Another transaction on the same rows may be let through first.
         assert!((0..TRIES).any(|_| self.run(&whole)), "the rows were not put back");
     }
 
@@ -80,7 +80,7 @@ impl Dump {
             false => client(&self.url, "mariadb", &[]),
         };
         let mut running = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        // One that failed reads no more.
+        // A client that failed reads no more.
         drop(running.stdin.take().unwrap().write_all(sql.as_bytes()));
         running.wait().unwrap().success()
     }
@@ -94,7 +94,7 @@ fn written(file: &tempfile::NamedTempFile) -> File {
     file.reopen().unwrap()
 }
 
-/// A program of MariaDB's, on the database of a URL.
+/// Makes a command of a MariaDB program, on the database of a URL.
 fn client(url: &str, program: &str, options: &[&str]) -> Command {
     let (user, rest) = url.strip_prefix("mysql://").and_then(|rest| rest.split_once(':')).expect("a URL of MariaDB");
     let (password, rest) = rest.split_once('@').unwrap();

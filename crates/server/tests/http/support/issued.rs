@@ -1,13 +1,13 @@
-//! One of everything that can be issued, and what of it still works.
+//! One of everything that can be issued, and how much of it still works.
 
 use super::app::{App, Tokens};
 use super::browser::{Browser, Form, Person};
 use super::wire::Call;
 
-/// RFC 8628 §3.4.
+/// The grant type of RFC 8628 §3.4.
 pub const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
-/// One person, one application, and one of everything that can be issued.
+/// One user, one application, and one of everything that can be issued.
 pub struct Issued {
     pub app: App,
     pub person: Person,
@@ -37,7 +37,7 @@ impl Issued {
         Issued { app, person, browser, code, bound, offline, device_code }
     }
 
-    /// What still works.
+    /// Returns what still works.
     #[track_caller]
     pub fn alive(&mut self) -> Vec<&'static str> {
         let (app, server) = (self.app.clone(), self.app.server);
@@ -60,7 +60,7 @@ impl Issued {
         found.into_iter().filter(|(_, alive)| *alive).map(|(name, _)| name).collect()
     }
 
-    /// What introspection tells about what was issued; only while the application may ask.
+    /// Returns what introspection calls active; only while the application may ask.
     #[track_caller]
     pub fn introspected(&self) -> Vec<&'static str> {
         let tokens = [

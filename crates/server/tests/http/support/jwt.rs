@@ -1,4 +1,4 @@
-//! Tokens taken apart, and forged.
+//! Parsing tokens, and forging them.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{
@@ -10,12 +10,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// Returns the time in seconds since 1970.
 pub fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
 }
 
-/// base64url without padding.
+/// Encodes base64url without padding.
 pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
@@ -29,7 +29,7 @@ pub struct Jwt {
     pub signature: Vec<u8>,
 }
 
-/// Takes a token apart, without believing it.
+/// Parses a token, without verifying it.
 #[track_caller]
 pub fn jwt(token: &str) -> Jwt {
     let parts: Vec<&str> = token.split('.').collect();
@@ -45,7 +45,7 @@ pub fn jwt(token: &str) -> Jwt {
 }
 
 impl Jwt {
-    /// Whether a key of the set signed it.
+    /// Returns whether a key of the set signed it.
     pub fn is_signed_by(&self, jwks: &Value) -> bool {
         let keys = jwks["keys"].as_array().unwrap();
         let Some(key) = keys.iter().find(|key| key["kid"] == self.header["kid"]) else { return false };
@@ -72,7 +72,7 @@ impl EcKey {
         EcKey(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
     }
 
-    /// The public half.
+    /// Returns the public half.
     pub fn jwk(&self, kid: &str) -> Value {
         let point = self.0.public_key().as_ref();
         let (x, y) = (encode(&point[1..33]), encode(&point[33..65]));

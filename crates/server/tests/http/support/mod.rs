@@ -1,4 +1,4 @@
-//! What every test uses: servers, browsers, applications, tokens.
+//! Shared by all tests: servers, browsers, applications, tokens.
 
 mod app;
 mod browser;
@@ -28,18 +28,18 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest that anything is waited for. The machine may be slow, and busy.
+/// The longest wait for anything. The machine may be slow, and busy.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Between two looks at what is waited for, at least and at most.
+/// The time between two checks of a condition, at least and at most.
 const STEPS: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(500)];
 
-/// Waits until something holds, which it has to in the end.
+/// Waits until a condition holds, which it has to in the end.
 #[track_caller]
 pub fn until(what: &str, holds: impl FnMut() -> bool) {
     assert!(comes(holds), "never: {what}");
 }
 
-/// The same where whoever waits has to do something before the test may fail: whether it came.
+/// Likewise, for a test that has to do something before it may fail: returns whether the condition held.
 pub fn comes(mut holds: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
     loop {
@@ -50,18 +50,18 @@ pub fn comes(mut holds: impl FnMut() -> bool) -> bool {
         if begun.elapsed() > LIMIT {
             return false;
         }
-        // Who waits takes a quarter of a core at the most.
+        // A test that waits takes at most a quarter of a core.
         std::thread::sleep((look.elapsed() * 3).clamp(STEPS[0], STEPS[1]));
     }
 }
 
-/// A name that no other test of this run has.
+/// Returns a name that no other test of this run has.
 pub fn unique(prefix: &str) -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Does `act` on `count` threads that start together; the results in no order.
+/// Does `act` on `count` threads that start together; returns the results in any order.
 pub fn at_once<T: Send>(count: usize, act: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let start = Barrier::new(count);
     std::thread::scope(|scope| {

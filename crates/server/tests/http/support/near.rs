@@ -1,7 +1,7 @@
-//! CO-10: what is nearly a credential.
+//! CO-10: near misses of a credential.
 
-/// Everything close to `good` that is not `good`: prefixes, longer ones, flipped bits, other last characters, other
-/// case, white space around it. Of a long credential every `step`th place is tried, and all of the last 90.
+/// Returns near misses of `good`: prefixes, longer texts, flipped bits, other last characters, other case, white space
+/// around it. Of a long credential every `step`th place is tried, and all of the last 90.
 pub fn near(good: &str, step: usize) -> Vec<String> {
     let places: Vec<usize> = (0..good.len()).filter(|at| at % step == 0 || at + 90 > good.len()).collect();
     let mut near: Vec<String> = places.iter().map(|at| good[..*at].to_owned()).collect();
@@ -31,7 +31,7 @@ pub fn near(good: &str, step: usize) -> Vec<String> {
     near
 }
 
-/// The same for a header field: white space around a value is not part of it on the wire, and a line ends where it ends.
+/// Likewise for a header field: white space around a value is not part of it on the wire, and a line break ends it.
 pub fn near_in_header(good: &str, step: usize) -> Vec<String> {
     let mut near = near(good, step);
     near.retain(|text| text.trim() != good && !text.contains(['\n', '\0', ';', ',']));

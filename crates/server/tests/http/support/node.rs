@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// A process with a folder of its own. The folder goes and the process ends with the test binary, however it ends.
+/// A process with a folder of its own. When the test binary ends in any way, the process ends and the folder goes.
 pub struct Node {
     pub folder: PathBuf,
     wrapper: Vec<String>,
@@ -16,7 +16,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Starts one; the issuer that it names, too. What it wrote, where it does not start.
+    /// Starts a node and returns it with the issuer that it names, or with its log if it does not start.
     pub fn start(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> Result<(Node, String), String> {
         let (child, issuer) = launch(folder, settings, wrapper, port)?;
         let guard = Mutex::new(guard(folder, child.id()));
@@ -24,7 +24,7 @@ impl Node {
         Ok((Node { folder, wrapper, child: Mutex::new(child), guard }, issuer))
     }
 
-    /// Starts it again on the same folder; the issuer that it names.
+    /// Starts it again on the same folder; returns the issuer that it names.
     pub fn restart(&self, settings: &Settings, port: u16) -> String {
         let (child, issuer) = launch(&self.folder, settings, &self.wrapper, port).expect("it starts again");
         dismiss(std::mem::replace(&mut *self.guard.lock().unwrap(), guard(&self.folder, child.id())));
@@ -32,15 +32,15 @@ impl Node {
         issuer
     }
 
-    /// The lines that it wrote to standard error so far.
+    /// Returns the lines that it has written to standard error.
     pub fn log(&self) -> String {
         let mut written = std::fs::read(self.folder.join("log")).unwrap_or_default();
-        // It may be at work on its next line.
+        // It may be in the middle of its next line.
         written.truncate(written.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
         String::from_utf8(written).unwrap_or_default()
     }
 
-    /// What it wrote to standard output since it was started, but for the first line.
+    /// Returns what it wrote to standard output since its start, except the first line.
     pub fn said(&self) -> String {
         let said = std::fs::read_to_string(self.folder.join("out")).unwrap_or_default();
         said.lines().map(|line| message(line) + "\n").collect()
@@ -50,14 +50,14 @@ impl Node {
         self.child.lock().unwrap().id()
     }
 
-    /// SIGKILL, at once; returns when the process is gone.
+    /// Sends SIGKILL at once; returns when the process is gone.
     pub fn kill(&self) {
         let mut child = self.child.lock().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Ends it as an operator would; the exit code.
+    /// Ends it as an operator would; returns the exit code.
     pub fn stop(&self) -> Option<i32> {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()).unwrap()).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -88,19 +88,19 @@ fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> 
         child.wait().ok();
         return Err(std::fs::read_to_string(folder.join("log")).unwrap_or_default());
     };
-    // Whatever else it says is read, so that the pipe never fills.
+    // The rest of its output is read, so that the pipe never fills.
     let mut said = std::fs::File::create(folder.join("out")).unwrap();
     std::thread::spawn(move || std::io::copy(&mut out, &mut said));
     Ok((child, issuer.to_owned()))
 }
 
-/// What a line says, which is one of text, or of the log as JSON.
+/// Returns the message of a line, which is text, or a log line in JSON.
 fn message(line: &str) -> String {
     let read: Option<serde_json::Value> = serde_json::from_str(line).ok();
     read.and_then(|line| line["message"].as_str().map(str::to_owned)).unwrap_or_else(|| line.to_owned())
 }
 
-/// A shell that waits for the end of this process (its input closes) and then ends the server and takes the folder away.
+/// Starts a shell that waits for this process to end (its input closes), then kills the server and removes the folder.
 fn guard(folder: &Path, pid: u32) -> Child {
     Command::new("sh")
         .args(["-c", "read -r keep && exit 0; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\""])

@@ -1,4 +1,4 @@
-//! A first-party application with sign-in screens of its own: what it asks of the account API, and what it keeps.
+//! A first-party application with sign-in screens of its own: its requests to the account API, and what it keeps.
 
 use super::app::App;
 use super::browser::{Browser, Person};
@@ -14,7 +14,7 @@ pub struct Screens {
     pub origin: String,
 }
 
-/// Somebody who is signed in on those screens: with tokens, or with cookies and a CSRF token.
+/// A sign-in on those screens: with tokens, or with cookies and a CSRF token.
 #[derive(Clone)]
 pub struct Line {
     pub screens: Screens,
@@ -22,30 +22,30 @@ pub struct Line {
     pub access: String,
     pub refresh: String,
     pub csrf: String,
-    /// What its device is known by, where it has tokens.
+    /// The token that identifies its device, if it has tokens.
     pub device: String,
 }
 
 impl Screens {
-    /// A public application.
+    /// Registers a public application.
     #[track_caller]
     pub fn of(server: &'static Server) -> Screens {
         let origin = format!("https://{}.test", unique("shop"));
         Screens { app: App::public(server, &format!("{origin}/cb"), &["--first-party"]), origin }
     }
 
-    /// A request of one of its pages.
+    /// Makes a request of one of its pages.
     pub fn call(&self, method: &str, operation: &str, body: &Value) -> Call {
         let call = Call::new(method, &format!("/api/v1/{operation}")).header("origin", &self.origin);
         if method == "GET" { call } else { call.body("application/json", body.to_string()) }
     }
 
-    /// The body of a sign-in.
+    /// Makes the body of a sign-in.
     pub fn credentials(&self, login: &str, password: &str, cookies: bool) -> Value {
         json!({ "client_id": self.app.id, "login": login, "password": password, "cookies": cookies })
     }
 
-    /// A sign-in as a browser sends it.
+    /// Signs in as a browser does.
     #[track_caller]
     pub fn try_in(&self, browser: &mut Browser, (login, password): (&str, &str), cookies: bool) -> Answer {
         browser.send(self.call("POST", "signin", &self.credentials(login, password, cookies)))
@@ -68,7 +68,7 @@ impl Line {
         self.access.is_empty()
     }
 
-    /// A request with whatever this line keeps.
+    /// Makes a request with the credentials of this sign-in.
     pub fn call(&self, method: &str, operation: &str, body: &Value) -> Call {
         let call = self.screens.call(method, operation, body);
         if self.keeps_cookies() { call.header("x-csrf-token", &self.csrf) } else { call.bearer(&self.access) }
@@ -80,13 +80,13 @@ impl Line {
         self.browser.send(call)
     }
 
-    /// Whether the account opens.
+    /// Returns whether the account opens.
     #[track_caller]
     pub fn is_open(&mut self) -> bool {
         self.send("GET", "me", &Value::Null).status == 200
     }
 
-    /// The refresh, as the application would send it.
+    /// Sends the refresh as the application would.
     #[track_caller]
     pub fn renew(&mut self) -> Answer {
         let body = match self.keeps_cookies() {
@@ -98,7 +98,7 @@ impl Line {
         self.browser.send(call)
     }
 
-    /// Another password, by the account API.
+    /// Changes the password through the account API.
     #[track_caller]
     pub fn change_password(&mut self, current: &str, new: &str) -> Answer {
         let mut body = json!({ "current": current, "new": new });

@@ -1,4 +1,4 @@
-//! The binary, running.
+//! The running binary.
 
 use super::facts::{self, Settings};
 use super::learnt;
@@ -17,29 +17,29 @@ use std::time::{Duration, Instant};
 /// The program under test.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_portiere");
 
-/// Failures from 127.0.0.1 are those of all tests together: they must not slow each other. Nor does the queue for hashes send
-/// anybody away on a machine that is slow or busy; tests of what happens then say so.
+/// All tests fail from 127.0.0.1 together: they must not throttle each other. Nor may the queue for hashes refuse
+/// anybody on a slow or busy machine; tests of that set another value.
 const ROOMY: [(&str, &str); 3] = [
     ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", "1000000"),
     ("PORTIERE_HASH_MAX_WAIT", "60s"),
     ("PORTIERE_LOG_FORMAT", "json"),
 ];
-/// How often a server is given another port, where somebody else took the one that was found.
+/// How often a server gets another port because another program took the one that was found.
 const PORTS: usize = 5;
 
-/// A server with a data folder of its own; where facts are in a database server, with as many nodes on it as
-/// `PORTIERE_TEST_NODES` says, which requests reach in turn.
+/// A server with a data folder of its own; with a database server, it has as many nodes as `PORTIERE_TEST_NODES` says,
+/// which requests reach in turn.
 pub struct Server {
     pub port: u16,
     pub issuer: String,
     pub folder: PathBuf,
     settings: Mutex<Settings>,
     node: Node,
-    /// With their ports.
+    /// The other nodes, with their ports.
     others: Vec<(Node, u16)>,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 pub struct Output {
     pub code: i32,
     pub out: String,
@@ -48,28 +48,28 @@ pub struct Output {
 
 static DEFAULT: LazyLock<Server> = LazyLock::new(|| Server::start(&[]));
 static STRICT: LazyLock<Server> = LazyLock::new(|| Server::start(&[("PORTIERE_REFRESH_GRACE", "0s")]));
-// More people are sent there than it can let in (`portiere load`), and each waits 30 seconds for an answer.
+// Tests send it more users than it can let in (`portiere load`), and each waits 30 seconds for an answer.
 static SIGN_UP: LazyLock<Server> =
     LazyLock::new(|| Server::start(&[("PORTIERE_SIGNUP_ENABLED", "true"), ("PORTIERE_HASH_MAX_WAIT", "15s")]));
 static SHORT: LazyLock<Server> =
     LazyLock::new(|| Server::start(&[("PORTIERE_CODE_TTL", "5s"), ("PORTIERE_TOKEN_ACCESS_TTL", "10s")]));
 
-/// Everything as it comes.
+/// Returns a server with default settings.
 pub fn default_server() -> &'static Server {
     &DEFAULT
 }
 
-/// Without grace for refresh tokens: any reuse revokes.
+/// Returns a server without a grace period for refresh tokens: any reuse revokes.
 pub fn strict_server() -> &'static Server {
     &STRICT
 }
 
-/// With sign-up open to anybody.
+/// Returns a server with sign-up open to anybody.
 pub fn sign_up_server() -> &'static Server {
     &SIGN_UP
 }
 
-/// With codes of five seconds and access tokens of ten.
+/// Returns a server whose codes last five seconds and access tokens ten.
 pub fn short_server() -> &'static Server {
     &SHORT
 }
@@ -80,7 +80,7 @@ impl Server {
         Server::wrapped(settings, &[])
     }
 
-    /// Starts a server under another public URL, which may name the port that it listens on.
+    /// Starts a server with another public URL, which may name the port that it listens on.
     pub fn under(url: impl Fn(u16) -> String, settings: &[(&str, &str)]) -> Server {
         let port = free_port();
         let url = url(port);
@@ -88,22 +88,22 @@ impl Server {
         Server::on(told(&settings), Some(port), &settings, &[], facts::nodes())
     }
 
-    /// Two nodes; `None` where the facts are in a file of one.
+    /// Starts two nodes; `None` if the facts are in a file, which only one node can use.
     pub fn pair() -> Option<&'static Server> {
         (!facts::on_file()).then(|| &*Box::leak(Box::new(Server::on(told(&[]), None, &[], &[], 2))))
     }
 
-    /// The same, run by another program: `wrapper` goes before its command line.
+    /// Starts a server under another program: `wrapper` goes before its command line.
     pub fn wrapped(settings: &[(&str, &str)], wrapper: &[&str]) -> Server {
         Server::on(told(settings), None, settings, wrapper, facts::nodes())
     }
 
-    /// Starts a server that knows nothing of the machine, and makes its data folder itself.
+    /// Starts a server without measurements of the machine, which makes its data folder itself.
     pub fn newcomer(settings: &[(&str, &str)]) -> Server {
         Server::on(empty(), None, settings, &[], facts::nodes())
     }
 
-    /// Starts a server on a folder that somebody prepared.
+    /// Starts a server on a folder that the test prepared.
     pub fn over(folder: PathBuf, settings: &[(&str, &str)]) -> Server {
         Server::on(folder, None, settings, &[], 1)
     }
@@ -129,22 +129,22 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// What the server wrote to standard error so far.
+    /// Returns what the server has written to standard error.
     pub fn log(&self) -> String {
         self.logs().concat()
     }
 
-    /// What the first node wrote to standard output since it was started, but for the first line.
+    /// Returns what the first node wrote to standard output since its start, except the first line.
     pub fn said(&self) -> String {
         self.node.said()
     }
 
-    /// What each node wrote to standard error so far.
+    /// Returns what each node has written to standard error.
     pub fn logs(&self) -> Vec<String> {
         self.all().map(Node::log).collect()
     }
 
-    /// The process of each node.
+    /// Returns the process id of each node.
     pub fn pids(&self) -> Vec<u32> {
         self.all().map(Node::pid).collect()
     }
@@ -158,7 +158,7 @@ impl Server {
         call.try_send(self.port).expect("the server answers")
     }
 
-    /// The name of a cookie of this server: `sid`, `flow`, `device`, `access`, `refresh`.
+    /// Returns the name of a cookie of this server: `sid`, `flow`, `device`, `access`, `refresh`.
     pub fn cookie_name(&self, what: &str) -> String {
         format!("{what}-main-{}", hexadecimal(&Handle::of(&self.issuer).0[..4]))
     }
@@ -173,7 +173,7 @@ impl Server {
         self.send(&Call::post(target, fields))
     }
 
-    /// The same for tests that need it for long; it ends with the test binary.
+    /// Starts a server for tests that need it for long; it ends with the test binary.
     pub fn leaked(settings: &[(&str, &str)]) -> &'static Server {
         Box::leak(Box::new(Server::start(settings)))
     }
@@ -183,7 +183,7 @@ impl Server {
         self.command_with(arguments, input, &[])
     }
 
-    /// The same with further settings.
+    /// Likewise, with further settings.
     pub fn command_with(&self, arguments: &[&str], input: &str, settings: &[(&str, &str)]) -> Output {
         let kept = self.settings.lock().unwrap().clone();
         let of_store = kept.into_iter().filter(|(name, _)| name.starts_with("PORTIERE_STORE_"));
@@ -191,7 +191,7 @@ impl Server {
         run_with(&self.data(), arguments, input, of_store.chain(more).collect())
     }
 
-    /// Runs a command that has to succeed; what it printed.
+    /// Runs a command that has to succeed; returns its output.
     #[track_caller]
     pub fn must(&self, arguments: &[&str], input: &str) -> String {
         let output = self.command(arguments, input);
@@ -199,12 +199,12 @@ impl Server {
         output.out
     }
 
-    /// SIGKILL, at once; returns when the process is gone.
+    /// Sends SIGKILL at once; returns when the processes are gone.
     pub fn kill(&self) {
         self.all().for_each(Node::kill);
     }
 
-    /// Starts again on the same folder and port, ready before it returns.
+    /// Starts again on the same folder and port; the server is ready when this returns.
     pub fn restart(&self) {
         let settings = self.settings.lock().unwrap().clone();
         assert_eq!(self.node.restart(&settings, self.port), self.issuer);
@@ -215,44 +215,44 @@ impl Server {
         }
     }
 
-    /// The value that a setting has.
+    /// Returns the value of a setting.
     pub fn setting(&self, name: &str) -> Option<String> {
         let settings = self.settings.lock().unwrap();
         settings.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
-    /// The data folders of a pair.
+    /// Returns the data folders of a pair.
     pub fn folders(&self) -> [PathBuf; 2] {
         [self.data(), self.others[0].0.folder.join("data")]
     }
 
-    /// The port of each node.
+    /// Returns the port of each node.
     pub fn ports(&self) -> Vec<u16> {
         [self.port].into_iter().chain(self.others.iter().map(|(_, port)| *port)).collect()
     }
 
-    /// How many nodes it has.
+    /// Returns how many nodes it has.
     pub fn count(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// Asks one node of a pair alone.
+    /// Sends requests to one node of a pair only.
     pub fn only(&self, node: usize) {
         facts::pin(self.port, [self.port, self.others[0].1][node]);
     }
 
-    /// Asks both again.
+    /// Sends requests to both nodes again.
     pub fn both(&self) {
         facts::register(self.port, std::iter::once(self.others[0].1));
     }
 
-    /// Kills the second node of a pair, and asks only the first one from then on.
+    /// Kills the second node of a pair, and sends requests only to the first from then on.
     pub fn lose_second(&self) {
         self.others[0].0.kill();
         facts::register(self.port, std::iter::empty());
     }
 
-    /// Starts it again.
+    /// Starts the second node again.
     pub fn find_second(&self) {
         let (node, port) = &self.others[0];
         node.restart(&named(&self.settings.lock().unwrap(), &self.issuer), *port);
@@ -260,41 +260,41 @@ impl Server {
         facts::register(self.port, std::iter::once(*port));
     }
 
-    /// Ends the first node alone.
+    /// Stops only the first node.
     pub fn stop_first(&self) {
         assert_eq!(self.node.stop(), Some(0));
     }
 
-    /// Starts it again.
+    /// Starts the first node again.
     pub fn start_first(&self) {
         self.node.restart(&self.settings.lock().unwrap(), self.port);
         wait_until_ready(&self.node, self.port);
     }
 
-    /// Another value of a setting from the next start on.
+    /// Changes a setting from the next start on.
     pub fn set(&self, name: &str, value: &str) {
         self.settings.lock().unwrap().push((name.into(), value.into()));
     }
 
-    /// Ends it as an operator would; the exit code.
+    /// Ends it as an operator would; returns the exit code.
     pub fn stop(&self) -> Option<i32> {
         self.all().map(Node::stop).reduce(|first, other| if other == Some(0) { first } else { other }).flatten()
     }
 }
 
-/// A folder for a node, with nothing in it.
+/// Makes an empty folder for a node.
 fn empty() -> PathBuf {
     tempfile::Builder::new().prefix("portiere-http-").tempdir().unwrap().keep()
 }
 
-/// The same with what nodes of these settings have learnt of the machine.
+/// Makes a folder with what nodes of these settings have measured of the machine.
 fn told(settings: &[(&str, &str)]) -> PathBuf {
     let folder = empty();
     learnt::tell(&folder.join("data"), settings);
     folder
 }
 
-/// One more node on the database of another, with a folder of its own.
+/// Starts one more node on the database of another, with a folder of its own.
 fn beside(first: &Path, settings: &Settings, issuer: &str) -> (Node, u16) {
     let folder = empty();
     let (theirs, data) = (first.join("data"), folder.join("data"));
@@ -302,14 +302,14 @@ fn beside(first: &Path, settings: &Settings, issuer: &str) -> (Node, u16) {
     for key in ["master.key", "audit.key"] {
         std::fs::copy(theirs.join(key), data.join(key)).unwrap();
     }
-    // It may not have measured yet; then both do.
+    // The first may not have measured yet; then both do.
     std::fs::copy(theirs.join(learnt::FILE), data.join(learnt::FILE)).ok();
     let (node, _, port) = somewhere(&folder, &named(settings, issuer), &[]);
     wait_until_ready(&node, port);
     (node, port)
 }
 
-/// Starts a node on a port that it can have again, whoever connects to whom while it is down; the issuer that it names.
+/// Starts a node on a port that it can have again, whatever connects meanwhile; returns the issuer that it names.
 fn somewhere(folder: &Path, settings: &Settings, wrapper: &[String]) -> (Node, String, u16) {
     for _ in 1..PORTS {
         let port = free_port();
@@ -323,14 +323,14 @@ fn somewhere(folder: &Path, settings: &Settings, wrapper: &[String]) -> (Node, S
     (node, issuer, port)
 }
 
-/// The settings of a node that listens elsewhere than the issuer says.
+/// Returns the settings of a node that listens on another port than the issuer names.
 fn named(settings: &Settings, issuer: &str) -> Settings {
     settings.iter().cloned().chain([("PORTIERE_PUBLIC_URL".to_owned(), issuer.to_owned())]).collect()
 }
 
-/// A port that nobody has, and that the system hands to nobody before it is taken: those for connections and for whoever asks
-/// for any port begin at 32768 (Linux) or higher. While its server is down it looks free: it is given to no other test, and
-/// tests that run in another process at the same time look elsewhere.
+/// Returns a free port that the system gives to nobody else: ports for connections, and for programs that ask for any
+/// port, begin at 32768 (Linux) or higher. While its server is down it looks free: no other test gets it, and tests
+/// that run in another process at the same time search another range.
 pub fn free_port() -> u16 {
     const SHARES: u16 = 10;
     const SHARE: u16 = 22_000 / SHARES;
@@ -370,7 +370,7 @@ fn run_with(data: &Path, arguments: &[&str], input: &str, settings: Settings) ->
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that reads no input may be gone already.
+    // A command that reads no input may have ended already.
     drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();

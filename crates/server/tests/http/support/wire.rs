@@ -1,4 +1,4 @@
-//! HTTP/1.1 as a test speaks it: one request a connection, every byte as given.
+//! HTTP/1.1 for tests: one request per connection, every byte as given.
 
 use super::{facts, until};
 use load::wire::Jar;
@@ -21,13 +21,13 @@ pub struct Call {
 }
 
 impl Call {
-    /// Any method, without a body.
+    /// Makes a request with any method, without a body.
     pub fn new(method: &str, target: &str) -> Self {
         let (method, target) = (method.into(), target.into());
         Call { method, target, headers: Vec::new(), body: None, from: Ipv4Addr::LOCALHOST }
     }
 
-    /// Comes from another machine: 127.0.0.`host`, all of which are this one's own.
+    /// Comes from another address: 127.0.0.`host`, all of which belong to this machine.
     pub fn from(self, host: u8) -> Self {
         Call { from: Ipv4Addr::new(127, 0, 0, host), ..self }
     }
@@ -36,7 +36,7 @@ impl Call {
         Call::new("GET", target)
     }
 
-    /// A POST of a form.
+    /// Makes a POST of a form.
     pub fn post(target: &str, fields: &[(&str, &str)]) -> Self {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         Call::new("POST", target).body("application/x-www-form-urlencoded", body)
@@ -47,7 +47,7 @@ impl Call {
         self.header("content-type", kind)
     }
 
-    /// One more header field.
+    /// Adds a header field.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -92,12 +92,12 @@ impl Call {
         stream
     }
 
-    /// Sends it and hangs up at once, whatever the server does then.
+    /// Sends it and hangs up at once.
     pub fn abandon(&self, port: u16) {
         drop(self.begin(port));
     }
 
-    /// Sends it and hangs up once the server is at work on it, as `begun` tells; whether that was before the answer came.
+    /// Sends it and hangs up once the server works on it, as `begun` tells; returns whether no answer had come by then.
     #[track_caller]
     pub fn abandon_once(&self, port: u16, mut begun: impl FnMut() -> bool) -> bool {
         let stream = self.begin(port);
@@ -107,27 +107,27 @@ impl Call {
         waits()
     }
 
-    /// Sends it to the server at this port, to one of its nodes in turn; `None` when the connection breaks before a whole
-    /// answer came.
+    /// Sends it to the server at this port, to one of its nodes in turn; `None` if the connection breaks before the
+    /// whole answer came.
     pub fn try_send(&self, port: u16) -> Option<Answer> {
         self.exchange(self.connect(facts::next_node(port)).ok()?, port)
     }
 
-    /// The same, to the node at this port alone.
+    /// Likewise, only to the node at this port.
     pub fn try_send_here(&self, port: u16) -> Option<Answer> {
         self.exchange(self.connect(port).ok()?, port)
     }
 
-    /// The same over IPv6, to the server that listens at this port of [::1].
+    /// Likewise over IPv6, to the server that listens at this port of [::1].
     pub fn try_send_v6(&self, port: u16) -> Option<Answer> {
         self.exchange(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).ok()?, port)
     }
 
     fn exchange(&self, mut stream: TcpStream, port: u16) -> Option<Answer> {
-        // Longer than anybody waits for a hash.
+        // Longer than any wait for a hash.
         stream.set_read_timeout(Some(Duration::from_secs(120))).ok()?;
         stream.set_nodelay(true).ok()?;
-        // A server that refuses a long request may close before all of it was written.
+        // A server that refuses a long request may close before all of it is written.
         let written = stream.write_all(&self.bytes(&format!("localhost:{port}")));
         let mut bytes = Vec::new();
         let read = stream.read_to_end(&mut bytes);
@@ -144,7 +144,7 @@ pub struct Answer {
 }
 
 impl fmt::Debug for Answer {
-    /// For whoever reads why a test failed: the body as text, the beginning of it.
+    /// For the reader of a failed test: the beginning of the body, as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let body: String = self.text().chars().take(2_000).collect();
         write!(f, "{} {:?}\n{body}", self.status, self.headers)
@@ -190,7 +190,7 @@ impl Answer {
         self.header("location")
     }
 
-    /// The parameters that a redirect carries, in query or fragment.
+    /// Returns the parameters of a redirect, from query or fragment.
     #[track_caller]
     pub fn landed(&self) -> HashMap<String, String> {
         let to = self.location().unwrap_or_else(|| panic!("no redirect: {} {}", self.status, self.text()));
@@ -198,7 +198,7 @@ impl Answer {
         pairs_of(carried).into_iter().collect()
     }
 
-    /// The error code of JSON.
+    /// Returns the error code of a JSON body.
     pub fn error(&self) -> String {
         serde_json::from_slice::<Value>(&self.body)
             .ok()
@@ -212,14 +212,14 @@ impl Answer {
         self
     }
 
-    /// A JSON error.
+    /// Checks for a JSON error.
     #[track_caller]
     pub fn must_fail(self, status: u16, code: &str) -> Self {
         assert_eq!((self.status, self.error().as_str()), (status, code), "{}", self.text());
         self
     }
 
-    /// EPAGE: a local page that says no, and leads nowhere.
+    /// EPAGE: checks for a local page that refuses, and leads nowhere.
     #[track_caller]
     pub fn must_stay_here(self) -> Self {
         assert_eq!(self.status, 400, "{}", self.text());
@@ -229,7 +229,7 @@ impl Answer {
     }
 }
 
-/// Decoded pairs of a query or form.
+/// Returns the decoded pairs of a query or form.
 pub fn pairs_of(text: &str) -> Vec<(String, String)> {
     form_urlencoded::parse(text.as_bytes()).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }

@@ -1,4 +1,4 @@
-//! What may be in a body.
+//! What a body may contain.
 
 use super::*;
 
@@ -29,7 +29,7 @@ async fn bodies_are_json_objects_without_duplicates_and_of_the_right_types() {
         let reply = sign_in().with("content-type", json).raw(malformed).at(&server).await;
         reply.is(Kind::MalformedRequest);
     }
-    // red without `measure` in input.rs.
+    // Red without `measure` in input.rs.
     let with = |name: &str, value: Value| {
         let mut body = credentials();
         body[name] = value;
@@ -50,7 +50,7 @@ async fn bodies_are_json_objects_without_duplicates_and_of_the_right_types() {
     }
 }
 
-/// Red without holds_long_named in input.rs: it would be called a text that is too long.
+/// Red without holds_long_named in input.rs: it would be reported as a text that is too long.
 #[tokio::test]
 async fn a_long_name_is_told_as_one_at_every_depth() {
     let server = Server::start(&[]).await;
