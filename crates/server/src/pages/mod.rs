@@ -2,7 +2,7 @@
 //!
 //! Each page is a struct of borrowed text with one method, `render`. Nothing here reads a store, a clock or a request,
 //! and nothing can fail: the doors fill the views and send the HTML. Every page except "Try it" is complete without
-//! JavaScript. Each takes all styles and scripts from [`assets`], and escapes every string that it is given.
+//! JavaScript. Each takes all styles and scripts from [`assets()`], and escapes every string that it is given.
 //!
 //! The pages need no more than this policy, where NONCE is [`Chrome::nonce`]: `default-src 'none'; script-src
 //! 'nonce-NONCE'; style-src 'nonce-NONCE'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors

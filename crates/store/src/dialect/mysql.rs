@@ -7,7 +7,7 @@
 //! | `blob` | `VARBINARY(255)` in a key, else `LONGBLOB` |
 //! | `REFERENCES` beside a column | a foreign key of the table: MySQL parses the other form and ignores it |
 //! | `WITHOUT ROWID` | `ENGINE=InnoDB` (rows in primary key order) `ROW_FORMAT=DYNAMIC` (other formats index 767 bytes) |
-//! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which [reports the conflict](TOUCHED_NOTHING) |
+//! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which reports the conflict (`TOUCHED_NOTHING`) |
 //! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, in the DELETE form that is optimised as a join |
 
 pub(crate) mod block;

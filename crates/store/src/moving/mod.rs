@@ -5,8 +5,8 @@
 //!
 //! Both ends record the state of the move in their table `moves` ([`marks`]). Then the source is fenced ([`fence`]):
 //! from then on triggers refuse every write to it, whichever program sends it. Then each table is copied page by page
-//! in key order ([`copy`]); a page and the progress are one commit, so an interrupted move continues where it was. At
-//! the end both ends are read again and compared row by row ([`check`]); only then is the target marked as ready.
+//! in key order (`copy`); a page and the progress are one commit, so an interrupted move continues where it was. At
+//! the end both ends are read again and compared row by row (`check`); only then is the target marked as ready.
 
 pub mod before;
 pub mod catalogue;

@@ -34,7 +34,7 @@ async fn an_account_that_is_set_to_what_it_is_leaves_no_line() {
     let first = operator.does(set).await.json;
     assert_eq!(operator.does(set).await.json, first);
     assert_eq!(operator.does("user set ada@work.test email=ada@work.test phone_number=").await.json, first);
-    assert_eq!(details(&mut operator, "user.changed").await, [json!({ "changed": "locale email name" })]);
+    assert_eq!(details(&mut operator, "user.changed").await, [json!({ "changed": "locale name email" })]);
     // Lines of one millisecond have no order.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     let last = operator.does("user set ada name=Ada locale= email=").await.json;
