@@ -88,7 +88,7 @@ impl App {
             }
         };
         if let Err(fault) = ended.await {
-            tracing::warn!(%fault, "the session that a browser had before was not ended");
+            tracing::warn!(%fault, "the previous session of a browser was not ended");
         }
     }
 

@@ -135,7 +135,7 @@ impl App {
         if let Some(client) = &found {
             // Once for each configuration: requests in the client's name, however many, do not fill the log.
             if let Some(values) = client.unknown_values() {
-                let why = "it is registered with what only a later version of this program knows: upgrade this node";
+                let why = "it has settings that only a newer version knows: upgrade this node";
                 tracing::warn!(client = id.as_str(), values, why, "an application is refused here");
             }
             self.cache.clients.insert(id.clone(), (self.at(epoch), Arc::clone(client)));

@@ -146,14 +146,14 @@ impl App {
     /// Lets another node have the jobs that this one does for all. For the end of a node.
     pub async fn retire(&self) {
         if let Err(fault) = self.write_rejections().await {
-            tracing::warn!(%fault, "how often somebody was refused lately was not written");
+            tracing::warn!(%fault, "the latest counts of refused requests were not saved");
         }
         if let Err(fault) = self.write_uses().await {
-            tracing::warn!(%fault, "which sessions were used within the last second was not written");
+            tracing::warn!(%fault, "session use within the last second was not saved");
         }
         self.close_books().await;
         if let Err(error) = self.engine.commit(leases::give_back(&self.realm.id, &self.node)).await {
-            tracing::debug!(?error, "the leases of this node were not given back: they run out");
+            tracing::debug!(?error, "the leases of this node were not released: they will expire");
         }
         self.take_leave().await;
     }
@@ -167,7 +167,7 @@ impl App {
         let mut complaint = Complaint::default();
         loop {
             if let Err(fault) = self.write_rejections().await {
-                tracing::debug!(%fault, "what was refused was not written yet");
+                tracing::debug!(%fault, "counts of refused requests were not saved yet");
             }
             if let Err(fault) = self.remember_origins().await {
                 tracing::debug!(%fault, "the origins of applications were not read yet");
@@ -178,7 +178,7 @@ impl App {
                     complaint.over();
                     // Each node has its own settings.
                     if let Err(fault) = self.look_at_hashes_here().await {
-                        tracing::debug!(%fault, "password hashes were not looked at yet");
+                        tracing::debug!(%fault, "password hashes were not checked yet");
                     }
                     EVERY
                 }
@@ -196,7 +196,7 @@ impl App {
         let looked = self.look_at_hashes().await;
         if let Err(fault) = &looked {
             // If it fails each time, because there are many people, everything else has to go on.
-            complaint.tell(fault, "password hashes could not be looked at");
+            complaint.tell(fault, "password hashes could not be checked");
         }
         let mut pause = EVERY;
         match self.sweep_for(STRETCH, busy).await {
@@ -206,21 +206,21 @@ impl App {
                 }
                 pause = if swept.all { EVERY } else { REST };
             }
-            Err(fault) => complaint.tell(&fault, "expired rows could not be taken out"),
+            Err(fault) => complaint.tell(&fault, "expired rows could not be removed"),
         }
         if let Err(fault) = self.sweep_nodes().await {
-            complaint.tell(&fault, "nodes that are gone could not be taken out");
+            complaint.tell(&fault, "nodes that are gone could not be removed");
         }
         match self.drop_beyond_ceiling().await {
             Ok(0) => {}
             Ok(lines) => tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling"),
-            Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be taken out"),
+            Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be removed"),
         }
         let age = if busy() { upkeep.keys + PUT_OFF } else { upkeep.keys };
         match self.rotate_aged_keys(age).await {
             Ok(made) if made.is_empty() => {}
-            Ok(made) => tracing::info!(keys = made.len(), "signing keys grew old; successors were brought in"),
-            Err(fault) => complaint.tell(&fault, "signing keys could not be looked after"),
+            Ok(made) => tracing::info!(keys = made.len(), "signing keys were due for rotation: added new ones"),
+            Err(fault) => complaint.tell(&fault, "signing keys could not be rotated"),
         }
         pause
     }

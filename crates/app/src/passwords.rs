@@ -124,7 +124,7 @@ impl App {
                 Ok(()) => {}
                 Err(KeysError::Missing(..)) => self.do_without(name, &check).await?,
                 Err(_) => {
-                    let why = format!("{name} is another secret than the one that passwords were hashed with");
+                    let why = format!("{name} is not the secret that passwords were hashed with");
                     return Err(Fault::Broken(format!("{}: {why}; put its file back", option(&check))));
                 }
             }
@@ -339,7 +339,7 @@ impl App {
         match self.rehash(&user, password, browser).await {
             Ok(stored) => User { password: stored.or(user.password), ..user },
             Err(fault) => {
-                tracing::debug!(%fault, "a password was not hashed again");
+                tracing::debug!(%fault, "a password could not be rehashed");
                 user
             }
         }

@@ -43,13 +43,13 @@ pub struct Target {
 impl Target {
     /// Reads a URL. The error is the end of a sentence that begins with what the URL is for.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| Err(format!("is not a URL that can be used: {why}"));
+        let wrong = |why: &str| Err(format!("is not a usable URL: {why}"));
         if text.contains(|c: char| !c.is_ascii_graphic()) {
-            return wrong("it has other characters than a URL has");
+            return wrong("it has characters that a URL cannot have");
         }
         let Some((scheme, rest)) = text.split_once("://") else { return wrong("it has no scheme") };
         if rest.contains(['@', '#', '\\']) {
-            return wrong("it may have no user, password or fragment");
+            return wrong("it must not have a user, password or fragment");
         }
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -59,10 +59,10 @@ impl Target {
         let port = match port.map(str::parse::<u16>) {
             None => None,
             Some(Ok(port)) if port > 0 => Some(port),
-            Some(_) => return wrong("its port is none"),
+            Some(_) => return wrong("its port is not a number from 1 to 65535"),
         };
         if ServerName::try_from(host.to_owned()).is_err() {
-            return wrong("its host is no name and no address");
+            return wrong("its host is neither a name nor an address");
         }
         Ok(Target { scheme: scheme.to_ascii_lowercase(), host: host.to_owned(), port, path: path.to_owned() })
     }

@@ -122,7 +122,8 @@ impl App {
             Ok(()) => Ok(Ok(())),
             // A client that comes back with a new assertion is let in.
             Err(CommitError::Conflict { at: 0, .. }) => {
-                let why = "an assertion from before a failover may have been used: not every node has said what it acknowledged";
+                let why = "an assertion from before a failover may have been used: not every node has replayed what it \
+                           acknowledged";
                 Err(Fault::Unavailable(why.to_owned()))
             }
             Err(CommitError::Conflict { .. }) => {
@@ -321,11 +322,13 @@ impl App {
     ) -> Result<(), Fault> {
         if found.is_some_and(|found| found.family.is_of(client) && found.is_early(&self.realm.settings, now)) {
             return Err(Fault::Unavailable(
-                "it is dated later than now: a clock is wrong, here or at another node".into(),
+                "the token is dated later than now: a clock is wrong, here or at another node".into(),
             ));
         }
         match found.is_none() && self.ask(Holds(id, &client.id)).await? {
-            true => Err(Fault::Unavailable("a fence holds what was issued before a failover of the database".into())),
+            true => {
+                Err(Fault::Unavailable("a fence holds back what was issued before a failover of the database".into()))
+            }
             false => Ok(()),
         }
     }

@@ -78,7 +78,7 @@ impl App {
         loop {
             tokio::time::sleep(EVERY).await;
             if let Err(fault) = self.write_uses().await {
-                tracing::debug!(%fault, "which sessions were used was not written");
+                tracing::debug!(%fault, "session use was not saved");
             }
         }
     }

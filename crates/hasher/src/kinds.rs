@@ -22,7 +22,7 @@ pub struct UnknownWork;
 
 impl fmt::Display for UnknownWork {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("no kind of work that this program knows")
+        out.write_str("not a kind of work that this program knows")
     }
 }
 

@@ -112,7 +112,9 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::TooLittleMemory => f.write_str("the memory ceiling for hashing is below the policy's one hash"),
+            StartError::TooLittleMemory => {
+                f.write_str("the memory ceiling for hashing is less than one hash of the policy needs")
+            }
             StartError::Thread(error) => write!(f, "cannot start a hashing thread: {error}"),
         }
     }

@@ -50,9 +50,9 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Busy { retry_after } => write!(f, "too many passwords wait; come back in {retry_after:?}"),
+            Refusal::Busy { retry_after } => write!(f, "too many passwords are waiting; try again in {retry_after:?}"),
             Refusal::Unconfirmed { retry_after } => {
-                write!(f, "the password could not be compared to the end; come back in {retry_after:?}")
+                write!(f, "the check of the password could not be completed; try again in {retry_after:?}")
             }
             Refusal::Stopped => f.write_str("password hashing was stopped"),
             Refusal::TooLong => write!(f, "the password has more than {MAX_PASSWORD} bytes"),

@@ -22,7 +22,7 @@ pub fn make_room(users: u64) -> Result<(), Refusal> {
     }
     if let Some(most) = limit.current.filter(|current| *current < needed) {
         return Err(Refusal::Failure(format!(
-            "{users} users need as many open files, and {most} are allowed (ulimit -n)"
+            "{users} users need as many open files, but only {most} are allowed (ulimit -n)"
         )));
     }
     Ok(())

@@ -134,7 +134,7 @@ impl Crew {
                     pulses: pulses.filter(|_| stream == 0).cloned(),
                 };
                 let thread = thread::Builder::new().name(format!("load-{stream}-{index}")).spawn(move || post.man());
-                let thread = thread.map_err(|error| Refusal::Failure(format!("no thread: {error}")))?;
+                let thread = thread.map_err(|error| Refusal::Failure(format!("cannot start a thread: {error}")))?;
                 crew.threads.push((stream, thread));
             }
         }
@@ -161,7 +161,7 @@ impl Crew {
 /// Builds a runtime for one thread.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| format!("no runtime: {error}"))
+    built.map_err(|error| format!("cannot start the runtime: {error}"))
 }
 
 /// The times at which a run begins (`begin`), starts to count (`from`), and ends (`until`).
@@ -206,7 +206,10 @@ fn observe(
     plan.interrupt.check()?;
     let before = (cpu::own(), server(), cpu::of_cores(&plan.server_pids));
     if before.1.is_none() {
-        return Err(Refusal::Use(format!("no CPU time of {:?}: no such process, or no /proc", plan.server_pids)));
+        return Err(Refusal::Use(format!(
+            "cannot read the CPU time of {:?}: no such process, or no /proc",
+            plan.server_pids
+        )));
     }
     let began = Instant::now();
     wait_until(window.until);
@@ -286,7 +289,7 @@ impl Post {
         let pacer = match pacer {
             Ok(pacer) => pacer,
             Err(error) => {
-                self.tell(Err(format!("no thread: {error}")));
+                self.tell(Err(format!("cannot start a thread: {error}")));
                 return Record::default();
             }
         };

@@ -193,7 +193,8 @@ fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError>
         return Ok(None);
     }
     let data = &config.server.data;
-    let failed = |error: std::io::Error| BootError::Other(format!("the journal in {}: {error}", data.display()));
+    let failed =
+        |error: std::io::Error| BootError::Other(format!("cannot open the journal in {}: {error}", data.display()));
     let journal = Folder::open(data, &node_name()?).map_err(failed)?;
     Ok(Some(Ward::new(database.engine(), Arc::new(journal))))
 }
@@ -342,7 +343,7 @@ impl Ready {
             stopped = serve(listeners, terms, http::router(site), told) => stopped,
             () = orders.pass_on(&watched.leaving, tell) => return ended(jobs),
             () = workers.run() => return ended("the listener for hash workers ended"),
-            () = metrics::serve(desk, watched.clone()) => return ended("the metrics are not served any more"),
+            () = metrics::serve(desk, watched.clone()) => return ended("the metrics listener ended"),
             () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return ended(jobs),
             () = export(&mut exporter) => return ended(jobs),
             () = &mut commands => return ended("the control socket failed"),
@@ -373,8 +374,8 @@ impl Ready {
             app.hasher.stop().await;
         };
         if !wind_down(last, || instance.let_go(), orders.next()).await {
-            tracing::warn!("told to stop again: the last work is left undone");
-            return Err(BootError::Other("stopped before its last work was done".to_owned()));
+            tracing::warn!("another stop signal: the shutdown work is left unfinished");
+            return Err(BootError::Other("stopped before the shutdown work was finished".to_owned()));
         }
         tracing::info!("stopped");
         Ok(())
@@ -398,7 +399,7 @@ async fn take_over(config: &Config, app: &App) {
         return;
     }
     if let Err(fault) = app.take_over().await {
-        tracing::warn!(%fault, "the jobs of a server that was killed wait for the end of its leases");
+        tracing::warn!(%fault, "the jobs of a server that was killed wait until its leases expire");
     }
 }
 
@@ -492,8 +493,8 @@ async fn worth(instance: &Instance) -> Vec<&'static str> {
     let database = &instance.database;
     let (worth, contradiction) = match instance.app.engine.health().await {
         Ok(health) => (database.promise(health.durability), database.contradiction(health.durability)),
-        Err(_) => ("what an acknowledged write is worth is not known: the database does not answer", None),
+        Err(_) => ("the durability of acknowledged writes is not known: the database does not answer", None),
     };
-    tracing::info!(worth, "what an acknowledged write is worth");
+    tracing::info!(worth, "durability of acknowledged writes");
     [worth].into_iter().chain(contradiction).collect()
 }

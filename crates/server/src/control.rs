@@ -141,7 +141,7 @@ impl Control {
         drop(self);
         let finished = timeout(LAST, async { while callers.join_next().await.is_some() {} }).await;
         if finished.is_err() {
-            tracing::warn!(commands = callers.len(), "commands were cut short");
+            tracing::warn!(commands = callers.len(), "stopped before some commands were finished");
         }
     }
 
@@ -167,19 +167,19 @@ async fn answer(mut stream: UnixStream, server: (App, Option<Site>), data: PathB
         Err(why) => Err(why),
     };
     if let Ok(Err(error)) = timeout(PATIENCE, wire::send(&mut stream, &reply)).await {
-        tracing::warn!(%error, "a command went away before its answer");
+        tracing::warn!(%error, "a command disconnected before its answer");
     }
 }
 
 /// Returns the caller and its request; `None` if no request comes.
 async fn hear(stream: &mut UnixStream, owner: u32) -> Result<Option<(u32, Request)>, Failure> {
     let caller = listened_to(stream, owner).map_err(|why| {
-        tracing::warn!(%why, "a caller of the control socket was turned away");
+        tracing::warn!(%why, "a caller of the control socket was refused");
         Failure::Failed(why)
     })?;
     match timeout(PATIENCE, wire::receive::<Asked<Value>>(stream, LONGEST_REQUEST)).await {
         Err(_) => Ok(None),
-        Ok(Err(error)) => Err(Failure::Failed(format!("the server did not understand: {error}"))),
+        Ok(Err(error)) => Err(Failure::Failed(format!("the server cannot read the command: {error}"))),
         Ok(Ok(asked)) => Ok(Some((caller, read(asked)?))),
     }
 }
@@ -211,7 +211,7 @@ async fn obey(
 
 fn too_many(wait: Duration) -> Failure {
     let seconds = wait.as_secs_f64().ceil();
-    Failure::Failed(format!("the server carries out as many other commands as it can: try again in {seconds} s"))
+    Failure::Failed(format!("the server is busy with other commands: try again in {seconds} s"))
 }
 
 /// Waits until the caller has gone.
@@ -222,14 +222,14 @@ async fn left(stream: &mut UnixStream) {
 
 /// Returns the user of the machine who commands.
 fn listened_to(stream: &UnixStream, owner: u32) -> Result<u32, String> {
-    let caller = stream.peer_cred().map_err(|error| format!("the caller cannot be told: {error}"))?.uid();
+    let caller = stream.peer_cred().map_err(|error| format!("the caller's user is not known: {error}"))?.uid();
     may_command(caller, owner).map(|()| caller)
 }
 
 fn may_command(caller: u32, owner: u32) -> Result<(), String> {
     match caller == owner || caller == 0 {
         true => Ok(()),
-        false => Err(format!("user {caller} may not command this server, only user {owner} and root")),
+        false => Err(format!("user {caller} may not send commands to this server, only user {owner} and root")),
     }
 }
 
@@ -297,17 +297,21 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
         Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             match sent.map_err(io::Error::from).flatten() {
                 Err(error) if is_gone(&error) => {
-                    return Err(Failure::Failed("the server stops: try again in a moment".into()));
+                    return Err(Failure::Failed("the server is stopping: try again in a moment".into()));
                 }
                 sent => sent.map_err(failed)?,
             }
-            Err(Failure::Failed("the server ended before it answered: it may have done it or not".into()))
+            Err(Failure::Failed(
+                "the server ended before it answered: the command may or may not have been carried out".into(),
+            ))
         }
-        Ok(Err(error)) if is_gone(&error) => {
-            Err(Failure::Failed("the server stopped before it answered: it may have done it or not".into()))
-        }
+        Ok(Err(error)) if is_gone(&error) => Err(Failure::Failed(
+            "the server stopped before it answered: the command may or may not have been carried out".into(),
+        )),
         Ok(Err(error)) => Err(failed(error)),
-        Err(_) => Err(Failure::Failed("the server did not answer in time: it may have done it or not".into())),
+        Err(_) => Err(Failure::Failed(
+            "the server did not answer in time: the command may or may not have been carried out".into(),
+        )),
     }
 }
 
@@ -322,6 +326,8 @@ fn trusted(stream: &UnixStream, data: &Path) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     match listener == own || listener == 0 || listener == fs::metadata(data)?.uid() {
         true => Ok(()),
-        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("user {listener} listens there"))),
+        false => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("another user ({listener}) listens there")))
+        }
     }
 }

@@ -186,11 +186,9 @@ impl Database {
     /// Returns a claim of the operator about the server that the server does not confirm.
     pub fn contradiction(&self, durability: Durability) -> Option<&'static str> {
         match self {
-            Database::Postgres(postgres) if postgres.replication() == remote::Replication::Strict => {
-                (durability != Durability::ZeroLoss).then_some(
-                    "store.replication says that the replication is strict, and no standby confirms the server's commits",
-                )
-            }
+            Database::Postgres(postgres) if postgres.replication() == remote::Replication::Strict => (durability
+                != Durability::ZeroLoss)
+                .then_some("store.replication is strict, but no standby confirms the server's commits"),
             _ => None,
         }
     }

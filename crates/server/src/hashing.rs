@@ -37,12 +37,12 @@ pub fn tell_of_differences(config: &Config) {
     let hash = parameters.then(|| {
         let (m, t, p) = (here.memory_kib, here.passes, here.lanes);
         format!(
-            "what is configured hashes with m={m}, t={t}, p={p}: the limit here is that of the parameters in the report"
+            "the configuration has other hash parameters (m={m}, t={t}, p={p}): the limit here is for those in the \
+             report"
         )
     });
     let server = config.database().is_none();
-    let store = server
-        .then(|| "what is configured has its facts on a database server: the limit here is that of SQLite".to_owned());
+    let store = server.then(|| "the configuration uses a database server: the limit here is that of SQLite".to_owned());
     hash.into_iter().chain(store).for_each(|line| mutter(&format!("portiere: {line}\n")));
 }
 
@@ -57,7 +57,7 @@ pub fn tell_of_room(config: &Config) {
             wanted,
             hash_mib = one,
             memory_mib = memory,
-            "fewer threads hash than could: hash.memory has no room for more"
+            "fewer hashing threads than wanted: hash.memory has no room for more"
         );
     }
 }
@@ -164,14 +164,14 @@ impl Learnt<'_> {
     async fn write_aside(&self) {
         let (file, kept) = (self.file.clone(), self.kept.clone());
         if let Err(error) = tokio::task::spawn_blocking(move || write(&file, &kept)).await {
-            tracing::error!(%error, "what was learnt of hashing could not be kept");
+            tracing::error!(%error, "cannot save what was measured about hashing");
         }
     }
 }
 
 fn write(file: &Path, kept: &str) {
     if let Err(error) = private::replace(file, kept.as_bytes()) {
-        tracing::warn!(%error, file = %file.display(), "what was learnt of hashing could not be kept");
+        tracing::warn!(%error, file = %file.display(), "cannot save what was measured about hashing");
     }
 }
 

@@ -42,7 +42,7 @@ files! {
     to_syslog = "audit.syslog" audit_syslog;
     /// For the HTTP server that gets the audit log.
     to_http = "audit.http" audit_http;
-    /// For the collector of traces.
+    /// For the trace collector.
     to_collector = "trace" trace;
 }
 

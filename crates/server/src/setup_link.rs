@@ -51,7 +51,7 @@ impl LinkFile {
             match self.look(app).await {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(why) => tracing::warn!(%why, "the set-up link in {} was not looked after", self.0.display()),
+                Err(why) => tracing::warn!(%why, "cannot renew or check the set-up link in {}", self.0.display()),
             }
         }
     }

@@ -81,7 +81,9 @@ impl Strain {
     /// Returns why people are better sent to another node.
     pub fn problems(&self) -> impl Iterator<Item = String> {
         let strained = self.all().filter(|(_, strained)| *strained);
-        strained.map(|(queue, _)| format!("too much waits for {queue}, for too long: send people to another node"))
+        strained.map(|(queue, _)| {
+            format!("the {queue} queue has been nearly full for too long: send people to another node")
+        })
     }
 
     /// Watches the queues until the future is dropped.

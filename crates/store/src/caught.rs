@@ -15,7 +15,7 @@ use tokio::time::sleep;
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
         let what = said(panic.as_ref());
-        format!("the database driver cannot do what the server asks for, or read what it says: {what}")
+        format!("the database driver failed on what the server asked for or sent: {what}")
     })
 }
 
@@ -26,7 +26,7 @@ const REST: Duration = Duration::from_millis(250);
 /// and the work would be missing until the next start of the server.
 pub(crate) async fn survive<W: Future<Output = ()>>(what: &'static str, mut begin: impl FnMut() -> W) {
     while let Err(panic) = AssertUnwindSafe(begin()).catch_unwind().await {
-        tracing::error!(why = said(panic.as_ref()), "{what} broke down, and is begun again");
+        tracing::error!(why = said(panic.as_ref()), "{what} panicked and is restarted");
         drop(panic);
         sleep(REST).await;
     }
@@ -34,7 +34,7 @@ pub(crate) async fn survive<W: Future<Output = ()>>(what: &'static str, mut begi
 
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 #[cfg(test)]

@@ -120,9 +120,9 @@ pub enum CommitError {
 impl fmt::Display for CommitError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CommitError::Conflict { at, why } => write!(out, "statement {at} did not hold: {why:?}"),
+            CommitError::Conflict { at, why } => write!(out, "statement {at} conflicted: {why:?}"),
             CommitError::Unavailable(why) => out.write_str(why),
-            CommitError::Unknown(why) => write!(out, "whether it was committed is not known: {why}"),
+            CommitError::Unknown(why) => write!(out, "the outcome of the commit is unknown: {why}"),
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 const NONE: u64 = u64::MAX;
 
 /// The error for an operation that is not let in.
-pub const CLOSED: &str = "the database failed over: it is made sure that nothing acknowledged is undone";
+pub const CLOSED: &str = "the database failed over: checking that no acknowledged write was lost";
 
 /// An engine, and which of its servers was let in.
 pub struct Gate {

@@ -86,7 +86,7 @@ impl Patience {
     fn counts(&mut self) -> bool {
         self.tried += 1;
         if self.tried == 1 {
-            tracing::warn!("a change of the schema waits for others that use its table: a dump, a long transaction?");
+            tracing::warn!("a schema change is waiting for other users of its table: a dump, a long transaction?");
         }
         self.tried < ATTEMPTS
     }

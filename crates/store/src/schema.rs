@@ -85,7 +85,7 @@ impl Plan {
     pub(crate) fn tell(&self, migrations: &[Migration]) {
         if let Some(database) = self.ahead {
             let program = newest(migrations);
-            tracing::info!(database, program, "a newer program brought the schema further; this one works on it, too");
+            tracing::info!(database, program, "a newer version has upgraded the schema; this version can still use it");
         }
     }
 }

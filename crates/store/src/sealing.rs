@@ -121,7 +121,7 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> 
     let read = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     let found = read.map_err(|error| unreadable(file, &error))?;
     if found.is_empty() {
-        return Err(unreadable(file, &"no certificate is in it"));
+        return Err(unreadable(file, &"it contains no certificate"));
     }
     Ok(found)
 }
@@ -283,11 +283,15 @@ impl<T> Files<T> {
         let mut kept = self.kept();
         match made {
             Ok(made) => {
-                tracing::info!("the files for connecting to {} were read anew", self.whose);
+                tracing::info!("the files for connecting to {} were reloaded", self.whose);
                 *kept = Kept { of: stamps, made, failed: None };
             }
             Err(error) if kept.failed.as_ref() != Some(&stamps) => {
-                tracing::warn!(%error, "new files for connecting to {} cannot be used, those of before are", self.whose);
+                tracing::warn!(
+                    %error,
+                    "new files for connecting to {} cannot be used: keeping the previous ones",
+                    self.whose
+                );
                 kept.failed = Some(stamps);
             }
             Err(_) => {}

@@ -266,7 +266,7 @@ fn known_whole(client: &Client) -> Result<(), Refused> {
     let Some(values) = client.unknown_values() else { return Ok(()) };
     let id = &client.id;
     Err(Refused(format!(
-        "client {id} is registered with what only a later version knows ({values}): change it on a node of that version; \
+        "client {id} has settings that only a newer version knows ({values}): change it on a node of that version; \
          this one can disable, enable and remove it"
     )))
 }
@@ -282,7 +282,7 @@ fn strong(secret: &Secret) -> Result<(), Refused> {
     let why = if text.len() < SHORTEST_SECRET {
         "too short"
     } else if distinct < FEWEST_CHARACTERS {
-        "not random: it is made of too few different characters"
+        "not random (too few different characters)"
     } else if text.len() > 512 || !text.bytes().all(|b| (0x20..=0x7e).contains(&b)) {
         return Err(Refused::new("the secret must be at most 512 printable ASCII characters"));
     } else {

@@ -37,7 +37,7 @@ impl App {
         loop {
             let touched = self.engine.commit(revive_nothing(&self.realm.id, self.clock.now(), AT_ONCE)).await?;
             let [sessions, families, codes, opaque_tokens, devices, consents, workers, ..] = touched[..] else {
-                return Err(Fault::Broken("the batch answered for other statements than it has".into()));
+                return Err(Fault::Broken("the batch returned too few row counts".into()));
             };
             ended.sessions += sessions;
             ended.families += families;

@@ -40,9 +40,7 @@ impl App {
         let hash = match import::any(hash) {
             Err(error) => return Ok(Err(Refused(format!("the password hash: {error}")))),
             Ok(Imported::Stored(stored)) if is_bound(&stored) => {
-                return Ok(Err(Refused::new(
-                    "the password hash: it is bound to another account, and no new one can use it",
-                )));
+                return Ok(Err(Refused::new("the password hash is bound to another account: a new one cannot use it")));
             }
             Ok(Imported::Stored(stored)) => stored.to_string(),
             Ok(Imported::Fast(fast)) => self.wrap(&fast).await?,
@@ -284,7 +282,7 @@ pub fn sentence(problem: Problem) -> String {
             "the username must not begin with a hyphen nor have the form of an id (22 letters, digits, - and _)".into()
         }
         Problem::Username(_) => "the username must be 1 to 64 printable characters without @ and spaces".into(),
-        Problem::Email(_) => "the e-mail address is not one".into(),
+        Problem::Email(_) => "the e-mail address is not valid".into(),
         Problem::NameTaken => "somebody has that username".into(),
         Problem::EmailTaken => "somebody signs in with that e-mail address".into(),
         Problem::Password(weak) => weakness(weak),
@@ -296,7 +294,7 @@ pub fn weakness(weak: Weak) -> String {
     match weak {
         Weak::TooShort { min } => format!("the password needs at least {min} characters"),
         Weak::TooLong => "the password is longer than 1,024 bytes".into(),
-        Weak::Common => "the password is among those that everybody tries first".into(),
+        Weak::Common => "the password is one of the most common ones".into(),
         Weak::Personal => "the password is made of the person's own name".into(),
         Weak::NotText => "the password is not UTF-8 text".into(),
     }

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use store::tables::workers::{All, OfKey, Token};
 
 /// What is missing where workers cannot be used.
-const WITHOUT_KEYS: &str = "hash workers need a pepper and a binding key, so that what a worker computes is worth nothing \
-                            to it; make them with: portiere hash pepper NAME FILE, and: portiere hash binding NAME FILE";
+const WITHOUT_KEYS: &str = "hash workers need a pepper and a binding key, so that a worker cannot use what it \
+                            computes; make them with: portiere hash pepper NAME FILE, and: portiere hash binding NAME \
+                            FILE";
 
 /// How long a quarantined worker is told the same: as long as nodes take to notice what was done on another.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -110,14 +111,14 @@ impl App {
                 return Ok(match is_good(own) {
                     true => Decision::accept(name.clone()),
                     false => Decision::refuse(Refused(format!(
-                        "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll once more, \
-                         or enroll with another folder"
+                        "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll \
+                         again, or enroll with another folder"
                     ))),
                 });
             }
             if !is_good(unused) {
                 return Ok(Decision::refuse(Refused::new(
-                    "the token is unknown, used up or too old; make another one with: portiere verifier token",
+                    "the token is unknown, used or expired; make another one with: portiere verifier token",
                 )));
             }
             let name = free(&known, wanted);

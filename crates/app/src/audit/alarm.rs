@@ -31,7 +31,7 @@ impl Alarms {
         let mut held = self.held();
         let kept = &mut held[about as usize];
         if kept.as_deref() != Some(why) {
-            tracing::error!(why, "the audit log is not what it was");
+            tracing::error!(why, "the audit log is not what was written");
             *kept = Some(why.to_owned());
         }
     }

@@ -142,9 +142,9 @@ impl App {
                 Ok(Err(refused)) => {
                     going.failures += 1;
                     match refused.for_good {
-                        true => going.complaint.accuse(&refused.why, "a stream of the audit log stands still"),
+                        true => going.complaint.accuse(&refused.why, "a stream of the audit log is stuck"),
                         false => {
-                            let what = "a stream of the audit log is not taken: it will be tried again";
+                            let what = "a stream of the audit log could not be delivered: it will be retried";
                             going.complaint.tell(&refused.why, what);
                         }
                     }
@@ -160,7 +160,7 @@ impl App {
                 Err(fault) => {
                     going.tenure.until = None;
                     going.failures += 1;
-                    going.complaint.tell(&fault, "a stream of the audit log stands still");
+                    going.complaint.tell(&fault, "a stream of the audit log is stuck");
                     pause(going.failures, None)
                 }
             };
@@ -252,8 +252,8 @@ impl App {
             return Ok(Ok(Step::Idle));
         }
         let why = format!(
-            "it was delivered up to block {}, and the log ends with block {}: what comes is not delivered until somebody \
-             has looked (portiere audit verify, portiere audit accept)",
+            "it was delivered up to block {}, but the log ends with block {}: nothing more is delivered until an \
+             operator has checked (portiere audit verify, portiere audit accept)",
             seen.place.block, end.number
         );
         if seen.trouble != why {

@@ -100,11 +100,14 @@ fn recalled(terms: &Terms) -> Known {
         Ok(Some(bytes)) => bytes,
         Err(error) => return untold(format!("cannot be read: {error}"), UNREADABLE),
     };
-    let Ok(mark) = serde_json::from_slice::<Mark>(&bytes) else { return untold("is not one".into(), HOW) };
+    let Ok(mark) = serde_json::from_slice::<Mark>(&bytes) else { return untold("is not valid".into(), HOW) };
     match mark.is_sealed(&terms.keys) {
         Some(true) => Known::End(mark.head),
-        Some(false) => untold("is not what was written".into(), HOW),
-        None => untold(format!("was written under key {}, which is not here (audit.old_keys)", mark.key), KEYLESS),
+        Some(false) => untold("was altered".into(), HOW),
+        None => untold(
+            format!("was written under key {}, which this node does not have (audit.old_keys)", mark.key),
+            KEYLESS,
+        ),
     }
 }
 
@@ -158,7 +161,7 @@ impl App {
             Known::Nothing => {}
             Known::End(mark) if head.block < mark.block => {
                 let (seen, ends, at) = (mark.block, head.block, iso_ms(mark.sealed_at));
-                let why = format!("it ends with block {ends}, and this node has seen block {seen}, sealed at {at}");
+                let why = format!("it ends with block {ends}, but this node has seen block {seen}, sealed at {at}");
                 return Ok(Err(format!("{why}; {HOW}")));
             }
             Known::End(mark) if head.block == mark.block => {
@@ -198,17 +201,18 @@ impl App {
         Ok(vouched)
     }
 
-    /// Checks that the note of what retention removed stands for the block of the mark, which is gone. If its key is
+    /// Checks that the record of what retention removed stands for the block of the mark, which is gone. If its key is
     /// not here, anybody may have written it, unless it is the end that an operator accepted.
     fn vouches(&self, begins: &Checkpoint, mark: &Head) -> Result<(), String> {
         let at_mark = begins.number == mark.block;
         match begins.is_sealed(&self.realm.id, &self.books.terms().keys) {
             Some(false) if !at_mark => {
-                Err(format!("the note of what retention took out is not what was sealed; {HOW}"))
+                Err(format!("the record of what retention removed is not what was sealed; {HOW}"))
             }
             None if !at_mark || begins.key != mark.key => Err(format!(
-                "block {}, which this node has seen, is gone, and the note of what retention took out is under key {}, which \
-                 is not here: if another node has that key, name its file in audit.old_keys; otherwise {HOW}",
+                "block {}, which this node has seen, is gone, and the record of what retention removed is under key \
+                 {}, which this node does not have: if another node has that key, name its file in audit.old_keys; \
+                 otherwise {HOW}",
                 mark.block, begins.key
             )),
             _ => Ok(()),
@@ -220,7 +224,7 @@ impl App {
         let (realm, keys) = (&self.realm.id, &self.books.terms().keys);
         let Some(newest) = newest else {
             let sealed = begins.map(|begins| begins.is_sealed(realm, keys));
-            let why = "the note of what retention took out is not what was sealed";
+            let why = "the record of what retention removed is not what was sealed";
             return Ok(if sealed == Some(Some(false)) { Err(why.to_owned()) } else { Ok(sealed == Some(Some(true))) });
         };
         let blocks = self.ask(Whole { number: newest.number - 1, limit: 1 }).await?;
@@ -287,8 +291,8 @@ impl App {
 }
 
 /// What to do about a chain that does not go on from the mark.
-const HOW: &str = "lines were taken out of the database or written anew, or it was restored or failed over with a loss: see \
-                   portiere audit verify, and to go on with the log as it is: portiere audit accept";
+const HOW: &str = "lines were removed from the database or rewritten, or it was restored or lost writes at a failover: \
+                   see portiere audit verify; to go on with the log as it is: portiere audit accept";
 
 /// What to do about a mark that is there and that we may not read: nothing was done to the log.
 const UNREADABLE: &str = "it has to belong to the user that the server runs as, like all of the data folder";
@@ -300,7 +304,7 @@ fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
     if mark.mac == mac && mark.lines == lines {
         return Ok(());
     }
-    Err(format!("its block {} is another one than this node has seen; {HOW}", mark.block))
+    Err(format!("its block {} is not the one that this node has seen; {HOW}", mark.block))
 }
 
 /// Does something on the shelf. Goes on if the caller stops waiting, and is `keeping` others off until its end.

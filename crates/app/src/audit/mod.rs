@@ -228,10 +228,10 @@ impl App {
     /// that waited for the next start could be removed meanwhile, and nothing would show it.
     pub async fn close_books(&self) {
         if let Err(fault) = self.seal_rest().await {
-            tracing::debug!(%fault, "the last lines of the audit log wait for whoever seals next");
+            tracing::debug!(%fault, "the last lines of the audit log were left for the next node to seal");
         }
         if let Err(fault) = self.keep_mark(true).await {
-            tracing::warn!(%fault, "the end of the audit log as this node saw it was not kept");
+            tracing::warn!(%fault, "the mark of the end of the audit log was not saved");
         }
     }
 
@@ -249,7 +249,7 @@ impl App {
     async fn retire_step(&self, complaint: &mut Complaint) -> Result<bool, Fault> {
         let retired = self.retire_once().await?;
         match &retired {
-            Retired::Held(why) => complaint.tell(why, "old audit lines are kept"),
+            Retired::Held(why) => complaint.tell(why, "old audit lines cannot be removed yet"),
             _ => complaint.over(),
         }
         match &retired {

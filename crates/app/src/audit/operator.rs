@@ -16,10 +16,10 @@ impl App {
             return Ok(Err(format!("no stream is called {name}; see: portiere audit status")));
         };
         if !trouble::names_a_line(&stream.trouble) {
-            return Ok(Err(format!("stream {name} does not stand still; see: portiere audit status")));
+            return Ok(Err(format!("stream {name} is not stuck; see: portiere audit status")));
         }
         let Some(next) = self.sealed_after(&stream.place, 1).await?.pop().filter(|next| next.id == line) else {
-            return Ok(Err(format!("stream {name} does not stand still at line {line}; see: portiere audit status")));
+            return Ok(Err(format!("stream {name} is not stuck at line {line}; see: portiere audit status")));
         };
         let event = Event::new(Kind::AuditSkipped, self.clock.now()).detail("stream", name);
         let event = event.detail("line", line).detail("block", next.block).detail("event", next.kind.as_str());
@@ -31,7 +31,7 @@ impl App {
                 tracing::warn!(
                     stream = name,
                     line,
-                    "a line of the audit log was not delivered: an operator left it out"
+                    "a line of the audit log was not delivered: an operator skipped it"
                 );
                 Ok(Ok(()))
             }
@@ -50,7 +50,7 @@ impl App {
             return Ok(Err(format!("the log ends with block {}", end.number)));
         }
         if block < gone {
-            return Ok(Err(format!("the blocks up to {gone} were taken out: nothing before can be delivered again")));
+            return Ok(Err(format!("the blocks up to {gone} were removed: nothing before can be delivered again")));
         }
         let seen = streams.into_iter().find(|stream| stream.name == name);
         if seen.is_none() && !sink::NAMES.contains(&name) {

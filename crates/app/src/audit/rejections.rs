@@ -124,7 +124,7 @@ impl App {
         let Some(counts) = counts else { return };
         let app = self.clone();
         if let Err(fault) = to_the_end(|_| async move { app.write_down(counts).await }).await {
-            tracing::debug!(%fault, "what was refused was not written yet");
+            tracing::debug!(%fault, "counts of refused requests were not saved yet");
         }
     }
 

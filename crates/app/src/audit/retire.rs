@@ -88,7 +88,7 @@ impl App {
         let key = match key(terms, last.as_deref()) {
             Ok(key) => key,
             Err(why) => {
-                return Ok(Retired::Foreign(format!("this node cannot say under its key what it takes out: {why}")));
+                return Ok(Retired::Foreign(format!("this node cannot seal the record of what it removes: {why}")));
             }
         };
         // A block written by a clock that was far ahead goes by itself, on the word of a later block.
@@ -311,8 +311,8 @@ impl App {
 /// Describes a block that is due to go, and stays.
 fn not_proved(number: i64, finding: &Finding) -> Retired {
     Retired::Wrong(format!(
-        "block {number} is due to go, and it is not proved that it is what was sealed: {}. It stays. See portiere audit \
-         verify; to take it out all the same: portiere audit discard {number}",
+        "block {number} is due for removal, but cannot be proved to be what was sealed: {}. It is kept. See portiere \
+         audit verify; to remove it anyway: portiere audit discard {number}",
         finding.why
     ))
 }

@@ -73,9 +73,10 @@ impl App {
     pub async fn rekey(&self) -> Result<Result<String, String>, Fault> {
         let terms = self.books.terms();
         let Some(current) = terms.keys.current.as_ref() else {
-            return Ok(Err("this node has no audit key: put the one from before back (audit.key in the data folder, or audit.key_file). If it \
-                        is lost, make another one (head -c 32 /dev/urandom > audit.key; chmod 600 audit.key; for the user that the \
-                        server runs as), start the server again, and say this once more"
+            return Ok(Err("this node has no audit key: put the previous one back (audit.key in the data folder, or \
+                           audit.key_file). If it is lost, make another one (head -c 32 /dev/urandom > audit.key; \
+                           chmod 600 audit.key; owned by the user that the server runs as), start the server again, \
+                           and repeat this command"
                 .to_owned()));
         };
         let known = self.books.marked().known();
@@ -111,10 +112,9 @@ impl App {
         let all = lines.len();
         lines.retain(is_nameable);
         match lines.len() < all {
-            true => self
-                .books
-                .alarms()
-                .raise(About::Lines, "a line that is not sealed has an id that this program does not write"),
+            true => {
+                self.books.alarms().raise(About::Lines, "an unsealed line has an id that this program does not write")
+            }
             false => self.books.alarms().over(About::Lines),
         }
         if lines.is_empty() {

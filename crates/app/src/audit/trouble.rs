@@ -16,11 +16,11 @@ pub(super) const HALTED: &str = "what comes next cannot be read, from";
 pub(super) fn stuck(stream: &str, line: &str, every: bool, why: &str) -> String {
     match every {
         true => format!(
-            "{EVERY} that it was sent, now {line} ({why}): look at its URL, and at the form in which it wants lines; nothing is \
-             delivered, and it is tried again"
+            "{EVERY} that it was sent, now {line} ({why}): check its URL, and the format in which it wants lines; \
+             nothing is delivered, and it is retried"
         ),
         false => format!(
-            "{STUCK}{line} for good ({why}): nothing behind it is delivered, and it is tried again; to leave it out: portiere \
+            "{STUCK}{line} for good ({why}): nothing after it is delivered, and it is retried; to skip it: portiere \
              audit skip {stream} {line}"
         ),
     }

@@ -64,7 +64,7 @@ impl App {
             let foreign = head.filter(|head| !head.key.is_empty() && keys.find(&head.key).is_none());
             if let (Some(head), true) = (foreign, done && !findings.is_empty()) {
                 let why = format!(
-                    "the exported head was sealed under {}, which is no key of this node: is it of this log?",
+                    "the exported head was sealed under {}, which is not a key of this node: is it from this log?",
                     head.key
                 );
                 findings.insert(0, Finding::of(head.block, "head.differs", why));
@@ -74,7 +74,7 @@ impl App {
             }
             return Ok(Verified { told: here, findings, done, newest, mark, unsealed });
         }
-        Err(Fault::Contended("retention takes out blocks faster than they are read".into()))
+        Err(Fault::Contended("retention removes blocks faster than they are read".into()))
     }
 
     /// Returns where this step begins: where the one before ended, or where the chain begins by now.
@@ -144,7 +144,7 @@ fn removed(after: i64, until: i64) -> Strays {
 fn strays(verifier: &Verifier<'_>, lines: &[Line]) -> Vec<Finding> {
     let (numbered, others): (Vec<Line>, Vec<Line>) = lines.iter().cloned().partition(|line| line.block >= 0);
     let no_block = |line: Line| Finding {
-        why: format!("line {} belongs to no block: what it has in place of one is not the number of any", line.id),
+        why: format!("line {} belongs to no block: its block number is not valid", line.id),
         block: line.block,
         line: Some(line.id),
         what: "line.inserted".to_owned(),

@@ -67,9 +67,11 @@ async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is(
     assert_eq!(app.workers().await.unwrap().len(), 1);
     // What is kept of a used token is no token.
     let kept = base64url(&spent(good.handle(), Handle([1; 32])).0);
-    for (token, key, why) in
-        [(good.reveal(), 2, "used up"), (kept.as_str(), 2, "used up"), ("another", 1, "enrolled as worker")]
-    {
+    for (token, key, why) in [
+        (good.reveal(), 2, "used or expired"),
+        (kept.as_str(), 2, "used or expired"),
+        ("another", 1, "enrolled as worker"),
+    ] {
         let refused = enroll(token, key).await.unwrap_err();
         assert!(refused.contains(why), "{refused}");
     }
@@ -80,7 +82,7 @@ async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is(
     );
     clock.set(Span(-TOKEN_LIVES.0));
     app.revoke_worker("worker").await.unwrap().unwrap();
-    assert!(enroll(good.reveal(), 1).await.unwrap_err().contains("used up"), "it was revoked");
+    assert!(enroll(good.reveal(), 1).await.unwrap_err().contains("used or expired"), "it was revoked");
 }
 
 #[tokio::test]

@@ -116,8 +116,13 @@ impl App {
             match self.commit_telling(below, writes, [told]).await? {
                 Ok(()) => {
                     let number = fence.number;
-                    tracing::warn!(fence = number, server = identity, waits_for = ?waited, "raised a fence: what was \
-                        issued before is refused until these nodes have said again what they had acknowledged");
+                    tracing::warn!(
+                        fence = number,
+                        server = identity,
+                        waits_for = ?waited,
+                        "raised a fence: what was issued before is refused until these nodes have replayed what they \
+                         had acknowledged"
+                    );
                     return Ok(fence);
                 }
                 Err(CommitError::Conflict { .. }) => {}
@@ -134,7 +139,7 @@ impl App {
         let writes = vec![fences::replayed(&self.realm.id, upto, &node, self.clock.now())];
         let told = self.about_fence(Kind::FenceReplayed, &node, number);
         self.commit_telling(&**self.below(), writes, [told]).await??;
-        tracing::warn!(fence = number, lost, "this node has said again what it had acknowledged");
+        tracing::warn!(fence = number, lost, "this node has replayed what it had acknowledged");
         self.lift().await
     }
 
@@ -145,7 +150,7 @@ impl App {
         let told = self.about_fence(Kind::FenceLifted, &node, number);
         match self.commit_telling(&**self.below(), fences::lift(&self.realm.id), [told]).await? {
             Ok(()) => {
-                tracing::warn!(fence = number, "lifted the fence: nobody is waited for");
+                tracing::warn!(fence = number, "lifted the fence: it waits for no node any more");
                 Ok(())
             }
             Err(CommitError::Conflict { .. }) => Ok(()),

@@ -59,8 +59,9 @@ impl App {
         // A node that came meanwhile may have come with the same URL.
         let (Some(node), Some(noted)) = (others.first(), self.noted_elsewhere().await?) else { return Ok(None) };
         Ok(Some(format!(
-            "node {node} serves this database as {noted}, and this one would as {}: give this one the same public_url; or, to change it, \
-             stop all nodes first (one that has stopped just now is not heard any more after ten seconds: start this one again)",
+            "node {node} serves this database as {noted}, but public_url of this one is {}: give this one the same \
+             public_url; or, to change it, stop all nodes first (a node that has just stopped still counts for ten \
+             seconds: then start this one again)",
             self.realm.issuer
         )))
     }

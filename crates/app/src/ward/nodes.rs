@@ -86,18 +86,18 @@ impl App {
             ));
         }
         if found.lives {
-            return refuse(format!("node {name} lives: stop it first; where it was killed, wait for half a minute"));
+            return refuse(format!("node {name} is running: stop it first; if it was killed, wait for half a minute"));
         }
         let writes = nodes::let_go(&self.realm.id, &found.node, self.clock.now());
         let told = Event::new(Kind::NodeForgotten, self.clock.now()).detail("node", name);
         match self.commit_telling(&**self.below(), writes, [told]).await? {
             Ok(()) => {
-                tracing::warn!(node = name, "an operator does not count on this node any more");
+                tracing::warn!(node = name, "an operator removed this node from the list");
                 Ok(Ok(()))
             }
-            Err(CommitError::Conflict { .. }) => refuse(format!(
-                "node {name} has been there meanwhile, or a fence waits for it; see: portiere node list"
-            )),
+            Err(CommitError::Conflict { .. }) => {
+                refuse(format!("node {name} has come back meanwhile, or a fence waits for it; see: portiere node list"))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -129,7 +129,7 @@ impl App {
             if self.engine.answering().is_some()
                 && let Err(error) = self.engine.health().await
             {
-                tracing::debug!(?error, "the database is not well");
+                tracing::debug!(?error, "the database is not healthy");
             }
             if let Some(answering) = self.engine.answering() {
                 let about = self.about(answering.durability, Journal::Off);
@@ -139,7 +139,7 @@ impl App {
                     Ok(_) => was = Some(next.mark),
                     // The row was removed meanwhile, or an outcome was unknown: the node is not there under its mark.
                     Err(CommitError::Conflict { .. }) => was = self.own_mark().await,
-                    Err(error) => tracing::debug!(?error, "the database does not know that this node is there"),
+                    Err(error) => tracing::debug!(?error, "the database could not be told that this node is running"),
                 }
                 let begun = self.clock.now();
                 if let Ok(nodes) = self.ask(nodes::All).await {
@@ -160,7 +160,7 @@ impl App {
     pub async fn take_leave(&self) {
         if let Some(ward) = &self.ward {
             if let Err(fault) = self.close_journal(ward).await {
-                tracing::debug!(%fault, "the database does not know that this node has stopped");
+                tracing::debug!(%fault, "the database could not be told that this node has stopped");
             }
             return;
         }

@@ -70,7 +70,7 @@ impl App {
                 Err(fault) => {
                     let news = ward.seen().trouble.replace(fault.to_string()) != Some(fault.to_string());
                     if news {
-                        tracing::warn!(%fault, "it is not known yet whether the database has all that was acknowledged");
+                        tracing::warn!(%fault, "it is not certain yet that the database has all acknowledged writes");
                     }
                     tokio::time::sleep(SOON).await;
                     SOON
@@ -123,7 +123,7 @@ impl App {
             seen.trouble.take()
         };
         if trouble.is_some() {
-            tracing::info!("it is known again that the database has all that was acknowledged");
+            tracing::info!("it is certain again that the database has all acknowledged writes");
         }
         // A key that was revoked again may have had a successor that was lost.
         if moved.is_some() {
@@ -154,7 +154,7 @@ impl App {
         let mark = found.unwrap_or(0);
         let swept = found.is_none() && may_be_swept(memory.seen, self.clock.now());
         if mark < memory.mark && !swept {
-            return Ok(Some(format!("it has mark {mark} of this node, and acknowledged {}", memory.mark)));
+            return Ok(Some(format!("it has mark {mark} of this node, but had acknowledged {}", memory.mark)));
         }
         let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };
         let now = &answering.identity;
@@ -190,7 +190,7 @@ impl App {
         }
         let Some(answering) = ward.gate.inner().answering() else { return Ok(()) };
         let _turn = ward.turn.write().await;
-        self.fence_in(ward, &answering.identity, "a backup was put back").await
+        self.fence_in(ward, &answering.identity, "a backup was restored").await
     }
 
     /// Replays what this node had acknowledged, where others wait for that.
@@ -233,8 +233,9 @@ impl App {
         if is_older {
             tracing::error!(
                 fence = fence.number,
-                "the data folder of this node is older than what it did: restored from a copy? What it acknowledged since is not in \
-                 its journal. What was issued before the fence stays refused; portiere fence accept-loss gives the rest up"
+                "the data folder of this node is older than its last writes: restored from a copy? What it \
+                 acknowledged since is not in its journal. What was issued before the fence stays refused; portiere \
+                 fence accept-loss gives the rest up"
             );
         }
         let said = Said { whole: said.whole && !is_older, ..said };
@@ -243,8 +244,8 @@ impl App {
         } else if !is_older {
             tracing::error!(
                 fence = fence.number,
-                "the database is older than the journal of this node reaches back: restored from a backup? What was \
-                 issued before the fence stays refused; portiere fence accept-loss gives the rest up"
+                "the database is older than this node's journal reaches back: restored from a backup? What was issued \
+                 before the fence stays refused; portiere fence accept-loss gives the rest up"
             );
         }
         self.note_down(ward, |memory| {
@@ -293,7 +294,7 @@ impl App {
         self.mind_clocks(&nodes, &memory.node, begun);
         let was = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
         if !moved && was.is_some_and(|was| was < memory.mark) {
-            return Err(Fault::Unavailable("the database has lost what this node did since it was looked at".into()));
+            return Err(Fault::Unavailable("the database has lost writes of this node since the last check".into()));
         }
         let mark = was.unwrap_or(0).max(memory.mark) + 1;
         self.mind_double(ward, was, mark);
@@ -352,7 +353,7 @@ impl App {
             return Err(Fault::Unavailable("yet another database server answers".into()));
         }
         ward.gate.open(answering.generation);
-        tracing::info!(server = answering.identity, "the database is let in");
+        tracing::info!(server = answering.identity, "the database passed the check and is in use");
         Ok(())
     }
 }

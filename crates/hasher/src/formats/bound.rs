@@ -41,7 +41,7 @@ pub(crate) struct BoundHash {
 pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     const KEY_IDS: ParseError =
         ParseError::Malformed("needs keyid and bindid, of 1 to 8 bytes of unpadded base64 each");
-    let text = text.strip_prefix("$pv1$").ok_or(ParseError::Malformed("no bound verifier"))?;
+    let text = text.strip_prefix("$pv1$").ok_or(ParseError::Malformed("not a bound verifier"))?;
     let [parameters, salt, verifier] = text::fields(text, '$')?;
     let (cost, mut parts) = cost(parameters)?;
     let mut id = |name| {
@@ -54,7 +54,8 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
     }
     let salt = text::b64(salt)?;
     limits::ARGON2_SALT.length(&salt)?;
-    let verifier = text::b64(verifier)?.try_into().map_err(|_| ParseError::Malformed("the verifier has 32 bytes"))?;
+    let verifier =
+        text::b64(verifier)?.try_into().map_err(|_| ParseError::Malformed("the verifier must have 32 bytes"))?;
     Ok(Recipe::Bound(BoundHash { cost, pepper, binding, salt, verifier }))
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct FirebaseHash {
 }
 
 pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
-    let text = text.strip_prefix("$firebase$").ok_or(ParseError::Malformed("no Firebase hash"))?;
+    let text = text.strip_prefix("$firebase$").ok_or(ParseError::Malformed("not a Firebase hash"))?;
     let [parameters, salt, hash] = text::fields(text, '$')?;
     let (cost, mut parts) = scrypt::cost(parameters)?;
     let key_id = parts.next().and_then(|part| KeyId::from_base64(part.strip_prefix("importid=")?).ok());
@@ -55,7 +55,7 @@ impl FirebaseHash {
     }
 
     pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {
-        const NO_KEY: Refusal = Refusal::Unsupported("its import key is no signer key of Firebase, which is base64");
+        const NO_KEY: Refusal = Refusal::Unsupported("its import key is not a signer key of Firebase, which is base64");
         let signer = std::str::from_utf8(key(keys, Role::Import, self.key_id)?.bytes()).map_err(|_| NO_KEY)?;
         let signer = Zeroizing::new(text::any_base64(signer).map_err(|_| NO_KEY)?);
         // Encryption keeps the length: no password would ever match.

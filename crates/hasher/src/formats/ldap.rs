@@ -19,9 +19,9 @@ use super::{
     wrapped::Salted,
 };
 
-const SCHEME: ParseError = ParseError::Unsupported("a scheme of LDAP that is not known");
+const SCHEME: ParseError = ParseError::Unsupported("an unknown scheme of LDAP");
 const SPRING: ParseError = ParseError::Unsupported(
-    "a scheme of Spring Security that is not known, nor LDAP's: of Spring's, bcrypt and argon2 are",
+    "an unknown scheme of Spring Security or LDAP: of Spring's, only bcrypt and argon2 are known",
 );
 const CLEAR: ParseError =
     ParseError::Unsupported("a password in the clear, not a hash ({noop} of Spring Security, {CLEARTEXT} of LDAP)");
@@ -92,7 +92,7 @@ pub(super) fn fast(text: &str) -> Option<Result<Fast, ParseError>> {
         match (both.split_at_checked(digest.bytes()), salted) {
             (Some((value, salt @ [_, ..])), true) => Fast::new(digest, Salted::After(salt.to_vec()), value),
             (Some((value, [])), false) => Fast::new(digest, Salted::Not, value),
-            _ => Err(ParseError::Malformed("length of the digest")),
+            _ => Err(ParseError::Malformed("the digest has the wrong length")),
         }
     }))
 }

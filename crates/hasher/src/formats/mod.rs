@@ -293,4 +293,4 @@ const FAST: ParseError = ParseError::Unsupported("a fast digest, which is stored
 
 /// A thousand rounds of MD5, which take no time; owners of whom only such a hash is known choose new passwords.
 const MD5_CRYPT: ParseError =
-    ParseError::Unsupported("md5-crypt ($1$), a fast digest: let its owner choose a password");
+    ParseError::Unsupported("md5-crypt ($1$), a fast digest: let its owner choose a new password");

@@ -38,7 +38,7 @@ impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (problem, role, id) = match self {
             KeysError::BindingWithoutPepper => return f.write_str("a binding key needs a pepper beside it"),
-            KeysError::Repeated(role, Twice::Name(id)) => ("is there twice", role, id),
+            KeysError::Repeated(role, Twice::Name(id)) => ("is configured twice", role, id),
             KeysError::Repeated(role, Twice::Bytes { id, of: (other, of) }) => {
                 let (one, another) = (shown(*role, *id), shown(*other, *of));
                 return write!(f, "{one} is the same secret as {another}: each needs one of its own");

@@ -243,7 +243,7 @@ impl Frame {
     pub fn header(header: [u8; HEADER]) -> Result<(u8, usize), BadFrame> {
         let [a, b, c, d, kind] = header;
         let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length > MOST { Err(BadFrame("a frame is longer than any may be")) } else { Ok((kind, length)) }
+        if length > MOST { Err(BadFrame("a frame is too long")) } else { Ok((kind, length)) }
     }
 
     /// Reads a body of this kind.
@@ -272,9 +272,9 @@ impl Frame {
             9 => Frame::Answers(rest.many(Rest::answer)?),
             10 => Frame::Ping,
             11 => Frame::Pong,
-            _ => return Err(BadFrame("a frame is of no known kind")),
+            _ => return Err(BadFrame("a frame is of an unknown kind")),
         };
-        if rest.0.is_empty() { Ok(frame) } else { Err(BadFrame("a frame is longer than what is in it")) }
+        if rest.0.is_empty() { Ok(frame) } else { Err(BadFrame("a frame has extra bytes at its end")) }
     }
 }
 
@@ -320,7 +320,7 @@ impl<'a> Rest<'a> {
         self.array().map(|[byte]| byte)
     }
     fn versions(&mut self) -> Result<Versions, BadFrame> {
-        Versions::between(self.byte()?, self.byte()?).ok_or(BadFrame("versions are from the lowest to the highest"))
+        Versions::between(self.byte()?, self.byte()?).ok_or(BadFrame("the lowest version is above the highest"))
     }
     fn number(&mut self) -> Result<u32, BadFrame> {
         self.array().map(u32::from_be_bytes)
@@ -351,7 +351,7 @@ impl<'a> Rest<'a> {
     fn many<T>(&mut self, one: fn(&mut Self) -> Result<T, BadFrame>) -> Result<Vec<T>, BadFrame> {
         let count = usize::from(u16::from_be_bytes(self.array()?));
         if count > TOGETHER {
-            return Err(BadFrame("too much in one frame"));
+            return Err(BadFrame("a frame has too many entries"));
         }
         (0..count).map(|_| one(self)).collect()
     }

@@ -69,7 +69,7 @@ impl fmt::Display for Apart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Apart { server, worker } = self;
         let older = if server.highest < worker.lowest { "the server" } else { "the worker" };
-        write!(f, "the server speaks {server} of the language of hash workers, the worker {worker}: upgrade {older}")
+        write!(f, "the server speaks {server} of the hash worker protocol, the worker {worker}: upgrade {older}")
     }
 }
 
@@ -107,12 +107,12 @@ mod tests {
             (
                 of(2, 3),
                 of(1, 1),
-                "the server speaks versions 2 to 3 of the language of hash workers, the worker version 1: upgrade the worker",
+                "the server speaks versions 2 to 3 of the hash worker protocol, the worker version 1: upgrade the worker",
             ),
             (
                 of(1, 1),
                 of(2, 3),
-                "the server speaks version 1 of the language of hash workers, the worker versions 2 to 3: upgrade the server",
+                "the server speaks version 1 of the hash worker protocol, the worker versions 2 to 3: upgrade the server",
             ),
         ] {
             let apart = server.with(worker).unwrap_err();

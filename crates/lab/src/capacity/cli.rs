@@ -124,7 +124,7 @@ fn saved(file: &Path) -> Result<Capacity, Refusal> {
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| Refusal::Use(format!("{} cannot be read: {error}", file.display())))?;
     let saved: Saved = serde_json::from_str(&text)
-        .map_err(|error| Refusal::Use(format!("{} is no result of this command: {error}", file.display())))?;
+        .map_err(|error| Refusal::Use(format!("{} is not a result of this command: {error}", file.display())))?;
     Ok(Capacity { made: saved.made, ..Capacity::of(saved.probes) })
 }
 

@@ -55,7 +55,7 @@ pub fn read(file: &Path) -> Result<Option<Saved>, Refusal> {
         Err(error) => return Err(Refusal::Use(format!("{} cannot be read: {error}", file.display()))),
     };
     let saved = serde_json::from_str(&text);
-    saved.map(Some).map_err(|error| Refusal::Use(format!("{} is no report of the lab: {error}", file.display())))
+    saved.map(Some).map_err(|error| Refusal::Use(format!("{} is not a report of the lab: {error}", file.display())))
 }
 
 /// Returns the page, and the folder of its pictures, which is created.

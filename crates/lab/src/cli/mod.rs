@@ -213,9 +213,9 @@ fn experiment(
     let failed: Vec<&str> = report.failed().map(|outcome| outcome.experiment.name).collect();
     match failed[..] {
         [] => Ok(()),
-        [one] => Err(Refusal::Failure(format!("the experiment {one} went wrong: see its conclusion"))),
+        [one] => Err(Refusal::Failure(format!("the experiment {one} failed: see its conclusion"))),
         ref several => {
-            Err(Refusal::Failure(format!("the experiments {} went wrong: see their conclusions", several.join(", "))))
+            Err(Refusal::Failure(format!("the experiments {} failed: see their conclusions", several.join(", "))))
         }
     }
 }
@@ -231,7 +231,7 @@ fn with_those_to_come(report: &Report, kept: &[Option<Outcome>]) -> Report {
 fn begin(report: &Report, before: Option<&Saved>) -> Result<(Machine, Option<Made>, f64), Refusal> {
     let Some(saved) = before else { return Ok((report.machine.clone(), report.made.clone(), 0.0)) };
     match saved.obstacle(report) {
-        Some(why) => Err(Refusal::Use(format!("--resume: the report {why}; begin another with another --save FILE"))),
+        Some(why) => Err(Refusal::Use(format!("--resume: the report {why}; start a new one with another --save FILE"))),
         None => Ok(saved.beginning()),
     }
 }

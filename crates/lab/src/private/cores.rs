@@ -25,7 +25,7 @@ impl Cores {
     pub fn first(&self, count: usize) -> Result<Cores, String> {
         match self.0.get(..count) {
             Some(first) if count > 0 => Ok(Cores(first.to_vec())),
-            _ => Err(format!("{count} cores are needed, and this machine lets {} be used", self.0.len())),
+            _ => Err(format!("{count} cores are needed, but only {} may be used on this machine", self.0.len())),
         }
     }
 
@@ -55,7 +55,7 @@ impl Cores {
     /// # Errors
     /// A message, if the system does not allow it.
     pub fn hold<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
-        let refused = |error| format!("threads cannot be kept on {} of the cores here: {error}", self.0.len());
+        let refused = |error| format!("cannot pin threads to {} of the cores here: {error}", self.0.len());
         let before = sched_getaffinity(None).map_err(refused)?;
         let mut set = CpuSet::new();
         self.0.iter().for_each(|core| set.set(*core));
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn more_cores_than_there_are_is_a_sentence() {
         let few = Cores(vec![0, 3]);
-        assert_eq!(few.first(3).unwrap_err(), "3 cores are needed, and this machine lets 2 be used");
+        assert_eq!(few.first(3).unwrap_err(), "3 cores are needed, but only 2 may be used on this machine");
         assert!(few.first(0).is_err());
         assert_eq!(few.without(&few.first(1).unwrap()), Some(Cores(vec![3])));
         assert_eq!((few.without(&few), few.count()), (None, 2));

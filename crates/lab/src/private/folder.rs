@@ -49,7 +49,7 @@ impl Folder {
     pub fn new(program: &Path, within: Option<&Path>) -> Result<Folder, Refusal> {
         let place = within.map_or_else(std::env::temp_dir, Path::to_owned);
         let failed =
-            |error: std::io::Error| Refusal::Failure(format!("no folder can be made in {}: {error}", place.display()));
+            |error: std::io::Error| Refusal::Failure(format!("cannot make a folder in {}: {error}", place.display()));
         let only_ours = Permissions::from_mode(0o700);
         let made = tempfile::Builder::new().prefix(PREFIX).permissions(only_ours).tempdir_in(&place);
         let folder = made.map_err(failed)?;
@@ -186,7 +186,7 @@ pub fn guard(folder: &Path, input: impl BufRead) -> Result<(), Refusal> {
     end(&running);
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Refusal::Failure(format!("{} does not go away: {error}", folder.display())))
+            Err(Refusal::Failure(format!("cannot remove {}: {error}", folder.display())))
         }
         _ => Ok(()),
     }

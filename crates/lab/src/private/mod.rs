@@ -213,8 +213,8 @@ impl Private {
     pub fn metrics(&self) -> Result<Metrics, Refusal> {
         match probe::get(self.metrics, "/metrics") {
             Ok((200, text)) => Ok(Metrics::parse(&text)),
-            Ok((status, _)) => Err(Refusal::Failure(format!("the private server gives no metrics: {status}"))),
-            Err(error) => Err(Refusal::Failure(format!("the private server gives no metrics: {error}"))),
+            Ok((status, _)) => Err(Refusal::Failure(format!("cannot read the private server's metrics: {status}"))),
+            Err(error) => Err(Refusal::Failure(format!("cannot read the private server's metrics: {error}"))),
         }
     }
 

@@ -118,7 +118,7 @@ pub fn main(command: &Command, interrupt: &Interrupt, out: &mut dyn Write) -> Re
             let Search { options, p99, errors, precision } = search.as_ref();
             options.check(true)?;
             if p99.is_zero() {
-                return Err(Refusal::Use("no answer takes no time: --p99 must be above zero".to_owned()));
+                return Err(Refusal::Use("--p99 must be above zero".to_owned()));
             }
             let terms = Terms { p99: *p99, errors: errors / 100.0, precision: precision / 100.0 };
             let series = prepared(options, || {
@@ -193,7 +193,7 @@ fn deliver(options: &Options, series: &Series, out: &mut dyn Write) -> Result<()
 
 fn series(file: &Path) -> Result<Series, Refusal> {
     let text = read(file)?;
-    serde_json::from_str(&text).map_err(|error| Refusal::Use(format!("{} is no result: {error}", file.display())))
+    serde_json::from_str(&text).map_err(|error| Refusal::Use(format!("{} is not a result: {error}", file.display())))
 }
 
 fn to_json<T: serde::Serialize>(value: &T) -> Result<String, Refusal> {

@@ -250,13 +250,10 @@ impl Options {
         // W4 and W6 consist of open loops in part.
         let open = is_search || rate || [W3, W4, W5, W6].contains(&choice);
         let vain = [
-            (
-                is_search && [W3, W4, W6].contains(&choice),
-                "a search takes no w3, w4 or w6: what it offers is one workload",
-            ),
+            (is_search && [W3, W4, W6].contains(&choice), "a search takes no w3, w4 or w6: it runs a single workload"),
             (is_search && repeat, "a search takes no --repeat"),
             (is_search && ramp, "a search takes no --ramp: each of its rates is steady"),
-            (is_search && pause, "a search takes no --pause: what it offers are open loops"),
+            (is_search && pause, "a search takes no --pause: it runs open loops"),
             (choice != W1 && self.no_password, "--no-password is a variant of w1"),
             (choice != W1 && self.no_refresh, "--no-refresh is a variant of w1"),
             (choice == Introspect && self.no_introspection, "--no-introspection leaves nothing of introspect"),
@@ -270,14 +267,14 @@ impl Options {
             (choice == W4 && repeat, "w4 takes no --repeat: it is a sweep already"),
             (choice == W4 && rate, "w4 takes no --rate: its rates are multiples of what a closed loop reaches"),
             (choice == W4 && ramp, "w4 takes no --ramp: each of its rates is steady"),
-            (choice == W4 && pause, "w4 takes no --pause: nobody rests where the capacity is measured"),
+            (choice == W4 && pause, "w4 takes no --pause: it measures capacity without pauses"),
             (choice == W5 && ramp, "w5 takes no --ramp: a day has its own shape"),
             (choice == W5 && pause, "w5 takes no --pause: it is an open loop"),
             (
                 !open && self.arrivals != Arrivals::Even,
-                "a closed loop takes no --arrivals: who is done comes again; add --rate",
+                "a closed loop takes no --arrivals: users start again when they are done; add --rate",
             ),
-            (open && self.heed_retry_after, "an open loop takes no --heed-retry-after: starts fall to whoever is free"),
+            (open && self.heed_retry_after, "an open loop takes no --heed-retry-after: each start goes to a free user"),
         ];
         let found = vain.into_iter().find(|(is_so, _)| *is_so);
         found.map_or(Ok(()), |(_, why)| Err(Refusal::Use(why.to_owned())))

@@ -38,7 +38,7 @@ pub fn token_parameter(text: &str) -> Result<(String, String), String> {
 
 fn pair(text: &str, ours: &[&str]) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, _)) if ours.contains(&name) => Err(format!("`{name}` is said already")),
+        Some((name, _)) if ours.contains(&name) => Err(format!("`{name}` is given twice")),
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err(format!("`{text}` is not NAME=VALUE")),
     }
@@ -52,12 +52,15 @@ pub fn read(path: &Path) -> Result<String, Refusal> {
 /// Parses a share in percent.
 pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number| (0.0..=100.0).contains(number));
-    number.ok_or_else(|| format!("`{text}` is no share from 0 to 100"))
+    number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
 /// The same above zero.
 pub fn some_percent(text: &str) -> Result<f64, String> {
-    percent(text).ok().filter(|number| *number > 0.0).ok_or_else(|| format!("`{text}` is no share above 0, up to 100"))
+    percent(text)
+        .ok()
+        .filter(|number| *number > 0.0)
+        .ok_or_else(|| format!("`{text}` is not a percentage above 0, up to 100"))
 }
 
 /// The longest time that is accepted: beyond any measurement, and far from the limits of clocks.
@@ -65,7 +68,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Parses `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no time such as 250ms, 20s or 2m");
+    let wrong = || format!("`{text}` is not a time such as 250ms, 20s or 2m");
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
     let seconds = match unit {
         "ms" => 0.001,

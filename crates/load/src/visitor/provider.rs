@@ -56,12 +56,12 @@ impl Provider {
             let led = reply.header("location").map(|to| format!(" and leads to {}", plain(to))).unwrap_or_default();
             let what = match status {
                 429 | 500..=599 => "does not answer as a provider yet, or refuses",
-                _ => "is no OpenID provider",
+                _ => "is not an OpenID provider",
             };
             return Err(Refusal::Failure(format!("{target} {what}: {place} answers {status}{led}")));
         }
         let metadata = serde_json::from_slice(reply.body())
-            .map_err(|error| Refusal::Failure(format!("{target} is no OpenID provider: its metadata: {error}")))?;
+            .map_err(|error| Refusal::Failure(format!("{target} is not an OpenID provider: its metadata: {error}")))?;
         Provider::read(metadata, (target, url), &plan.reach)
     }
 

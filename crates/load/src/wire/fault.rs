@@ -74,31 +74,32 @@ fn objection(error: &rustls::Error) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Certificate, Error};
     match error {
         Error::InvalidCertificate(Certificate::UnknownIssuer | Certificate::BadSignature) => {
-            "nobody who is trusted signed the certificate (--ca FILE)"
+            "the certificate's issuer is not trusted (--ca FILE)"
         }
         Error::InvalidCertificate(Certificate::NotValidForName | Certificate::NotValidForNameContext { .. }) => {
             "the certificate is for another name (subjectAltName)"
         }
         Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
-            "the certificate has run out"
+            "the certificate has expired"
         }
         Error::InvalidCertificate(Certificate::NotValidYet | Certificate::NotValidYetContext { .. }) => {
-            "the certificate is not good yet"
+            "the certificate is not valid yet"
         }
         error if trust::is_of_an_authority(error) => {
-            "the server shows the certificate of an authority as its own, which is trusted only where --ca FILE names exactly that one"
+            "the server uses a certificate authority's certificate as its own, which is trusted only if --ca FILE \
+             names exactly that one"
         }
         Error::InvalidCertificate(_) => "the certificate is not trusted (--ca FILE)",
         Error::AlertReceived(Alert::CertificateRequired) => {
-            "the server wants a certificate of the client, and none is shown here"
+            "the server requires a client certificate, which is not supported here"
         }
         Error::PeerIncompatible(_) | Error::AlertReceived(Alert::ProtocolVersion) => {
-            "the server offers no version or cipher that is safe (TLS 1.2 at least)"
+            "the server offers no safe version or cipher (TLS 1.2 at least)"
         }
         Error::AlertReceived(Alert::HandshakeFailure) => {
-            "the server offers no cipher that is safe, or wants a certificate of the client, and none is shown here"
+            "the server offers no safe cipher, or requires a client certificate, which is not supported here"
         }
-        Error::InvalidMessage(_) => "it is no https",
+        Error::InvalidMessage(_) => "the server does not speak TLS",
         _ => "the server and the generator do not agree",
     }
 }
@@ -133,7 +134,9 @@ mod tests {
     fn only_who_gets_no_connection_would_go_round() {
         let refused = Fault::Connect(ErrorKind::ConnectionRefused);
         assert!(
-            [refused, Fault::NoFiles, Fault::NoPorts, Fault::Tls("it is no https")].iter().all(|f| f.is_unconnected())
+            [refused, Fault::NoFiles, Fault::NoPorts, Fault::Tls("the server does not speak TLS")]
+                .iter()
+                .all(|f| f.is_unconnected())
         );
         let others = [
             Fault::Closed,
@@ -150,8 +153,8 @@ mod tests {
         use rustls::{CertificateError as Certificate, Error};
         let of = |error: Error| broken(std::io::Error::new(ErrorKind::InvalidData, error)).to_string();
         assert!(of(Error::InvalidCertificate(Certificate::UnknownIssuer)).contains("--ca FILE"));
-        assert!(of(Error::InvalidCertificate(Certificate::Expired)).contains("has run out"));
+        assert!(of(Error::InvalidCertificate(Certificate::Expired)).contains("has expired"));
         assert!(of(Error::InvalidCertificate(Certificate::NotValidForName)).contains("another name"));
-        assert!(of(Error::AlertReceived(rustls::AlertDescription::CertificateRequired)).contains("of the client"));
+        assert!(of(Error::AlertReceived(rustls::AlertDescription::CertificateRequired)).contains("client certificate"));
     }
 }

@@ -33,7 +33,7 @@ impl Reach {
     /// [`Refusal::Failure`] if the name has no address.
     pub fn own(&mut self, host: &str) -> Result<(), Refusal> {
         let found = (host, 0).to_socket_addrs();
-        let found = found.map_err(|error| Refusal::Failure(format!("{host} has no address: {error}")))?;
+        let found = found.map_err(|error| Refusal::Failure(format!("cannot find an address of {host}: {error}")))?;
         self.owned.push((host.to_ascii_lowercase(), found.map(|address| address.ip()).collect()));
         Ok(())
     }
@@ -46,7 +46,7 @@ impl Reach {
         let wrong = |why: &str| Refusal::Use(format!("--connect-to {place}: {why}"));
         let has_port = place.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let url = Url::parse(&format!("http://{place}")).ok().filter(|url| has_port && url.target() == "/");
-        let url = url.ok_or_else(|| wrong("it is no HOST:PORT"))?;
+        let url = url.ok_or_else(|| wrong("not HOST:PORT"))?;
         let addresses = self.addresses(&url).map_err(|why| wrong(&why.to_string()))?;
         self.instead = Some((origin(target), addresses));
         Ok(())
@@ -72,13 +72,15 @@ impl Reach {
             }
         };
         if roots.is_empty() {
-            return Err(Refusal::Failure("this machine trusts no authority; name one with --ca".to_owned()));
+            return Err(Refusal::Failure(
+                "this machine has no trusted certificate authorities; name one with --ca".to_owned(),
+            ));
         }
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let trust = Trust::of(roots, named, Arc::clone(&provider));
-        let trust = trust.map_err(|error| Refusal::Failure(format!("no TLS: {error}")))?;
+        let trust = trust.map_err(|error| Refusal::Failure(format!("cannot set up TLS: {error}")))?;
         let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let versions = versions.map_err(|error| Refusal::Failure(format!("no TLS: {error}")))?;
+        let versions = versions.map_err(|error| Refusal::Failure(format!("cannot set up TLS: {error}")))?;
         let mut config = versions.dangerous().with_custom_certificate_verifier(Arc::new(trust)).with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         self.tls = Some(Arc::new(config));
@@ -116,7 +118,7 @@ fn read(file: &Path, roots: &mut RootCertStore) -> Result<Vec<CertificateDer<'st
         roots.add(certificate.clone()).map_err(|error| wrong(error.to_string()))?;
         named.push(certificate);
     }
-    if roots.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(named) }
+    if roots.is_empty() { Err(wrong("contains no certificate".to_owned())) } else { Ok(named) }
 }
 
 #[cfg(test)]
@@ -160,7 +162,7 @@ mod tests {
         let mut reach = Reach::default();
         assert_eq!(addresses(&reach, "https://localhost/"), Err(Wrong::NoTls));
         let empty = reach.speak_tls(Some(Path::new("/dev/null"))).unwrap_err();
-        assert_eq!(empty, Refusal::Use("/dev/null: no certificate in it".to_owned()));
+        assert_eq!(empty, Refusal::Use("/dev/null: contains no certificate".to_owned()));
         assert!(reach.speak_tls(Some(Path::new("/nowhere/at/all"))).unwrap_err().to_string().starts_with("/nowhere"));
     }
 }

@@ -35,7 +35,7 @@ impl std::fmt::Display for Wrong {
             Wrong::NotLoopback => {
                 "only this machine may be measured (localhost, 127.0.0.0/8 or [::1]), or one named with --i-own-this-host"
             }
-            Wrong::NoTls => "it is https, and the target is not; give the target as https",
+            Wrong::NoTls => "it is https, but the target is not; give the target as https",
         })
     }
 }

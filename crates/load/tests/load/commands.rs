@@ -141,7 +141,7 @@ fn what_is_compared_with_itself_shows_no_difference() {
     assert_eq!((refusal.to_string().as_str(), refusal.exit_code()), ("A holds no runs", 2));
     let refusal = said(&format!("compare {save} {people}")).unwrap_err();
     assert!(
-        refusal.exit_code() == 2 && refusal.to_string().starts_with(&format!("{people} is no result: ")),
+        refusal.exit_code() == 2 && refusal.to_string().starts_with(&format!("{people} is not a result: ")),
         "{refusal}"
     );
 }

@@ -238,7 +238,7 @@ fn a_mistake_is_one_clear_line() {
             "failed: login: the sign-in page came back (Sign in) to user0@example.com: wrong login or password",
         ),
         (wrong_secret, "failed: token: 401 invalid_client; is it this client's secret (--client-secret-file), and"),
-        (no_provider, "is no OpenID provider"),
+        (no_provider, "is not an OpenID provider"),
         (nobody, "http://127.0.0.1:1/: no connection (connection refused)"),
         (far_away, "only this machine may be measured"),
         (no_access, "the first iteration failed: login: redirected with error access_denied"),
@@ -379,7 +379,7 @@ fn tls_is_spoken_with_who_has_a_certificate_that_is_trusted() {
     assert_eq!(provider.connections(), 6);
     let (other, _) = Provider::secure(Manner::Good);
     plan.target = Url::parse(&other.url).unwrap();
-    assert!(refused(&plan).ends_with("TLS failed: nobody who is trusted signed the certificate (--ca FILE)"));
+    assert!(refused(&plan).ends_with("TLS failed: the certificate's issuer is not trusted (--ca FILE)"));
 }
 
 #[test]

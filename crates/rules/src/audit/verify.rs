@@ -91,7 +91,7 @@ impl Verifier<'_> {
                 Some(false) => findings.push(Finding::of(
                     until,
                     "checkpoint.edited",
-                    format!("the note that retention removed the blocks up to {until} is not what was sealed"),
+                    format!("the record that retention removed the blocks up to {until} is not what was sealed"),
                 )),
                 None => findings.extend(missing(&mut told, until, &checkpoint.key)),
             }
@@ -174,7 +174,7 @@ impl Verifier<'_> {
         let (head, mark) = (self.head.filter(here), self.mark.filter(here));
         let differs = |end: &&Head| end.mac != told.end.mac || end.lines != told.end.last;
         if let Some(end) = head.into_iter().chain(mark).find(differs) {
-            let why = format!("block {} is another one than when the log ended with it", end.block);
+            let why = format!("block {} is not the one that the log once ended with", end.block);
             findings.push(Finding::of(end.block, "head.differs", why));
         }
         told.met |= head.is_some();
@@ -206,14 +206,16 @@ fn missing(told: &mut Told, block: i64, key: &str) -> Option<Finding> {
 fn proved_again(told: &mut Told, block: i64) -> Option<Finding> {
     let key = told.missing.take()?;
     let why = format!(
-        "up to block {} nothing is proved, under key {key}; block {block} was sealed under one that is here",
+        "nothing up to block {} can be proved, because key {key} is not here; block {block} was sealed under one that \
+         is here",
         block - 1
     );
     Some(Finding::of(block - 1, "key.missing", why))
 }
 
 fn unknown(block: i64, key: &str) -> Finding {
-    let why = format!("block {block} was sealed under key {key}, which is not here: from here on nothing is proved");
+    let why =
+        format!("block {block} was sealed under key {key}, which is not here: nothing from here on can be proved");
     Finding::of(block, "key.missing", why)
 }
 
@@ -246,7 +248,7 @@ fn compared(block: &Block, lines: &[Line]) -> Vec<Finding> {
     }
     if findings.is_empty() && (digest(lines).as_slice() != block.digest || block.lines() != lines.len() as i64) {
         let sum = hexadecimal(&block.digest);
-        let why = format!("the lines of block {number} do not have the sum {sum} that was sealed");
+        let why = format!("the lines of block {number} do not have the checksum {sum} that was sealed");
         findings.push(Finding::of(number, "block.edited", why));
     }
     findings

@@ -339,7 +339,7 @@ fn a_megabyte_of_dots_is_refused_for_its_size_and_16_kib_for_their_shape() {
         assert_eq!(check_none(long), Refused("the token is too long"));
     }
     for shapeless in [&dots[..16 * 1024], "", ".", "...", "a.b", "!.!", "a.b.c.d", "!.!.!.!", "a.b.c.d.e"] {
-        assert_eq!(check_none(shapeless), Refused("the token has not three parts"), "{shapeless}");
+        assert_eq!(check_none(shapeless), Refused("the token does not have three parts"), "{shapeless}");
     }
     for token in ["..", "é.é.é", "\0.\0.\0", " . . "] {
         check_none(token);

@@ -147,7 +147,7 @@ impl<'a> Parts<'a> {
             let (header, claims) = signed.split_once('.')?;
             (!claims.contains('.')).then_some(Parts { header, claims, signature, signed })
         };
-        three(token).ok_or(Refused("the token has not three parts"))
+        three(token).ok_or(Refused("the token does not have three parts"))
     }
 
     fn header(&self) -> Result<serde_json::Map<String, Value>, Refused> {

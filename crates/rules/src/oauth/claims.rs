@@ -90,7 +90,7 @@ fn values(claim: Option<&Value>) -> Result<Vec<String>, Error> {
     let many = match many {
         None => &[][..],
         Some(Value::Array(many)) if many.is_empty() && one.is_none() => {
-            return Err(Error::request("the values of a claim that must match are none"));
+            return Err(Error::request("a claim that must match has an empty list of values"));
         }
         Some(Value::Array(many)) => many,
         Some(_) => return Err(bad),

@@ -74,7 +74,7 @@ named! {
 /// Why a disabled client may not be used.
 const DISABLED: &str = "the client is disabled";
 /// Why a client may not be used of which this version knows only a part: the unknown part may be a restriction.
-const LATER: &str = "the client is registered with what only a later version knows";
+const LATER: &str = "the client has settings that only a newer version knows";
 
 /// A client as registered.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -124,7 +124,7 @@ pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) ->
         return refused(why);
     }
     if !client.auth_methods.contains(&proof.means.method()) {
-        return refused("the client is registered for another way to authenticate");
+        return refused("the client is registered for another authentication method");
     }
     match &proof.means {
         Means::Name => Decision::accept(()),
@@ -134,7 +134,7 @@ pub fn prove(proof: &Proof, found: Option<&Client>, realm: &Realm, now: Time) ->
             Decision::accept(())
         }
         Means::Post(secret) if is_secret(client, secret) => Decision::accept(()),
-        Means::Basic { .. } | Means::Post(_) => refused("the secret is another one"),
+        Means::Basic { .. } | Means::Post(_) => refused("the secret is wrong"),
         Means::Assertion(assertion) => match assert(client, assertion.reveal(), realm, now) {
             Ok(used) => Decision::accept(()).and(used),
             Err(jose::Refused(why)) => refused(why),
@@ -168,12 +168,12 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
     let audience = if client.assertion_aud_endpoint { claims.only_audience() } else { claims.sole_audience() };
     let for_us = audience.is_some_and(|aud| aud == realm.issuer || (client.assertion_aud_endpoint && aud == endpoint));
     if claims.subject() != Some(client.id.as_str()) || !for_us {
-        return Err(refused("the assertion speaks of somebody or to somebody else"));
+        return Err(refused("sub or aud of the assertion is wrong"));
     }
     let expires = claims.expires().ok_or(refused("the assertion does not expire"))?;
     let longest = if client.assertion_aud_endpoint { LONGEST_TO_ENDPOINT } else { LONGEST_ASSERTION };
     if expires > now + longest + realm.settings.skew {
-        return Err(refused("the assertion is good for too long"));
+        return Err(refused("exp of the assertion is too far ahead"));
     }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
     // The earliest time at which it may have been made, if that clock is ahead.

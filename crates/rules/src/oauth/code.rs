@@ -143,7 +143,7 @@ pub struct Redemption<'a> {
 }
 
 /// The reason given for a code that was issued before its client was disabled.
-const ANOTHER: &str = "the client was another one when the code was issued";
+const ANOTHER: &str = "the client was disabled or removed after the code was issued";
 
 /// Returns what has to hold for a code to be this client's to redeem, with the reason given where it does not.
 fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {

@@ -99,7 +99,7 @@ pub fn redirect_problem(uri: &str, native: bool) -> Option<&'static str> {
         return Some("holds a character that a URI cannot have");
     }
     if !uri.split('%').skip(1).all(is_escape) {
-        return Some("a % must begin the escape of a character that is no control character");
+        return Some("a % must begin the escape of a character that is not a control character");
     }
     let query = uri.split_once('?').map_or("", |(_, query)| query);
     if query.split(['&', ';']).any(is_reserved) {

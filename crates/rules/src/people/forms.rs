@@ -9,13 +9,13 @@ const ADDRESS: [&str; 6] = ["formatted", "street_address", "locality", "region",
 /// Returns a claim's value as stored, if `text` is of the claim's form; otherwise describes the form.
 pub fn read(claim: &str, text: &str) -> Result<Value, &'static str> {
     let fits = match claim {
-        "profile" | "picture" | "website" => (is_url(text), "it is a URL that begins with https:// or http://"),
+        "profile" | "picture" | "website" => (is_url(text), "must be a URL that begins with https:// or http://"),
         "birthdate" => {
-            (is_birthdate(text), "it is a date as YYYY-MM-DD, a year as YYYY, or 0000-MM-DD without the year")
+            (is_birthdate(text), "must be a date as YYYY-MM-DD, a year as YYYY, or 0000-MM-DD without the year")
         }
-        "zoneinfo" => (is_zone(text), "it is a time zone such as Europe/Paris"),
-        "locale" => (is_locale(text), "it is a language tag such as en or en-GB"),
-        "phone_number" => (is_phone(text), "it is a telephone number such as +44 20 7946 0000"),
+        "zoneinfo" => (is_zone(text), "must be a time zone such as Europe/Paris"),
+        "locale" => (is_locale(text), "must be a language tag such as en or en-GB"),
+        "phone_number" => (is_phone(text), "must be a telephone number such as +44 20 7946 0000"),
         "address" => return address(text),
         _ => (true, ""),
     };
@@ -80,9 +80,10 @@ fn address(text: &str) -> Result<Value, &'static str> {
     let known = members.iter().all(|(name, value)| ADDRESS.contains(&name.as_str()) && value.is_string());
     match known && !members.is_empty() {
         true => Ok(Value::Object(members)),
-        false => Err(
-            "as JSON it has the members formatted, street_address, locality, region, postal_code and country, as text",
-        ),
+        false => {
+            Err("as JSON it may only have the members formatted, street_address, locality, region, postal_code and \
+             country, as text")
+        }
     }
 }
 

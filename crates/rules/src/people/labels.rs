@@ -37,15 +37,16 @@ const JOINING: [Script; 20] = [
 pub fn group_name(typed: &str) -> Result<String, String> {
     let name = composed(typed);
     if name.len() > LONGEST || !is_plain(&name) || name.starts_with('-') {
-        return Err("a group's name is 1 to 200 bytes of printable text, and does not begin with a hyphen".into());
+        return Err("a group's name must be 1 to 200 bytes of printable text, and must not begin with a hyphen".into());
     }
     if name.trim() != name {
-        return Err("a group's name has no white space at its beginning or end".into());
+        return Err("a group's name must not begin or end with white space".into());
     }
     match name.chars().find(|c| c.is_whitespace() && *c != ' ').or_else(|| unseen(&name, false)) {
-        Some(c) => {
-            Err(format!("a group's name has no U+{:04X}: not every reader sees it, or what it is", u32::from(c)))
-        }
+        Some(c) => Err(format!(
+            "a group's name must not have U+{:04X}: readers may not see it, or not see what it is",
+            u32::from(c)
+        )),
         None => Ok(name),
     }
 }
@@ -54,7 +55,7 @@ pub fn group_name(typed: &str) -> Result<String, String> {
 /// allowed, since people read the name in a sentence.
 pub fn client_name_problem(name: &str) -> Option<String> {
     let c = unseen(name, true)?;
-    Some(format!("the name holds U+{:04X}: not every reader sees it, or what it is", u32::from(c)))
+    Some(format!("the name holds U+{:04X}: readers may not see it, or not see what it is", u32::from(c)))
 }
 
 /// Returns how the name of an existing group may have been written: as typed first, composed, and decomposed.

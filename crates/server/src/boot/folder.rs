@@ -65,8 +65,8 @@ pub(super) async fn take_soon(folder: &Path) -> Result<File, BootError> {
 pub(super) fn nothing_left_of(database: &Path, data: &Path) -> Result<(), BootError> {
     let Some(left) = left_of(database, data) else { return Ok(()) };
     Err(BootError::Other(format!(
-        "the database {} is gone, and {} is still there: restore a backup (portiere restore), or put the database back; \
-         where it is a server, name it (store.url); move that file away to begin anew",
+        "the database {} is missing, but {} is still there: restore a backup (portiere restore), or put the database \
+         back; if it is a server, name it (store.url); to start over, move that file away",
         database.display(),
         left.display()
     )))
@@ -99,8 +99,8 @@ pub(super) fn no_other_before(config: &Config, found: Found) -> Result<(), BootE
         _ => return Ok(()),
     };
     Err(BootError::Other(format!(
-        "this node has worked on another database ({} is still there), and {place} has nothing of Portiere: is store.url right, or was \
-         nothing restored there yet? Move that away to begin anew",
+        "this node has worked on another database ({} is still there), but {place} has no data of Portiere: check \
+         store.url, or restore the database there first; to start over, move that away",
         left.display()
     )))
 }

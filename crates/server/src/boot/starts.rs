@@ -44,7 +44,7 @@ impl Starts {
         let mut complained = false;
         while let Err(why) = app.tell_of_start(kept.untold).await {
             if !std::mem::replace(&mut complained, true) {
-                tracing::warn!(why, "the audit log does not tell yet that this node has started");
+                tracing::warn!(why, "this node's start is not in the audit log yet");
             }
             // The line may have been written all the same.
             tokio::time::sleep(Duration::from_millis(EVERY.0.unsigned_abs())).await;
@@ -59,7 +59,7 @@ impl Starts {
         if self.told.load(Relaxed)
             && let Err(why) = app.tell_of_stop().await
         {
-            tracing::warn!(why, "the audit log may not tell that this node has stopped");
+            tracing::warn!(why, "this node's stop may be missing from the audit log");
         }
     }
 
@@ -78,7 +78,7 @@ impl Starts {
         let (file, text) = (self.file.clone(), format!("{} {}\n", kept.told, kept.untold));
         let kept = tokio::task::spawn_blocking(move || private::replace(&file, text.as_bytes())).await;
         if let Ok(Err(error)) = kept {
-            tracing::warn!(%error, "how often this node starts is not kept in its data folder");
+            tracing::warn!(%error, "cannot record in the data folder how often this node starts");
         }
     }
 }

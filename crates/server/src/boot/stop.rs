@@ -34,7 +34,7 @@ impl Orders {
             self.next().await;
             match leaving.swap(true, Ordering::Relaxed) {
                 false => tracing::info!("stopping"),
-                true => tracing::warn!("told to stop again: what runs is cut"),
+                true => tracing::warn!("another stop signal: open connections are cut"),
             }
             // Nobody receives the order once serving has ended.
             let _ = tell.send(());

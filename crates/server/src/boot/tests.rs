@@ -42,7 +42,7 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     let key = config.master_key_file();
     crate::private::create(&key, &[8; 32]).unwrap();
     let refused = Instance::open(&config, None).await.err().unwrap().to_string();
-    assert!(refused.contains("the master key is another one") && refused.contains("master.key"), "{refused}");
+    assert!(refused.contains("it belongs to another master key") && refused.contains("master.key"), "{refused}");
     assert_eq!(tables(&file).await, before);
     crate::private::replace(&key, &OWN).unwrap();
     Instance::open(&config, None).await.unwrap().close().await;

@@ -26,7 +26,7 @@ where
 
 /// Says that something exists already; `shown` describes it for programs.
 pub fn there(what: &str, name: &str, shown: Value) -> Outcome {
-    let text = format!("{what} \"{}\" is there already; nothing was changed", harmless(name));
+    let text = format!("{what} \"{}\" exists already; nothing was changed", harmless(name));
     created(Outcome::new(text, shown), false)
 }
 
@@ -67,7 +67,7 @@ mod tests {
     async fn what_somebody_else_made_meanwhile_is_there_already() {
         let (reply, looks) = raced(Ok(Err(Refused("a group called staff exists".into())))).await;
         let told = reply.unwrap();
-        assert_eq!((&*told.text, looks), ("group \"staff\" is there already; nothing was changed", 2));
+        assert_eq!((&*told.text, looks), ("group \"staff\" exists already; nothing was changed", 2));
         assert_eq!(told.json, json!({ "name": "staff", "created": false }));
         assert!(is_there(&told) && !is_there(&nothing()));
     }

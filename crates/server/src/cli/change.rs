@@ -127,7 +127,7 @@ fn yes_or_no() -> OneOf<bool> {
     OneOf::new(["yes", "no"], |text| match text {
         "yes" | "true" => Ok(true),
         "no" | "false" => Ok(false),
-        _ => Err("it is yes or no".to_owned()),
+        _ => Err("must be yes or no".to_owned()),
     })
 }
 
@@ -156,7 +156,7 @@ impl Set {
         self.edit.keys = self.edit.jwks.as_deref().map(key_set).transpose()?;
         let says = |edit: &Edit| serde_json::to_value(edit).map_err(|error| Failure::Failed(error.to_string()));
         match says(&self.edit)? == says(&Edit::default())? {
-            true => Err(Failure::Use("what is to change? try: portiere client set --help".into())),
+            true => Err(Failure::Use("nothing to change was named; try: portiere client set --help".into())),
             false => Ok(()),
         }
     }

@@ -134,13 +134,13 @@ impl Command {
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
             Command::Remove(named) if named.id == try_it::CLIENT_ID => Err(Failure::Failed(format!(
-                "{} is the server's own, and comes back when it starts: try_it = \"off\" takes it away",
+                "{} is the server's own, and is made again at each start: try_it = \"off\" removes it",
                 named.id
             ))),
             Command::Remove(named) => {
                 app.remove_client(&named.id.as_str().into()).await??;
                 let json = json!({ "client_id": named.id, "removed": true });
-                Ok(Outcome::new(format!("client {} removed; what was issued to it is dead", named.id), json))
+                Ok(Outcome::new(format!("client {} removed; nothing issued to it works any more", named.id), json))
             }
             Command::RotateSecret(rotate) => {
                 let id = ClientId(rotate.id);
@@ -148,8 +148,10 @@ impl Command {
                 let secret = app.rotate_secret(&id, rotate.secret).await??;
                 let client = find(app, id.as_str()).await?;
                 let told = made.then_some(&secret);
-                let text =
-                    format!("client {id} has a new secret; the old one is dead\n{}", credentials(app, &client, told));
+                let text = format!(
+                    "client {id} has a new secret; the old one no longer works\n{}",
+                    credentials(app, &client, told)
+                );
                 Ok(Outcome::new(text, metadata(&client, told)))
             }
         }
@@ -160,7 +162,7 @@ async fn add_client(app: &App, add: Add) -> Reply {
     let (if_absent, only_looks) = (add.if_absent, add.only_looks());
     let (client, secret) = add.client();
     if client.id.as_str() == try_it::CLIENT_ID {
-        return Err(Failure::Failed(format!("the client id {} is that of Try it: choose another one", client.id)));
+        return Err(Failure::Failed(format!("the client id {} is reserved for Try it: choose another one", client.id)));
     }
     let id = client.id.clone();
     if only_looks {
@@ -190,7 +192,7 @@ async fn set_client(app: &App, set: Set) -> Reply {
     let mut changed = edited.changed.unwrap_or_default();
     changed.remove("what");
     let mut text = match changed.is_empty() {
-        true => format!("client {} is like that already: nothing was changed\n", client.id),
+        true => format!("client {} is already as requested: nothing was changed\n", client.id),
         false => format!("client {} changed\n{}", client.id, differences(&changed)),
     };
     if made.is_some() {
@@ -226,7 +228,7 @@ fn credentials(app: &App, client: &Client, made: Option<&Secret>) -> String {
         ("client_id", client.id.0.clone()),
         ("client_secret", made.map(|secret| secret.reveal().to_owned()).unwrap_or_default()),
     ];
-    let once = if made.is_some() { "the secret is shown this once: keep it now\n" } else { "" };
+    let once = if made.is_some() { "the secret is shown only this once: save it now\n" } else { "" };
     format!("{}{once}", facts(&lines))
 }
 
@@ -261,10 +263,11 @@ async fn find(app: &App, id: &str) -> Result<Client, Failure> {
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
     let edited = app.set_client_enabled(&id.into(), enabled).await??;
     let before = if edited.changed.is_none() { " already" } else { "" };
-    let ends = if enabled { "" } else { "; nobody signs in to it, and its tokens are dead" };
+    let ends = if enabled { "" } else { "; nobody can sign in to it, and its tokens no longer work" };
     let state = if enabled { "enabled" } else { "disabled" };
     let refused = edited.client.unknown_values().filter(|_| enabled);
-    let here = refused.map(|values| format!("; this version refuses it all the same: {values}")).unwrap_or_default();
+    let here =
+        refused.map(|values| format!("; this version still refuses it, because of {values}")).unwrap_or_default();
     let text = format!("client {id} is {state}{before}{ends}{here}");
     Ok(Outcome::new(text, metadata(&edited.client, None)))
 }

@@ -50,13 +50,14 @@ impl Command {
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         let Command::AcceptLoss(AcceptLoss { node, yes: false }) = self else { return Ok(()) };
         let question = format!(
-            "What node {node} acknowledged and the database lost stays lost: what was revoked or ended there may live again.\n\
+            "What node {node} acknowledged and the database lost stays lost: what was revoked or ended there may \
+             become valid again.\n\
              Type the node's name to go on: "
         );
         match input.line(&question)? {
             Some(typed) if typed == *node => Ok(()),
             Some(_) => Err(Failure::Failed("nothing was done".into())),
-            None => Err(Failure::Use("nobody can be asked here: --yes says that the loss is accepted".into())),
+            None => Err(Failure::Use("no terminal to ask for confirmation: accept the loss with --yes".into())),
         }
     }
 
@@ -66,7 +67,7 @@ impl Command {
             Command::Status => Ok(told(&app.fences().await?, String::new())),
             Command::AcceptLoss(AcceptLoss { node, .. }) => {
                 let status = app.accept_loss(&node).await??;
-                let rest = if status.up { "others are waited for" } else { "the fence is lifted" };
+                let rest = if status.up { "the fence still waits for others" } else { "the fence is lifted" };
                 Ok(told(&status, format!("node {node} is no longer waited for; {rest}\n")))
             }
         }
@@ -75,11 +76,11 @@ impl Command {
 
 fn told(status: &Status, before: String) -> Outcome {
     let Some(fence) = &status.fence else {
-        let text = "no fence was ever raised: no failover of the database was seen that could have lost something";
+        let text = "no fence was ever raised: no failover of the database that could have lost writes was seen";
         return Outcome::new(text, shown(status));
     };
     let state = match status.up {
-        true => "up: what was issued before it is refused; whoever signs in anew is let in",
+        true => "up: what was issued before it is refused; new sign-ins work",
         false => "lifted",
     };
     // Of earlier fences, only the nodes that are still waited for: as long as there are any, this fence is up.

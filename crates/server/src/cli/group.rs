@@ -131,9 +131,9 @@ impl Show {
     async fn execute(self, app: &App) -> Reply {
         let members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
         let nobody = match &self.after {
-            Some(after) => format!("nobody after id {after} is in group {}", self.name),
+            Some(after) => format!("no members after id {after} in group {}", self.name),
             None => {
-                format!("nobody is in group {}; put somebody there with: portiere group member NAME USER", self.name)
+                format!("no members in group {}; add one with: portiere group member NAME USER", self.name)
             }
         };
         Ok(user::page(&members, self.goes_on, &nobody))

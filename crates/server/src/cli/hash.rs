@@ -55,8 +55,8 @@ pub struct Tune {
 }
 
 /// What a recommendation without --memory assumes.
-const CEILING: &str = "With a hash.memory of less than the quarter of the machine that it is without, fewer run side by side: name it with \
-                       --memory.\n\n";
+const CEILING: &str = "If hash.memory is set to less than a quarter of the machine's memory (the default), fewer run \
+                       side by side: name it with --memory.\n\n";
 
 /// Where a new pepper or binding key goes.
 #[derive(Debug, Args)]
@@ -240,7 +240,7 @@ impl NewPepper {
     fn run(&self, what: &str, option: &str) -> Reply {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => Failure::Failed(format!(
-                "{} is there already, and what it holds is not overwritten: name another file",
+                "{} exists already, and is not overwritten: name another file",
                 self.file.display()
             )),
             _ => Failure::Failed(format!("{}: {error}", self.file.display())),
@@ -249,10 +249,10 @@ impl NewPepper {
         let file = std::path::absolute(&self.file).map_err(failed)?;
         let entry = format!("{}:{}", self.name, file.display());
         let text = format!(
-            "In the configuration, before any {what} that is there:\n\n  [hash]\n  {option} = [{entry:?}]\n\n\
-             With several nodes, not on one after the other like this: a node that does not have it counts right passwords as wrong \
-             ones. Put it at the end first, on every node (the first one of all: with all nodes stopped); see the guide's page on \
-             passwords, \"Several nodes\".\n\n\
+            "In the configuration, before any other {what}:\n\n  [hash]\n  {option} = [{entry:?}]\n\n\
+             With several nodes, do not add it like this on one after the other: a node without it takes right \
+             passwords for wrong ones. First put it at the end of the list, on every node (if it is the first of all: \
+             with all nodes stopped); see the guide's page on passwords, \"Several nodes\".\n\n\
              Keep a copy of the file apart from the database: without it no password can be verified any more."
         );
         Ok(Outcome::new(text, json!({ what.replace(' ', "_"): entry })))

@@ -64,7 +64,7 @@ impl Input {
         mutter(question);
         let mut line = String::new();
         let read = io::stdin().lock().take(LONGEST).read_line(&mut line);
-        read.map_err(|error| Failure::Failed(format!("the terminal: {error}")))?;
+        read.map_err(|error| Failure::Failed(format!("cannot read from the terminal: {error}")))?;
         Ok(Some(line.trim().to_owned()))
     }
 }
@@ -79,7 +79,7 @@ fn piped(from: &mut dyn Read, what: &str) -> Result<Secret, Failure> {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             return Err(Failure::Use(format!("the {what} is not UTF-8 text")));
         }
-        Err(error) => return Err(Failure::Failed(format!("standard input: {error}"))),
+        Err(error) => return Err(Failure::Failed(format!("cannot read standard input: {error}"))),
     }
     let line = secret.reveal();
     if let Some(cut) = line.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
@@ -91,7 +91,7 @@ fn piped(from: &mut dyn Read, what: &str) -> Result<Secret, Failure> {
 /// Refuses what nobody can type: browsers send no line breaks from password fields. Hashes may be JSON: they pass.
 fn writable(secret: Secret, what: &str) -> Result<Secret, Failure> {
     match !what.contains("hash") && secret.reveal().contains(['\n', '\r']) {
-        true => Err(Failure::Use(format!("the {what} has a line break in it, which nobody can type"))),
+        true => Err(Failure::Use(format!("the {what} contains a line break, which nobody can type"))),
         false => Ok(secret),
     }
 }
@@ -108,7 +108,7 @@ fn typed_twice(what: &str) -> Result<Secret, Failure> {
 /// Reads one line from the terminal, unseen. Ctrl-C ends the line and the command, after the terminal was restored.
 fn typed(prompt: &str) -> Result<Secret, Failure> {
     let stdin = io::stdin().lock();
-    let failed = |error: rustix::io::Errno| Failure::Failed(format!("the terminal: {error}"));
+    let failed = |error: rustix::io::Errno| Failure::Failed(format!("cannot read from the terminal: {error}"));
     let before = tcgetattr(&stdin).map_err(failed)?;
     let mut quiet = before.clone();
     quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
@@ -126,12 +126,12 @@ fn typed(prompt: &str) -> Result<Secret, Failure> {
             let secret = Secret::new(text.trim_end_matches('\n'));
             match secret.reveal().chars().any(char::is_control) {
                 // A key that means something to a terminal, and nothing to a page.
-                true => Err(Failure::Use("a control character was typed: begin again".into())),
+                true => Err(Failure::Use("a control character was typed: try again".into())),
                 false => Ok(secret),
             }
         }
         (Ok(()), Err(_)) => Err(Failure::Use("what was typed is not UTF-8 text".into())),
-        (Err(error), _) => Err(Failure::Failed(format!("the terminal: {error}"))),
+        (Err(error), _) => Err(Failure::Failed(format!("cannot read from the terminal: {error}"))),
     }
 }
 

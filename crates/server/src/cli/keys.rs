@@ -46,7 +46,11 @@ impl Command {
             Command::List => list(app).await,
             Command::Rotate(Rotate { revoke: None }) => {
                 let made = app.rotate_keys().await?;
-                let text = format!("{} new keys are published now and sign in {} minutes", made.len(), LEAD.0 / 60_000);
+                let text = format!(
+                    "{} new keys are published now and start to sign in {} minutes",
+                    made.len(),
+                    LEAD.0 / 60_000
+                );
                 told(app, text, &made, None).await
             }
             Command::Rotate(Rotate { revoke: Some(kid) }) => {

@@ -197,7 +197,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             let outcome = match (reach.ask(&request).await, &mut follows) {
                 (Err(Failure::Failed(why)), Some((pause, told))) => {
                     if !std::mem::replace(told, true) {
-                        outcome::say(&format!("{why}; it goes on when that is over"));
+                        outcome::say(&format!("{why}; retrying until that is over"));
                     }
                     tokio::time::sleep(*pause).await;
                     continue;
@@ -279,6 +279,6 @@ fn written(result: io::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => Failure::Failed(format!("standard output: {error}")).tell(),
+        Err(error) => Failure::Failed(format!("cannot write to standard output: {error}")).tell(),
     }
 }

@@ -50,12 +50,13 @@ impl Command {
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         let Command::Forget(Forget { node, yes: false }) = self else { return Ok(()) };
         let question = format!(
-            "A failover of the database will not wait for what node {node} acknowledged.\nType the node's name to go on: "
+            "After a failover of the database, the fence will not wait for what node {node} acknowledged.\nType the \
+             node's name to go on: "
         );
         match input.line(&question)? {
             Some(typed) if typed == *node => Ok(()),
             Some(_) => Err(Failure::Failed("nothing was done".into())),
-            None => Err(Failure::Use("nobody can be asked here: --yes says that it is meant".into())),
+            None => Err(Failure::Use("no terminal to ask for confirmation: confirm with --yes".into())),
         }
     }
 
@@ -65,7 +66,7 @@ impl Command {
             Command::List => Ok(list(&app.nodes().await?)),
             Command::Forget(Forget { node, .. }) => {
                 app.forget_node(&node).await??;
-                let text = format!("nobody counts on node {node} any more");
+                let text = format!("node {node} is forgotten: no failover waits for it any more");
                 Ok(Outcome::new(text, json!({ "node": node, "forgotten": true })))
             }
         }
@@ -74,7 +75,7 @@ impl Command {
 
 fn list(nodes: &[Shown]) -> Outcome {
     if nodes.is_empty() {
-        let text = "no node has said that it is there: the database is a file, which one server has, or no server runs";
+        let text = "no nodes are registered: the database is a file, which has a single server, or no server runs";
         return Outcome::new(text, json!([]));
     }
     let mut table = Table::new(["NODE", "", "VERSION", "SEEN (UTC)", "CLASS", "JOURNAL", "FENCE"], true);

@@ -42,7 +42,7 @@ impl Outcome {
     fn told_once(&self) -> Option<(&'static str, String)> {
         let says = |name: &str| self.json.get(name).and_then(Value::as_str);
         let of_client = || says("client_secret").and(says("client_id"));
-        let rotate = |id| ("the client has a secret that nobody saw", format!("portiere client rotate-secret {id}"));
+        let rotate = |id| ("the client has a new secret", format!("portiere client rotate-secret {id}"));
         let link = || says("link").map(|_| ("the link was made", "portiere setup-link".to_owned()));
         let token = || says("token").map(|_| ("the token was made", "portiere verifier token".to_owned()));
         of_client().map(rotate).or_else(link).or_else(token)
@@ -53,10 +53,12 @@ impl Outcome {
     pub fn lost(&self, error: &io::Error) -> Option<Failure> {
         let (done, command) = self.told_once()?;
         let why = match error.kind() {
-            io::ErrorKind::BrokenPipe => "nobody took the answer".to_owned(),
+            io::ErrorKind::BrokenPipe => "the reader closed it".to_owned(),
             _ => error.to_string(),
         };
-        Some(Failure::Failed(format!("standard output: {why}: {done}, and it is lost; have another made: {command}")))
+        Some(Failure::Failed(format!(
+            "cannot write to standard output: {why}: {done}, but it was not shown; make another: {command}"
+        )))
     }
 
     /// Returns the same answer for people and for programs.

@@ -45,7 +45,7 @@ impl Command {
     pub async fn execute(&self, site: &Site) -> Reply {
         let asked =
             Asked { time: Duration::from_secs(self.seconds.clamp(1, 120)), frequency: self.frequency.clamp(1, 999) };
-        tracing::info!(seconds = asked.time.as_secs(), "a profile is taken");
+        tracing::info!(seconds = asked.time.as_secs(), "taking a profile");
         let taken = profile::take(asked, site).await.map_err(Failure::Failed)?;
         let mut json = serde_json::to_value(&taken).map_err(|error| Failure::Failed(error.to_string()))?;
         json["began_at"] = iso(Time(taken.began)).into();
@@ -59,7 +59,7 @@ impl Command {
         file.as_deref().map_or(Ok(()), load::output::try_out)?;
         let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config)))?;
         let taken: Profile = serde_json::from_value(outcome.json.clone())
-            .map_err(|error| Failure::Failed(format!("the server answered something else: {error}")))?;
+            .map_err(|error| Failure::Failed(format!("unexpected answer from the server: {error}")))?;
         // Shown first: if the file cannot be written, the profile is not lost.
         let shown = show(global, &Outcome { text: summary(&taken), ..outcome });
         let Some(file) = file else { return Ok(shown) };
@@ -78,7 +78,7 @@ impl Command {
         loop {
             let left = self.seconds.saturating_sub(began.elapsed().as_secs());
             progress.show(Some(match left {
-                0 => "naming what was seen      ".into(),
+                0 => "looking up names          ".into(),
                 left => format!("profiling: {left} s left      "),
             }));
             if let Ok(reply) = tokio::time::timeout(Duration::from_millis(250), &mut reply).await {

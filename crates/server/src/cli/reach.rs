@@ -47,14 +47,14 @@ impl<'a> Reach<'a> {
             }
             if request.needs_server() {
                 let data = self.config.server.data.display();
-                return Err(Failure::Failed(format!("no server runs on {data}: it alone knows")));
+                return Err(Failure::Failed(format!("no server runs on {data}: only a running server knows this")));
             }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),
                 None if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
                 None => {
                     let data = self.config.server.data.display();
-                    return Err(Failure::Failed(format!("{data} is held by a process that does not answer")));
+                    return Err(Failure::Failed(format!("{data} is in use by a process that does not answer")));
                 }
             }
         }
@@ -120,9 +120,9 @@ fn missing(config: &Config, found: Found) -> String {
     match (config.database(), found) {
         (Some(_), _) => format!("there is no database in {}; is --data right?", config.server.data.display()),
         (None, Found::Tables) => {
-            format!("there is nothing in the tables of Portiere in {}; is store.url right?", address(config))
+            format!("the tables of Portiere in {} are empty; is store.url right?", address(config))
         }
-        (None, _) => format!("there is nothing of Portiere in {}; is store.url right?", address(config)),
+        (None, _) => format!("there are no tables of Portiere in {}; is store.url right?", address(config)),
     }
 }
 

@@ -161,7 +161,7 @@ pub(super) fn algs() -> OneOf<Alg> {
 fn grant(name: &str) -> Result<Grant, String> {
     let known = Grant::parse(name).or_else(|| Grant::ALL.iter().copied().find(|grant| short(*grant) == name));
     let names: Vec<_> = Grant::ALL.iter().map(|grant| short(*grant)).collect();
-    known.ok_or_else(|| format!("it is one of {}, or a grant's URN", names.join(", ")))
+    known.ok_or_else(|| format!("must be one of {}, or a grant's URN", names.join(", ")))
 }
 
 pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
@@ -171,12 +171,12 @@ pub(super) fn scope(text: &str) -> Result<Scope, &'static str> {
 
 fn method(name: &str) -> Result<AuthMethod, String> {
     let names: Vec<_> = AuthMethod::ALL.iter().map(|method| method.name()).collect();
-    AuthMethod::parse(name).ok_or_else(|| format!("it is one of {}", names.join(", ")))
+    AuthMethod::parse(name).ok_or_else(|| format!("must be one of {}", names.join(", ")))
 }
 
 fn alg(name: &str) -> Result<Alg, String> {
     let names: Vec<_> = ALGS.iter().map(|alg| alg.name()).collect();
-    Alg::parse(name).filter(|alg| ALGS.contains(alg)).ok_or_else(|| format!("it is one of {}", names.join(", ")))
+    Alg::parse(name).filter(|alg| ALGS.contains(alg)).ok_or_else(|| format!("must be one of {}", names.join(", ")))
 }
 
 impl Add {
@@ -187,7 +187,7 @@ impl Add {
         }
         let methods = self.auth_methods();
         if self.public && methods != [AuthMethod::None] {
-            return Err(Failure::Use("--public: a public client has no authentication method but none".into()));
+            return Err(Failure::Use("--public: the only authentication method of a public client is none".into()));
         }
         if self.jwks.is_some() && !methods.contains(&AuthMethod::PrivateKeyJwt) {
             return Err(Failure::Use("--jwks: the client does not authenticate with a key".into()));

@@ -265,7 +265,7 @@ async fn setup_link(app: &App, place: Place<'_>) -> Reply {
     let link = setup_link::address(app, secret.reveal());
     LinkFile::of(place.data).follow(&link).map_err(Failure::Failed)?;
     let here = if place.serves { "" } else { "; no server runs: start it first (portiere serve)" };
-    let text = format!("{link}\ngood once, for 30 minutes{here}");
+    let text = format!("{link}\nvalid once, for 30 minutes{here}");
     Ok(Outcome::new(text, json!({ "link": link, "expires_in": app::setup::LINK_LIVES.whole_seconds() })))
 }
 
@@ -287,14 +287,14 @@ impl Backup {
         let out = Marks::known(&*app.engine).await.ok().and_then(|marks| marks.out);
         let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
         let told = app.tell_of_copy(&self.file, bytes).await.err();
-        let untold = told.map(|why| format!("that a copy was made may not be in the audit log: {why}"));
+        let untold = told.map(|why| format!("the audit log may have no entry of this backup: {why}"));
         Ok(Outcome::new(text, json).noting(moved.into_iter().chain(untold).collect()))
     }
 
     fn is_new(&self) -> Result<(), Failure> {
         match self.file.exists() {
             true => {
-                Err(Failure::Failed(format!("{} is there already; a backup overwrites nothing", self.file.display())))
+                Err(Failure::Failed(format!("{} exists already; a backup overwrites nothing", self.file.display())))
             }
             false => Ok(()),
         }
@@ -322,7 +322,7 @@ async fn migrate(app: &App) -> Reply {
     app.engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
     let version = catalogue::version(&*app.engine).await?;
     let ahead = match newest() {
-        ours if version > ours => format!("; this program knows {ours}: a newer one has been here"),
+        ours if version > ours => format!("; this program knows {ours}: a newer one has migrated it"),
         _ => String::new(),
     };
     Ok(Outcome::new(format!("the database has schema version {version}{ahead}"), json!({ "schema": version })))
@@ -338,8 +338,8 @@ fn is_brought_to(newest: i64, told: &Value) -> Result<(), Failure> {
     match told["schema"].as_i64() {
         Some(schema) if schema >= newest => Ok(()),
         _ => Err(Failure::Failed(format!(
-            "the server that runs is of an older version, and the database has its schema {}, not {newest}: stop it and run this \
-             again, or start it with this program, which does the same",
+            "the running server is an older version, and left the database at its schema {}, not {newest}: stop it and \
+             run this again, or start it with this program, which migrates, too",
             told["schema"]
         ))),
     }

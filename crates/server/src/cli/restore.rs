@@ -69,7 +69,7 @@ impl Restore {
         let _held = hold(&database, data)?;
         if database.exists() && !self.force {
             let there = database.display();
-            return Err(Failure::Failed(format!("{there} is there already; --force puts it aside and goes on")));
+            return Err(Failure::Failed(format!("{there} exists already; --force puts it aside and goes on")));
         }
         let copy = Copy(beside(&database, ".restoring"));
         copy.make(file)?;
@@ -87,7 +87,7 @@ impl Restore {
         let text = format!("{place}\n{}{}", kept_line.unwrap_or_default(), sentence(ended));
         if let Some(out) = &moved {
             say(&format!(
-                "{} {}; the restored database is written to again: run no server there",
+                "{} {}; the restored database takes writes again: run no server there",
                 file.display(),
                 out.of_copies()
             ));
@@ -153,7 +153,7 @@ impl Restore {
         match input.line(question)?.as_deref() {
             Some("yes") => Ok(()),
             Some(_) => Err(Failure::Failed("nothing was done".into())),
-            None => Err(Failure::Use("nobody can be asked here: --yes says that everybody is to be signed out".into())),
+            None => Err(Failure::Use("no terminal to ask for confirmation: sign everybody out with --yes".into())),
         }
     }
 }
@@ -186,7 +186,7 @@ fn counts(ended: Ended) -> Value {
     })
 }
 
-const UNTIL: &str = "asked nothing until somebody trusts it again, since the backup does not know what was revoked or \
+const UNTIL: &str = "not used until it is trusted again, since the backup does not know what was revoked or \
                      quarantined after it was made: portiere verifier trust NAME";
 
 /// Says what has to be done about so many hash workers.
@@ -203,8 +203,8 @@ fn still_to_come(waiting: &[&str]) -> String {
     match waiting {
         [] => String::new(),
         nodes => format!(
-            "\nof what was changed since the backup, passwords and accounts too, these nodes may have to say something again: \
-             start them, and see portiere fence status: {}",
+            "\nthese nodes may have to replay changes made since the backup, of passwords and accounts too: start \
+             them, and see portiere fence status: {}",
             nodes.join(", ")
         ),
     }
@@ -282,7 +282,7 @@ impl Copy {
         if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
             let (from, log) = (from.display(), log.display());
             return Err(Failure::Failed(format!(
-                "{from}: is not a backup but a database in use: {log} has the last of what it knows, and would be left \
+                "{from}: is not a backup but a database in use: its newest changes are in {log}, which would be left \
                  behind; copy it with portiere backup"
             )));
         }
@@ -298,8 +298,8 @@ impl Copy {
         let log = beside(&self.0, "-wal");
         match fs::metadata(&log) {
             Ok(left) if left.len() > 0 => Err(Failure::Failed(format!(
-                "nothing was restored: {} could not be copied into the database, because the disk is full or failing, or \
-                 another program reads there",
+                "nothing was restored: {} could not be copied into the database, because the disk is full or failing, \
+                 or another program reads the database",
                 log.display()
             ))),
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(about(&log, error)),
@@ -334,7 +334,7 @@ fn put_aside(database: &Path) -> Result<Option<PathBuf>, Failure> {
         return Ok(None);
     }
     let aside = (1..).map(|n| beside(database, &format!(".replaced-{n}"))).find(|aside| !there(aside));
-    let aside = aside.ok_or_else(|| Failure::Failed("there is no free name".into()))?;
+    let aside = aside.ok_or_else(|| Failure::Failed("no free name is left to put the old database aside".into()))?;
     for ending in ENDINGS {
         match fs::rename(beside(database, ending), beside(&aside, ending)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(about(database, error)),

@@ -81,7 +81,7 @@ pub fn leave_no_core() -> io::Result<()> {
 /// Warns, once there is a log, that turning core dumps off failed.
 pub fn tell_of_cores(left: io::Result<()>) {
     if let Err(error) = left {
-        tracing::warn!(%error, "core dumps, in which keys and passwords are, could not be turned off: set LimitCORE=0");
+        tracing::warn!(%error, "cannot turn off core dumps, which contain keys and passwords: set LimitCORE=0");
     }
 }
 

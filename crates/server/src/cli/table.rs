@@ -200,7 +200,7 @@ fn missing(words: &[OsString]) -> String {
     let (path, command) = named(words);
     let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
     let names: Vec<_> = shown.map(|below| below.get_name().to_owned()).collect();
-    format!("a command is missing ({}); try: {path} --help", names.join(", "))
+    format!("no command given ({}); try: {path} --help", names.join(", "))
 }
 
 /// Puts the parser's report on one line, without the usage that follows it, and says where to read more.
@@ -217,7 +217,7 @@ fn in_words(text: &str) -> String {
     const WORDS: [(&str, &str); 6] = [
         ("invalid digit found in string", "it is not a whole number"),
         ("cannot parse integer from empty string", "it is not a whole number"),
-        ("number would be zero for non-zero type", "it is at least 1"),
+        ("number would be zero for non-zero type", "must be at least 1"),
         ("invalid float literal", "it is not a number"),
         ("number too large to fit in target type", "it is too large"),
         ("number too small to fit in target type", "it is too small"),
@@ -229,8 +229,8 @@ fn in_words(text: &str) -> String {
     let high = high.trim_start_matches('=');
     let open = [i64::MAX.to_string(), u64::MAX.to_string()].contains(&high.to_owned()) || high.is_empty();
     match open {
-        true => format!("{told}: it is at least {low}"),
-        false => format!("{told}: it is from {low} to {high}"),
+        true => format!("{told}: must be at least {low}"),
+        false => format!("{told}: must be from {low} to {high}"),
     }
 }
 

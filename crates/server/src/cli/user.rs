@@ -172,11 +172,13 @@ impl Set {
 }
 
 fn roles() -> OneOf<Role> {
-    OneOf::new(["owner", "admin", "member"], |name| Role::parse(name).ok_or("it is owner, admin or member".to_owned()))
+    OneOf::new(["owner", "admin", "member"], |name| {
+        Role::parse(name).ok_or("must be owner, admin or member".to_owned())
+    })
 }
 
 fn claim(text: &str) -> Result<(String, String), &'static str> {
-    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("it is written CLAIM=VALUE")?;
+    let (name, value) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or("must be CLAIM=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -274,7 +276,7 @@ impl Hashes {
     async fn execute(self, app: &App) -> Reply {
         let Some(of) = &self.of else { return Ok(kinds(&app.hash_kinds().await?)) };
         let (users, next) = app.users_with_hash(of, self.after.as_deref().unwrap_or("")).await?;
-        let nobody = format!("nobody has such a password hash: {}", harmless(of));
+        let nobody = format!("no account has such a password hash: {}", harmless(of));
         Ok(page(&users, self.goes_on, &nobody).then(next))
     }
 }
@@ -287,8 +289,8 @@ fn kinds(found: &BTreeMap<HashKind, u64>) -> Outcome {
     for (kind, accounts) in found {
         let note = match (kind.is_verifiable, kind.is_outdated) {
             (false, _) => "cannot be verified with these settings",
-            (true, true) => "hashed anew when they sign in",
-            (true, false) => "as today's policy wants it",
+            (true, true) => "rehashed at the next sign-in",
+            (true, false) => "up to date with the policy",
         };
         let algorithm = kind.algorithm.unwrap_or(UNREADABLE).to_owned();
         table.row([algorithm, kind.secrets.join(", "), accounts.to_string(), note.to_owned()]);

@@ -142,12 +142,13 @@ impl Command {
             }
             Command::Revoke(Named { name }) => {
                 app.revoke_worker(&name).await??;
-                let text = format!("worker {name} is not let in any more; remove its folder on its machine");
+                let text =
+                    format!("worker {name} is revoked, and not let in any more; remove its folder on its machine");
                 Ok(Outcome::new(text, json!({ "revoked": name })))
             }
             Command::Trust(Named { name }) => {
                 app.trust_worker(&name).await??;
-                let text = format!("worker {name} is trusted again; it comes back by itself within half a minute");
+                let text = format!("worker {name} is trusted again; it reconnects by itself within half a minute");
                 Ok(Outcome::new(text, json!({ "trusted": name })))
             }
             Command::Enroll(_) | Command::Serve(_) => Err(Failure::Use("this is done on the worker's machine".into())),
@@ -156,8 +157,8 @@ impl Command {
 }
 
 /// Says what has to be done before a worker can connect, if the node that made a token does not listen for workers.
-const UNHEARD: &str = "no hash worker can dial in here yet: set workers.listen and start the server anew before the token ends, or give \
-                       --server a node that listens for them";
+const UNHEARD: &str = "no hash worker can connect here yet: set workers.listen and restart the server before the token \
+                       expires, or give --server a node that listens for them";
 
 async fn token(app: &App, place: Place<'_>) -> Reply {
     let (secret, expires) = app.worker_token().await??;

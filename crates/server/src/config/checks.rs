@@ -101,7 +101,7 @@ pub fn no_twins(addresses: &[SocketAddr]) -> Result<(), String> {
         let in_the_way = |other: &&SocketAddr| collide((**other, addresses), (*one, addresses));
         match addresses[..at].iter().find(in_the_way) {
             Some(same) if same == one => return Err(format!("names {one} twice")),
-            Some(other) => return Err(format!("names {other} and {one}, which are the same in part: leave out one")),
+            Some(other) => return Err(format!("names {other} and {one}, which overlap: leave out one")),
             None => {}
         }
     }
@@ -133,7 +133,7 @@ pub(super) fn decode_master_key(key: &Secret) -> Option<Key> {
 /// Refuses trusted networks that include the whole world: any client could choose its own address.
 pub fn not_everybody(networks: &[Cidr]) -> Result<(), String> {
     match networks.iter().find(|network| network.is_everything()) {
-        Some(network) => Err(format!("{network} would believe everybody: list your proxies' own addresses")),
+        Some(network) => Err(format!("{network} would trust everybody: list your proxies' own addresses")),
         None => Ok(()),
     }
 }
@@ -244,13 +244,13 @@ fn of_replication(config: &Config) -> [Joint; 2] {
             !strict || !matches!(store.url, StoreUrl::Mysql(_)),
             "store.replication",
             &["store.url"],
-            "is strict, which no database but PostgreSQL can be",
+            "is strict, which only PostgreSQL can be",
         ),
         rule(
             !strict || store.accept_loss.is_empty(),
             "store.replication",
             &["store.accept_loss"],
-            "is strict, and store.accept_loss accepts that something is lost",
+            "is strict, but store.accept_loss accepts losses",
         ),
     ]
 }
@@ -299,7 +299,7 @@ fn of_the_rest(config: &Config) -> [Joint; 9] {
             config.store.password_file.is_none() || !config.store.url.has_password(),
             "store.password_file",
             &["store.url"],
-            "is set beside a password in store.url: give one of them",
+            "is set, and store.url has a password, too: give only one of them",
         ),
         rule(
             config.refresh.idle <= config.refresh.absolute,
@@ -317,7 +317,7 @@ fn of_the_rest(config: &Config) -> [Joint; 9] {
             config.audit.key_file.is_none() || config.audit.key.is_none(),
             "audit.key_file",
             &["audit.key"],
-            "is set beside audit.key: give one of them",
+            "is set together with audit.key: give only one of them",
         ),
         rule(
             config.audit.ceiling.is_none_or(|ceiling| ceiling > config.audit.max_lines.unwrap_or(0)),
@@ -335,19 +335,19 @@ fn of_the_rest(config: &Config) -> [Joint; 9] {
             config.keys.master.is_none() || config.keys.master_key.is_none(),
             "keys.master",
             &["keys.master_key"],
-            "is set beside keys.master_key: give one of them",
+            "is set together with keys.master_key: give only one of them",
         ),
         rule(
             config.metrics.secret.is_some() || config.metrics.listen.iter().all(|address| address.ip().is_loopback()),
             "metrics.secret",
             &["metrics.listen"],
-            "is missing: metrics.listen names an address that other machines reach",
+            "is missing, but metrics.listen names an address that other machines can reach",
         ),
         rule(
             config.trace.headers.is_none() || config.trace.endpoint.as_ref().is_none_or(Target::keeps_secrets),
             "trace.endpoint",
             &["trace.headers"],
-            "would be sent trace.headers in clear: it must be https, except on this machine",
+            "must be https, except on this machine: trace.headers would be sent in clear",
         ),
     ]
 }
@@ -363,19 +363,19 @@ fn of_receivers(config: &Config) -> [Joint; 3] {
             syslog.certificate.is_none() || sealed(&syslog.url, "tls"),
             "audit.syslog.url",
             &["audit.syslog.certificate"],
-            "would not be shown audit.syslog.certificate: it must begin with tls://",
+            "must begin with tls://: audit.syslog.certificate would not be used otherwise",
         ),
         rule(
             http.certificate.is_none() || sealed(&http.url, "https"),
             "audit.http.url",
             &["audit.http.certificate"],
-            "would not be shown audit.http.certificate: it must begin with https://",
+            "must begin with https://: audit.http.certificate would not be used otherwise",
         ),
         rule(
             trace.certificate.is_none() || trace.endpoint.as_ref().is_none_or(|endpoint| endpoint.scheme == "https"),
             "trace.endpoint",
             &["trace.certificate"],
-            "would not be shown trace.certificate: it must begin with https://",
+            "must begin with https://: trace.certificate would not be used otherwise",
         ),
     ]
 }

@@ -225,7 +225,7 @@ fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     let (links, unknown) = service_links::apart(&unknown);
     let no_option = |name: &str| {
         let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
-        format!("the environment variable {name} is no option{nearest}")
+        format!("the environment variable {name} is not an option{nearest}")
     };
     unknown.into_iter().map(no_option).chain(service_links::warning(&links)).collect()
 }
@@ -252,6 +252,6 @@ fn flag(name: &str) -> String {
 /// Returns the problem of a variable or a flag, whose value is not told, as it may be a secret.
 fn not_utf8(place: &str) -> Problem {
     let option = declared().find(|option| variable(option.name) == place || flag(option.name) == place);
-    let message = "is not UTF-8: write it again, and name a path with such bytes by a symbolic link".to_owned();
+    let message = "is not UTF-8: correct it, and name a path with such bytes by a symbolic link".to_owned();
     Problem { place: place.to_owned(), option: option.map(|option| option.name.to_owned()), message }
 }

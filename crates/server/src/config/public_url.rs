@@ -115,7 +115,7 @@ fn check_path(path: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     match segments.split('/').find(|part| part.is_empty() || matches!(*part, "." | "..") || !part.chars().all(plain)) {
         Some(part) => Err(format!("has a path segment {part:?} that is not letters, digits, '-', '.', '_' and '~'")),
-        None if PROBES.contains(&path) => Err(format!("has the path {path}, where probes ask")),
+        None if PROBES.contains(&path) => Err(format!("has the path {path}, which is reserved for probes")),
         None => Ok(()),
     }
 }

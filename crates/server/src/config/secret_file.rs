@@ -38,8 +38,8 @@ impl SecretFile {
             (true, true) => format!("{option}: {file}: {why}"),
             (true, false) => format!("{option}: {file}: {why} (the option takes the path of a file)"),
             (false, _) => format!(
-                "{option}: takes the path of a file, and there is none of the name that it was given, which is not repeated \
-                 here: it may be the secret itself"
+                "{option}: takes the path of a file, and the given file does not exist (its name is not repeated here: \
+                 it may be the secret itself)"
             ),
         }
     }

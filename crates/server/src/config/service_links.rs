@@ -32,7 +32,7 @@ pub fn warning(links: &[&str]) -> Option<String> {
     let (first, service) = links.iter().find_map(|name| Some((name, name.strip_suffix(HOST)?)))?;
     let (others, service) = (links.len() - 1, service.to_ascii_lowercase().replace('_', "-"));
     Some(format!(
-        "the environment variable {first} and {others} like it are no options: Kubernetes makes them for a service named \
-         {service}; set enableServiceLinks: false in the pod's spec"
+        "the environment variable {first} and {others} like it are not options: Kubernetes makes them for a service \
+         named {service}; set enableServiceLinks: false in the pod's spec"
     ))
 }

@@ -58,7 +58,10 @@ fn metrics_are_open_to_nobody_beyond_this_machine() {
     assert_eq!(with("'127.0.0.1:9464', '[::1]:9464'"), [""; 0]);
     for open in ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"] {
         let found = with(&format!("'127.0.0.1:9465', '{open}'"));
-        assert_eq!(found, ["metrics.secret: is missing: metrics.listen names an address that other machines reach"]);
+        assert_eq!(
+            found,
+            ["metrics.secret: is missing, but metrics.listen names an address that other machines can reach"]
+        );
     }
     let open = "[metrics]\nlisten = ['0.0.0.0:9464']\nsecret = '/run/secret'\n";
     assert_eq!(problems(open), [""; 0]);
@@ -72,7 +75,7 @@ fn what_a_collector_knows_us_by_is_never_sent_in_clear() {
         assert_eq!(with(sealed), [""; 0], "{sealed}");
     }
     for open in ["http://otel.test:4318/v1/traces", "http://192.0.2.1/", "http://localhost.otel.test/"] {
-        let why = "would be sent trace.headers in clear: it must be https, except on this machine";
+        let why = "must be https, except on this machine: trace.headers would be sent in clear";
         assert_eq!(with(open), [format!("trace.endpoint: {why}")], "{open}");
     }
     assert_eq!(problems("[trace]\nendpoint = 'http://otel.test:4318/v1/traces'\n"), [""; 0]);
@@ -119,7 +122,7 @@ fn no_address_of_a_list_is_in_the_way_of_another() {
         assert_eq!(with(fits), [""; 0], "{fits}");
     }
     for (one, other) in [("0.0.0.0:1", "127.0.0.1:1"), ("127.0.0.1:1", "0.0.0.0:1"), ("[::1]:1", "[::]:1")] {
-        let why = format!("p.toml:1: listen: names {one} and {other}, which are the same in part: leave out one");
+        let why = format!("p.toml:1: listen: names {one} and {other}, which overlap: leave out one");
         assert_eq!(with(&format!("'{one}', '{other}'")), [why]);
     }
     assert_eq!(with("'[::1]:1', '[::1]:1'"), ["p.toml:1: listen: names [::1]:1 twice"]);
@@ -174,7 +177,7 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
     let config = Config::load(env(&[("PORTIERE_STORE_ULR", "x"), ("PORTIERE_CONFIG", "y"), ("OTHER", "z")])).unwrap();
     assert_eq!(
         config.warnings,
-        ["the environment variable PORTIERE_STORE_ULR is no option; did you mean PORTIERE_STORE_URL?"]
+        ["the environment variable PORTIERE_STORE_ULR is not an option; did you mean PORTIERE_STORE_URL?"]
     );
     // Red without OF_COMMANDS in config/mod.rs.
     let moving = [("PORTIERE_MOVE_FROM", "x"), ("PORTIERE_MOVE_TO", "y")];
@@ -214,9 +217,12 @@ fn what_kubernetes_makes_for_a_service_of_our_name_is_one_warning() {
     assert!(told.len() == 1 && told[0].contains("and 9 like it"), "{told:?}");
     // A mistyped variable is told of by itself, and so is one that only looks like a service's.
     let told = warnings(&[("PORTIERE_STORE_ULR", "x"), ("PORTIERE_PORT_HTTP", "x")]);
-    assert!(told.len() == 3 && told[0].contains("PORTIERE_STORE_ULR is no option"), "{told:?}");
+    assert!(told.len() == 3 && told[0].contains("PORTIERE_STORE_ULR is not an option"), "{told:?}");
     let told = Config::load(env(&[("PORTIERE_PORT", "8080")])).unwrap().warnings;
-    assert!(told.len() == 1 && told[0].starts_with("the environment variable PORTIERE_PORT is no option"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].starts_with("the environment variable PORTIERE_PORT is not an option"),
+        "{told:?}"
+    );
 }
 
 #[test]

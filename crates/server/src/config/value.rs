@@ -308,7 +308,7 @@ impl KeyFile {
         if fits {
             Ok(text.to_owned())
         } else {
-            Err("the name of such a secret is 1 to 8 letters and digits".to_owned())
+            Err("the name of such a secret must be 1 to 8 letters and digits".to_owned())
         }
     }
 }

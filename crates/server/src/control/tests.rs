@@ -76,7 +76,7 @@ async fn another_user_is_turned_away_unheard() {
     let own = rustix::process::geteuid().as_raw();
     beside(Some(own + 1), async |data| {
         let reply = say(data, &framed("certainly not JSON")).await;
-        let expected = if own == 0 { "did not understand" } else { "may not command this server" };
+        let expected = if own == 0 { "cannot read the command" } else { "may not send commands to this server" };
         assert!(why(reply).contains(expected));
     })
     .await;
@@ -85,13 +85,13 @@ async fn another_user_is_turned_away_unheard() {
 #[tokio::test]
 async fn garbage_is_answered_and_the_next_request_is_served() {
     beside(None, async |data| {
-        assert!(why(say(data, &framed("certainly not JSON")).await).contains("did not understand"));
-        assert!(why(say(data, &framed("{}")).await).contains("did not understand"));
-        assert!(why(say(data, b"GE").await).contains("did not understand"));
+        assert!(why(say(data, &framed("certainly not JSON")).await).contains("cannot read the command"));
+        assert!(why(say(data, &framed("{}")).await).contains("cannot read the command"));
+        assert!(why(say(data, b"GE").await).contains("cannot read the command"));
         let promised = LONGEST_REQUEST + 1;
         assert!(why(say(data, &promised.to_be_bytes()).await).contains("is longer than"));
         let short = [&1000_u32.to_be_bytes()[..], b"less"].concat();
-        assert!(why(say(data, &short).await).contains("did not understand"));
+        assert!(why(say(data, &short).await).contains("cannot read the command"));
         let newer = json!({ "version": "99.0.0", "request": { "Frobnicate": null } }).to_string();
         let said = why(say(data, &framed(&newer)).await);
         assert!(said.contains("99.0.0") && said.contains("restart the server"), "{said}");

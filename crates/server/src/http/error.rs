@@ -29,7 +29,7 @@ pub const BODIES_GO: Span = Span::seconds(1);
 /// is for devices that poll, and lengthens their interval for good (RFC 8628 §3.5).
 const LATER: &str = "temporarily_unavailable";
 
-const TOO_OLD: &str = "the form is too old or of another browser";
+const TOO_OLD: &str = "the form is too old or from another browser";
 const NO_COOKIE: &str = "no cookie of this flow came with the form";
 
 /// Why a door did not answer.

@@ -38,11 +38,11 @@ const HEADERS: usize = 16;
 /// may read: a page that could not read it would take it for a CORS fault.
 const WELL_KNOWN: &str = "/.well-known/";
 
-const NO_HOST: &str = "the request has to name one host";
+const NO_HOST: &str = "the request must name exactly one host";
 
 const PADDED: &str = "a header's value begins or ends with white space";
 
-const CODED: &str = "a body can come in chunks, and in no other transfer coding";
+const CODED: &str = "the only transfer coding accepted is chunked";
 
 /// Wraps every door.
 pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: Next) -> Response {

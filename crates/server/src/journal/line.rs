@@ -25,7 +25,7 @@ pub(super) fn read(file: &[u8]) -> Result<Vec<Record>, String> {
     for line in file.split(|byte| *byte == b'\n') {
         let Some(json) = whole(line) else { continue };
         let record = serde_json::from_str(json)
-            .map_err(|error| format!("an entry is not understood, a newer program wrote it: {error}"))?;
+            .map_err(|error| format!("an entry cannot be read: a newer program wrote it: {error}"))?;
         records.push(record);
     }
     Ok(records)

@@ -82,7 +82,7 @@ impl Writer {
         }
         match self.shared.waiting().front() {
             Some(since) if since.elapsed() > STALLED => {
-                Err(format!("a line has not been on its disk for more than {STALLED:?}"))
+                Err(format!("a line has waited for the disk for more than {STALLED:?}"))
             }
             _ => Ok(()),
         }
@@ -188,7 +188,10 @@ impl Hand {
         let mut trouble = self.shared.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match (outcome, trouble.is_some()) {
             (Err(why), false) => {
-                tracing::error!(why, "the journal cannot be written: nothing that ends can be acknowledged")
+                tracing::error!(
+                    why,
+                    "the journal cannot be written: sign-outs, revocations and other ends cannot be acknowledged"
+                )
             }
             (Ok(()), true) => tracing::info!("the journal can be written again"),
             _ => {}

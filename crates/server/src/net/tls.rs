@@ -217,7 +217,7 @@ pub fn bared(what: &str, key: &Path) -> Option<String> {
 /// Keeps SIGHUP from ending the process from now on. Must run inside the runtime.
 pub fn hear_hangups() -> Option<Signal> {
     let heard = signal(SignalKind::hangup());
-    heard.inspect_err(|error| tracing::error!(%error, "SIGHUP cannot be listened for, and would end the server")).ok()
+    heard.inspect_err(|error| tracing::error!(%error, "cannot listen for SIGHUP, which would end the server")).ok()
 }
 
 /// Checks the files every half minute, and reads them at SIGHUP; without files, logs that there are none. Never ends.
@@ -225,7 +225,7 @@ pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal
     let Some(tls) = tls else {
         loop {
             next_hangup(&mut hangup).await;
-            tracing::info!("SIGHUP came, and without TLS there is no certificate to read again");
+            tracing::info!("ignored SIGHUP: without TLS there is no certificate to read again");
         }
     };
     let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);

@@ -82,7 +82,7 @@ pub struct Profile {
 /// # Errors
 /// Why there is none, in one line.
 pub async fn take(asked: Asked, site: &Site) -> Result<Profile, String> {
-    let one = ONE.try_lock().map_err(|_| "a profile is being taken already; try again when it is done".to_owned())?;
+    let one = ONE.try_lock().map_err(|_| "another profile is being taken; try again when it is done".to_owned())?;
     let running = apart(move || Running::start(asked.frequency, one)).await?;
     let (began, since, cpu) = (site.app.clock.now(), Instant::now(), Process::now());
     let before = site.requests.spent();

@@ -3,7 +3,7 @@
 //! Between profiles there is no timer and no handler, so nothing is paid. A thread that waits gets no signal.
 
 /// The error on other systems.
-pub const ELSEWHERE: &str = "profiles are taken on Linux alone, on x86-64 and ARM64";
+pub const ELSEWHERE: &str = "profiles can be taken only on Linux, on x86-64 and ARM64";
 /// Whether samples can be taken on this kind of system.
 pub const HERE: bool = cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 
@@ -65,7 +65,7 @@ mod signals {
             room(&std::env::temp_dir())?;
             let frequency = i32::try_from(frequency).unwrap_or(i32::MAX);
             let begun = ProfilerGuardBuilder::default().frequency(frequency).build();
-            begun.map(Sampler).map_err(|error| format!("this system lets nobody take samples: {error}"))
+            begun.map(Sampler).map_err(|error| format!("this system does not allow samples to be taken: {error}"))
         }
 
         /// Returns what was seen so far.

@@ -63,7 +63,7 @@ impl Exporter {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         headers.extend(receivers::headers("trace.headers", config.trace.headers.as_ref())?);
         let files = receivers::to_collector(config);
-        let inbox = Inbox::at("the collector of traces", endpoint, &files.tls());
+        let inbox = Inbox::at("the trace collector", endpoint, &files.tls());
         let exporter = Exporter {
             inbox: inbox.map_err(|error| files.wrong(&error, "trace.endpoint"))?,
             headers,
@@ -137,7 +137,7 @@ impl Exporter {
             self.batch.push(trace);
         }
         if !self.batch.is_empty() {
-            let late = Err(Lost::Now("the collector took too long at the end".to_owned(), None));
+            let late = Err(Lost::Now("the collector took too long at shutdown".to_owned(), None));
             let outcome = timeout(FAREWELL, self.deliver()).await.unwrap_or(late);
             self.settle(outcome);
         }
@@ -152,7 +152,7 @@ impl Exporter {
                 self.spans.sent.add(spans - rejected);
                 self.spans.undelivered.add(rejected);
                 if !std::mem::replace(&mut self.complained, true) {
-                    tracing::warn!(rejected, why, "the collector does not take all traces");
+                    tracing::warn!(rejected, why, "the collector rejected some spans");
                 }
             }
             Ok(_) => {

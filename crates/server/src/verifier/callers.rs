@@ -44,9 +44,9 @@ impl Strangers {
                 tracing::warn!(%from, why, so_far, "a hash worker was not enrolled")
             }
             _ if so_far.is_power_of_two() => {
-                tracing::info!(%from, why, so_far, "somebody knocked who is no hash worker");
+                tracing::info!(%from, why, so_far, "refused a connection that is not from a hash worker");
             }
-            _ => tracing::debug!(%from, why, so_far, "somebody knocked who is no hash worker"),
+            _ => tracing::debug!(%from, why, so_far, "refused a connection that is not from a hash worker"),
         }
     }
 
@@ -105,10 +105,8 @@ pub fn explained(error: &io::Error) -> String {
         io::ErrorKind::UnexpectedEof
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::BrokenPipe => {
-            "the connection ended without a word: the worker was killed, or the network failed".into()
-        }
-        io::ErrorKind::TimedOut => "it says nothing any more: its machine or the network stands still".into(),
+        | io::ErrorKind::BrokenPipe => "the connection was lost: the worker was killed, or the network failed".into(),
+        io::ErrorKind::TimedOut => "it stopped responding: its machine or the network hangs".into(),
         _ => error.to_string(),
     }
 }
@@ -144,8 +142,8 @@ mod tests {
         // Red without `explained`: rustls names an address of its documentation.
         let killed = io::Error::new(io::ErrorKind::UnexpectedEof, "peer closed connection: https://docs.rs/rustls");
         assert!(explained(&killed).contains("killed"), "{}", explained(&killed));
-        assert!(explained(&io::ErrorKind::TimedOut.into()).contains("says nothing"));
-        let bad = io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn");
-        assert_eq!(explained(&bad), "a frame came out of turn");
+        assert!(explained(&io::ErrorKind::TimedOut.into()).contains("stopped responding"));
+        let bad = io::Error::new(io::ErrorKind::InvalidData, "an unexpected message came");
+        assert_eq!(explained(&bad), "an unexpected message came");
     }
 }

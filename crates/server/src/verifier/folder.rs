@@ -95,11 +95,11 @@ impl Folder {
         match key.try_lock() {
             Ok(()) => Ok(key),
             Err(TryLockError::WouldBlock) => Err(format!(
-                "another process works from {folder} already: a second worker needs a folder and an enrolment of its own"
+                "{folder} is in use by another process: a second worker needs its own folder and enrolment"
             )),
             // Some network file systems lock nothing that is open only for reading.
             Err(TryLockError::Error(error)) => {
-                tracing::warn!(%folder, %error, "nobody keeps a second process from working from this folder");
+                tracing::warn!(%folder, %error, "cannot lock this folder: a second process could use it");
                 Ok(key)
             }
         }
@@ -120,7 +120,7 @@ impl Folder {
     /// Keeps what was learnt.
     pub fn learn(&self, calibration: &Calibration) {
         if let Err(error) = private::replace(&self.learnt_file(), calibration.to_text().as_bytes()) {
-            tracing::warn!(%error, "what was learnt of hashing could not be kept");
+            tracing::warn!(%error, "cannot save what was measured about hashing");
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         drop(folder.prepare().unwrap());
         let first = folder.take().unwrap();
         let why = folder.take().unwrap_err();
-        assert!(why.contains("works from") && why.contains(&folder.0.display().to_string()), "{why}");
+        assert!(why.contains("is in use by another process") && why.contains(&folder.0.display().to_string()), "{why}");
         drop(first);
         folder.take().unwrap();
     }

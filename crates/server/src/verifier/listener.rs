@@ -115,7 +115,7 @@ impl Workers {
         let acceptor = identity.accepting().map_err(BootError::Other)?.into();
         let listeners = Listeners::bind(&config.workers.listen, false)?;
         if !config.workers.listen.is_empty() {
-            tracing::info!(addresses = ?listeners.addresses(), "hash workers may come");
+            tracing::info!(addresses = ?listeners.addresses(), "listening for hash workers");
         }
         Ok(Workers {
             listeners: listeners.into_inner(),
@@ -145,7 +145,8 @@ impl Workers {
                 Ok((stream, from)) => {
                     pause = Pause::default();
                     let Some((knock, leave)) = self.doorstep.admit(from.ip().to_canonical()) else {
-                        self.strangers.another(from, (Turned::Crowd, "too many of its address stand at the door"));
+                        self.strangers
+                            .another(from, (Turned::Crowd, "too many connections of its address wait to be let in"));
                         continue;
                     };
                     let (places, strangers) = (Arc::clone(&self.places), Arc::clone(&self.strangers));
@@ -156,7 +157,7 @@ impl Workers {
                         tokio::select! {
                             () = guest => {}
                             () = leave.notified() => {
-                                strangers.another(from, (Turned::Crowd, "it made way for others"));
+                                strangers.another(from, (Turned::Crowd, "closed to make room for others"));
                             }
                         }
                     });
@@ -205,13 +206,13 @@ async fn quarantine(app: &App, liars: &mut Vec<(Introduction, Lie)>) {
         app.hasher.dismiss(|other| other.key == who.key);
         match app.quarantine_worker(Handle(who.key), why).await {
             Ok(Some(worker)) => {
-                tracing::error!(worker, from, why, "a hash worker was wrong: it is asked nothing any more");
+                tracing::error!(worker, from, why, "a hash worker gave a wrong answer, and is quarantined");
             }
             // Another connection of it, or another node, found out first; or it was revoked.
             Ok(None) => {}
             Err(fault) => {
                 let worker = &who.name;
-                tracing::error!(%worker, from, why, %fault, "it could not be written down that a hash worker was wrong");
+                tracing::error!(%worker, from, why, %fault, "cannot record that a hash worker gave a wrong answer");
                 sleep(Duration::from_secs(1)).await;
                 liars.push((who, lie));
             }
@@ -233,7 +234,7 @@ async fn follow(app: &App) {
             known.into_iter().filter(|known| known.quarantine.is_none()).map(|known| known.key.0).collect();
         let gone = app.hasher.dismiss(|who| !welcome.contains(&who.key));
         if gone > 0 {
-            tracing::info!(workers = gone, "hash workers that may no longer come were sent away");
+            tracing::info!(workers = gone, "disconnected hash workers that are no longer let in");
         }
     }
 }
@@ -255,7 +256,7 @@ impl Threshold {
 }
 
 async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app, threshold): (App, Threshold)) {
-    let silent = (Turned::Silent, "it did not say anything");
+    let silent = (Turned::Silent, "it sent nothing");
     drop(stream.set_nodelay(true));
     match timeout(PATIENCE, stream.peek(&mut [0])).await {
         Ok(_) => threshold.knock.speaks(),
@@ -281,7 +282,7 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         (Ended::Apart(apart), None) => strangers.another(from, (Turned::Version, &apart.to_string())),
         (Ended::Refused(why), None) => strangers.another(from, (Turned::Unknown, &why)),
         (Ended::Failed(error), None) => strangers.another(from, (Turned::Broken, &error.to_string())),
-        (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "a hash worker could not be served"),
+        (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "cannot serve a hash worker"),
         (ended, Some(caller)) if callers.ended(key, caller.so_far, caller.since.elapsed()) => {
             ended.tell(&caller, from);
         }
@@ -294,15 +295,15 @@ impl Ended {
     fn tell(self, caller: &Caller, from: SocketAddr) {
         let (worker, so_far) = (&caller.name, caller.so_far);
         match self {
-            Ended::Refused(why) => tracing::warn!(%worker, %from, why, so_far, "a hash worker was turned away"),
-            Ended::Apart(why) => tracing::warn!(%worker, %from, %why, so_far, "a hash worker was turned away"),
+            Ended::Refused(why) => tracing::warn!(%worker, %from, why, so_far, "a hash worker was refused"),
+            Ended::Apart(why) => tracing::warn!(%worker, %from, %why, so_far, "a hash worker was refused"),
             Ended::Failed(error) => {
-                tracing::info!(%worker, %from, why = explained(&error), so_far, "a hash worker has gone");
+                tracing::info!(%worker, %from, why = explained(&error), so_far, "lost the connection to a hash worker");
             }
-            Ended::Parted(parted) => tracing::info!(%worker, %from, ?parted, so_far, "a hash worker was sent away"),
-            Ended::Left => tracing::info!(%worker, %from, "a hash worker has left"),
+            Ended::Parted(parted) => tracing::info!(%worker, %from, ?parted, so_far, "a hash worker was disconnected"),
+            Ended::Left => tracing::info!(%worker, %from, "a hash worker disconnected"),
             Ended::Enrolled | Ended::NotEnrolled(_) => {}
-            Ended::Fault(fault) => tracing::warn!(%worker, %from, %fault, so_far, "a hash worker could not be served"),
+            Ended::Fault(fault) => tracing::warn!(%worker, %from, %fault, so_far, "cannot serve a hash worker"),
         }
     }
 }
@@ -354,7 +355,7 @@ async fn talk(
     };
     if known.as_ref().is_none_or(|caller| is_told(caller.so_far)) {
         let (threads, holds) = (ready.threads, ready.holds);
-        tracing::info!(worker = %name, %from, threads, holds, version, "a hash worker has come");
+        tracing::info!(worker = %name, %from, threads, holds, version, "a hash worker connected");
     }
     let seed = Zeroizing::new(app::entropy::bytes()?);
     let who = Introduction { key: key.0, name, address: address(from) };
@@ -427,7 +428,7 @@ async fn refuse(stream: &mut Stream, why: String) -> Result<(), Ended> {
 }
 
 fn out_of_turn() -> Ended {
-    Ended::Failed(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn"))
+    Ended::Failed(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message came"))
 }
 
 async fn measured(stream: &mut Stream) -> Result<Ready, Ended> {

@@ -29,10 +29,10 @@ impl Places {
         let mut here = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = here.get(&key).copied().unwrap_or(0);
         if own >= WITH_ONE_KEY {
-            return Err(format!("this worker is here {WITH_ONE_KEY} times already"));
+            return Err(format!("this worker is connected {WITH_ONE_KEY} times already"));
         }
         if here.values().sum::<usize>() >= IN_ALL {
-            return Err(format!("{IN_ALL} workers are here already"));
+            return Err(format!("{IN_ALL} workers are connected already"));
         }
         here.insert(key, own + 1);
         Ok(Seat { places: Arc::clone(self), key })

@@ -54,10 +54,10 @@ pub fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
 
 /// Enrols the worker of a folder at the first of these servers that answers. Returns its name.
 pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, String> {
-    let (secret, pin) = read_token(token.reveal()).ok_or("this is no token of portiere verifier token")?;
+    let (secret, pin) = read_token(token.reveal()).ok_or("not a token from portiere verifier token")?;
     if folder.is_taken() {
         let name = folder.post()?.name;
-        return Err(format!("this folder is the one of worker {name}: choose another folder, or remove it first"));
+        return Err(format!("this folder belongs to worker {name}: choose another folder, or remove it first"));
     }
     let identity = folder.prepare()?;
     let config = identity.dialling(pin)?;
@@ -80,7 +80,7 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
                 Ok(name)
             }
             Frame::Refused(why) => Err(format!("{server} refused: {why}")),
-            _ => Err(format!("{server} does not keep to the protocol")),
+            _ => Err(format!("{server} violates the protocol")),
         };
     }
     Err(failures.join("\n"))
@@ -102,7 +102,7 @@ fn explained(error: &io::Error) -> String {
 /// Reports a server that goes on in a version that was not offered to it.
 fn not_asked_for(version: u8) -> String {
     format!(
-        "the server goes on in version {version} of the language of hash workers, and this worker speaks {}",
+        "the server goes on in version {version} of the hash worker protocol, and this worker speaks {}",
         Versions::OURS
     )
 }
@@ -177,7 +177,7 @@ impl Bench {
             Frame::Welcome { version, terms } if Versions::OURS.have(version) => (version, terms),
             Frame::Welcome { version, .. } => return Err(not_asked_for(version)),
             Frame::Refused(why) => return Err(why),
-            _ => return Err("the server does not keep to the protocol".into()),
+            _ => return Err("the server violates the protocol".into()),
         };
         let _served = Served::begin(&self.served);
         // Subscribed before this server's share is counted: others may come or go meanwhile.
@@ -242,7 +242,7 @@ impl Bench {
 fn within_cores(wanted: NonZeroUsize) -> NonZeroUsize {
     let cores = std::thread::available_parallelism().unwrap_or(wanted);
     if wanted > cores {
-        tracing::warn!(%wanted, %cores, "as many threads hash as there are cores");
+        tracing::warn!(%wanted, %cores, "fewer hashing threads than wanted: no more than there are cores");
     }
     wanted.min(cores)
 }
@@ -304,14 +304,14 @@ async fn listen(
             Frame::Ping => drop(answers.send(Say::Pong)),
             // What the worker said about itself is not enough, or it was revoked meanwhile.
             Frame::Refused(why) => return Err(io::Error::other(why)),
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame came out of turn")),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message came")),
         }
     }
 }
 
 async fn compute(hasher: Hasher, key: FairKey, ask: Ask, answers: mpsc::UnboundedSender<Say>) {
     let id = ask.id;
-    let tag = hasher.fill(&key, ask).await.inspect_err(|why| tracing::warn!(%why, "a hash was not computed")).ok();
+    let tag = hasher.fill(&key, ask).await.inspect_err(|why| tracing::warn!(%why, "cannot compute a hash")).ok();
     // An error means that the conversation is over.
     drop(answers.send(Say::Answer(Answer { id, tag })));
 }

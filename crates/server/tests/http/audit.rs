@@ -69,7 +69,7 @@ fn every_line_is_sealed_once_by_whichever_node() {
     std::fs::write(&head, other).unwrap();
     let refused = server.command(&["audit", "verify", "--head", head.to_str().unwrap()], "");
     assert_eq!(refused.code, 1, "{}", refused.err);
-    assert!(refused.out.contains("another one than when the log ended with it"), "{}", refused.out);
+    assert!(refused.out.contains("not the one that the log once ended with"), "{}", refused.out);
     assert!(refused.err.contains("1 thing is wrong with the audit log"), "{}", refused.err);
 }
 
@@ -316,13 +316,15 @@ fn a_log_that_was_written_anew_is_not_sealed_before_an_operator_says_that_it_is_
         "DELETE FROM audit_checkpoints",
     ];
     tamper(server, &anew);
-    until("each node says so", || server.logs().iter().all(|log| log.contains("the audit log is not what it was")));
+    until("each node says so", || {
+        server.logs().iter().all(|log| log.contains("the audit log is not what was written"))
+    });
     std::thread::sleep(Duration::from_secs(3));
     let told = status(server);
     assert!(told["block"] == 0 && told["unsealed"].as_i64().unwrap() > 0, "nothing is sealed: {told}");
     assert!(told["wrong"][0].as_str().unwrap().contains("this node has seen block"), "{told}");
     let ready: Value = serde_json::from_str(&server.get("/readyz").text()).unwrap();
-    assert!(ready["warnings"].to_string().contains("the audit log is not what this node saw"), "{ready}");
+    assert!(ready["warnings"].to_string().contains("the audit log differs from what this node saw"), "{ready}");
     let refused = server.command(&["audit", "verify"], "");
     assert!(refused.code == 1 && refused.out.contains("the chain was cut"), "{} {}", refused.out, refused.err);
     let unmeant = server.command(&["audit", "accept"], "");
@@ -349,9 +351,9 @@ fn a_block_that_was_edited_is_not_retired_before_an_operator_discards_it() {
     }
     let kept = status(server)["lines_kept"].as_i64().unwrap();
     tamper(server, &["UPDATE audit_blocks SET newest = 0 WHERE number = 1"]);
-    until("it is told", || server.log().contains("block 1 is due to go"));
+    until("it is told", || server.log().contains("block 1 is due for removal"));
     assert!(status(server)["lines_kept"].as_i64().unwrap() >= kept);
-    assert_eq!(server.command(&["audit", "discard", "1"], "").code, 2, "nobody can be asked");
+    assert_eq!(server.command(&["audit", "discard", "1"], "").code, 2, "no terminal to ask");
     let discarded = server.must(&["audit", "discard", "1", "--yes"], "");
     assert!(discarded.contains("1 block is gone"), "{discarded}");
     server.must(&["audit", "verify"], "");
@@ -392,7 +394,7 @@ fn a_backup_that_was_restored_is_a_shorter_log_that_is_meant() {
     }
     std::fs::copy(&backup, server.data().join("portiere.db")).unwrap();
     server.restart();
-    until("it is told", || server.log().contains("the audit log is not what it was"));
+    until("it is told", || server.log().contains("the audit log is not what was written"));
     accept(server);
     until("everything is sealed", || status(server)["unsealed"] == 0);
     server.must(&["audit", "verify"], "");

@@ -219,7 +219,7 @@ fn what_cannot_be_is_one_line() {
     std::fs::write(&other, "{}").unwrap();
     for (words, code, said) in [
         (&["capacity", "--from", &none][..], 2, "none.json cannot be read"),
-        (&["capacity", "--from", &other], 2, "other.json is no result of this command"),
+        (&["capacity", "--from", &other], 2, "other.json is not a result of this command"),
         (&["capacity", "--html", &nowhere], 1, "nowhere/a.html cannot be written"),
         (&["capacity", "--prediction", &none], 2, "--verify"),
         (&["capacity", "--from", &other, "--verify"], 2, "cannot be used with"),

@@ -79,7 +79,7 @@ fn a_command_that_is_run_again_finds_what_it_made_and_reads_nothing() {
         }
     }
     let found = server.command(&["user", "add", &name, "--if-absent"], "");
-    let said = format!("user \"{name}\" is there already; nothing was changed\n");
+    let said = format!("user \"{name}\" exists already; nothing was changed\n");
     assert_eq!((found.code, found.out, found.err), (0, said, String::new()));
 
     let folder = tempfile::tempdir().unwrap();

@@ -224,7 +224,7 @@ fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed
     let config = folder.path().join("portiere.toml");
     std::fs::write(&config, format!("[hash]\npeppers = [{other:?}]\n")).unwrap();
     let refused = server.command(&["user", "list", "--config", config.to_str().unwrap()], "");
-    assert!(refused.code == 1 && refused.err.contains("another secret"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("is not the secret"), "{}", refused.err);
 
     // Rotation: the new one first; after a sign-in nobody needs the old one.
     server.set("PORTIERE_HASH_PEPPERS", &format!("{second},{first}"));
@@ -265,7 +265,7 @@ fn a_pepper_never_overwrites_a_file_and_is_for_its_owner_alone() {
     let before = std::fs::read(&file).unwrap();
     assert_eq!(before.len(), 32);
     let again = run(folder.path(), &["hash", "pepper", "p1", file.to_str().unwrap()], "");
-    assert!(again.code == 1 && again.err.contains("is there already"), "{}{}", again.out, again.err);
+    assert!(again.code == 1 && again.err.contains("exists already"), "{}{}", again.out, again.err);
     assert_eq!(std::fs::read(&file).unwrap(), before);
 }
 

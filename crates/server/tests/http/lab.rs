@@ -79,7 +79,7 @@ fn what_does_not_start_is_a_line_and_leaves_nothing() {
     assert_eq!(entries(within.path()), 0);
     let nowhere = Path::new("/nowhere/at/all");
     let refusal = Private::start(&Setup { within: Some(nowhere.to_owned()), ..setup(nowhere) }).err().unwrap();
-    assert!(refusal.to_string().starts_with("no folder can be made in /nowhere/at/all: "), "{refusal}");
+    assert!(refusal.to_string().starts_with("cannot make a folder in /nowhere/at/all: "), "{refusal}");
 }
 
 /// Ends up in the folder of a panic, too: the server of a thread that panicked is gone, and its folder.
@@ -136,7 +136,7 @@ fn an_experiment_that_goes_wrong_leaves_the_others_their_results() {
     let output = lab(&[&words[..], &files].concat());
     assert_eq!(
         (output.code, output.err.as_str()),
-        (1, "portiere: the experiment engines went wrong: see its conclusion\n")
+        (1, "portiere: the experiment engines failed: see its conclusion\n")
     );
     assert!(
         output.out.contains("a transaction for each batch") && output.out.contains("= Ended before its time: "),
@@ -236,7 +236,7 @@ fn what_cannot_be_made_here_is_skipped_with_a_sentence() {
     let output = one.hold(|| lab(&["run", "engines", "workers", "--quick"])).unwrap();
     assert_eq!((output.code, output.err.as_str()), (0, ""), "{}", output.out);
     for sentence in
-        ["Skipped: 2 cores are needed, and this machine lets 1 be used", "Skipped: it needs an empty database"]
+        ["Skipped: 2 cores are needed, but only 1 may be used on this machine", "Skipped: it needs an empty database"]
     {
         assert!(output.out.contains(sentence), "{sentence}: {}", output.out);
     }
@@ -267,7 +267,7 @@ fn what_cannot_be_asked_of_the_lab_is_a_line() {
             "--postgres is not postgres://USER:PASSWORD@HOST",
         ),
         // Red without Folder::new in lab/cli, experiment.
-        (&["run", "lanes", "--within", "/nowhere/at/all"], 1, "no folder can be made in /nowhere/at/all"),
+        (&["run", "lanes", "--within", "/nowhere/at/all"], 1, "cannot make a folder in /nowhere/at/all"),
         (&["all", "--resume"], 2, "--save"),
         (&["guard", "/tmp"], 2, "/tmp is not a folder of the lab"),
     ] {

@@ -148,7 +148,7 @@ fn a_search_and_a_comparison_come_to_a_page_and_a_table() {
     assert!(output.out.starts_with("Holds "), "{}", output.out);
     assert!(std::fs::read_to_string(&html).unwrap().contains("Throughput and latency"));
     for (line, expected) in
-        [(["load", "compare", &save, &save], "limit /s"), (["load", "compare", &save, &html], "is no result: ")]
+        [(["load", "compare", &save, &save], "limit /s"), (["load", "compare", &save, &html], "is not a result: ")]
     {
         let output = run_alone(&line);
         assert!(format!("{}{}", output.out, output.err).contains(expected), "{} {}", output.out, output.err);
@@ -198,7 +198,7 @@ fn what_cannot_be_measured_is_one_line() {
     }
     let elsewhere = format!("{}/elsewhere", scene.server.issuer);
     let refused = run_alone(&["load", "jwks", "--target", &elsewhere]);
-    assert!(refused.err.contains("is no OpenID provider: ") && refused.code == 1, "{}", refused.err);
+    assert!(refused.err.contains("is not an OpenID provider: ") && refused.code == 1, "{}", refused.err);
 }
 
 /// Red without `by_signals` in the command line (the process is gone, and so is what it measured).

@@ -274,7 +274,7 @@ fn a_command_that_only_reads_makes_nothing_on_an_empty_server() {
             &["restore", "--in-place", "--yes"],
         ] {
             let (code, told) = ended(line);
-            assert!(code == Some(1) && told.contains("there is nothing of Portiere in"), "{line:?}: {told}");
+            assert!(code == Some(1) && told.contains("there are no tables of Portiere in"), "{line:?}: {told}");
             assert!(told.trim_end().ends_with("is store.url right?") && told.lines().count() == 1, "{line:?}: {told}");
             assert!(!told.contains(url.split(['/', '@']).nth(2).unwrap()), "{told}");
             assert!(!data.exists(), "{line:?}");
@@ -343,7 +343,7 @@ fn a_move_is_given_up_whatever_its_target_is_called_now() {
     assert_eq!(server.command(&["move", "--to", &to, "--yes"], "").code, 1);
     for line in [&["move", "--to", &other, "--yes"][..], &["move", "--abort", "--to", &other, "--yes"]] {
         let refused = server.command(line, "");
-        let why = format!("--to names {other}, and this move goes to {to}: name {to} as it was named then");
+        let why = format!("--to names {other}, but this move goes to {to}: name {to} as when the move began");
         assert!(refused.code == 1 && refused.err.contains(&why), "{line:?}: {}", refused.err);
     }
     assert!(!at("other.db").exists());

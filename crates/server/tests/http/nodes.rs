@@ -113,7 +113,7 @@ fn a_node_is_listed_and_may_be_forgotten_when_it_is_gone() {
 
     let forget = |node: &str, more: &[&str]| server.command(&[&["node", "forget", node], more].concat(), "");
     let refused = forget(other, &["--yes"]);
-    assert!(refused.code == 1 && refused.err.contains("lives"), "{}", refused.err);
+    assert!(refused.code == 1 && refused.err.contains("is running"), "{}", refused.err);
     server.lose_second();
     until("it is missed", || nodes(server).iter().filter(|node| lives(node)).count() != 2);
     assert!(server.must(&["node", "list"], "").contains("away"));

@@ -111,11 +111,11 @@ fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
     let server = Server::leaked(&[]);
     let file = server.folder.join("early.svg");
     let mut first = long_profile(server, &file);
-    until("it begins", || server.log().contains("a profile is taken"));
+    until("it begins", || server.log().contains("taking a profile"));
     let second = server.command(&["profile", "--seconds", "1", "--json"], "");
     assert_eq!(second.code, 1, "{}", second.out);
     assert_eq!(second.err.lines().count(), 1, "{}", second.err);
-    assert!(second.err.contains("a profile is being taken already"), "{}", second.err);
+    assert!(second.err.contains("another profile is being taken"), "{}", second.err);
 
     first.kill().unwrap();
     first.wait().unwrap();

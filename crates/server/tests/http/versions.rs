@@ -205,7 +205,7 @@ fn an_application_of_a_later_version_is_listed_and_refused_and_keeps_nobody_else
     assert_eq!(later.post("/oauth2/token", &asked).must_be(401).json()["error"], "invalid_client");
     other.post("/oauth2/token", &asked).must_be(200);
     let page = server.get(&later.ask().target());
-    assert!(page.location().is_none() && page.text().contains("what only a later version knows"), "{page:?}");
+    assert!(page.location().is_none() && page.text().contains("settings that only a newer version knows"), "{page:?}");
     let ada = Person::add(server);
     let mut browser = Browser::of(server, &ada);
     assert!(other.is_active(&other.tokens(&mut browser, &ada).access));
@@ -216,7 +216,7 @@ fn an_application_of_a_later_version_is_listed_and_refused_and_keeps_nobody_else
     // What is done to it here leaves it as it is.
     for edit in [&["client", "set", &later.id, "--trusted=no"][..], &["client", "rotate-secret", &later.id]] {
         let refused = server.command(edit, "");
-        let why = "only a later version knows (grants: urn:later:grant)";
+        let why = "only a newer version knows (grants: urn:later:grant)";
         assert!(refused.code == 1 && refused.err.contains(why), "{edit:?}: {}", refused.err);
     }
     later.change("disable");

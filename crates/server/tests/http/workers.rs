@@ -44,7 +44,7 @@ fn server(threads: &str, port: u16) -> (&'static Server, tempfile::TempDir) {
 /// Where each node listens for workers.
 pub fn doors(server: &Server) -> Vec<String> {
     let lines = server.log();
-    let of = lines.lines().filter_map(|line| line.split_once("hash workers may come").map(|_| line));
+    let of = lines.lines().filter_map(|line| line.split_once("listening for hash workers").map(|_| line));
     let doors = of.filter_map(|line| {
         let at = line.split_once("addresses")?.1;
         let from = at.find("127.0.0.1:")?;
@@ -204,7 +204,7 @@ fn people_sign_in_through_workers_and_nobody_notices_when_all_are_killed() {
     assert_eq!(wrong, 0, "a worker's failure was called a wrong password");
     until("they are known to be gone", || connected(server) == 0);
     // Red without `explained` in verifier/callers.rs.
-    until("their end is told in words", || server.log().contains("ended without a word"));
+    until("their end is told in words", || server.log().contains("the connection was lost"));
     assert!(!server.log().contains("docs.rs"), "{}", server.log());
     assert_eq!(sign_in(server, &people[0], &people[0].password), Came::In);
     server.kill();
@@ -220,7 +220,7 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     let once_more = enroll(server, folder.path(), "one", &good);
     assert_eq!(once_more.code, 0, "{}", once_more.err);
     let again = enroll(server, folder.path(), "two", &good);
-    assert!(again.code == 1 && again.err.contains("used up"), "{}", again.err);
+    assert!(again.code == 1 && again.err.contains("used or expired"), "{}", again.err);
     // Red where refused tokens are no strangers of their own: somebody waits for that worker.
     until("it is counted", || samples(server)["portiere_workers_refused_total{reason=\"token\"}"] >= 1.0);
     until("it is told", || server.log().contains("a hash worker was not enrolled"));
@@ -228,7 +228,7 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     let (secret, _) = mixed.rsplit_once('.').unwrap();
     let impostor = enroll(server, folder.path(), "three", &format!("{secret}.{}", "A".repeat(43)));
     assert!(impostor.code == 1 && impostor.err.contains("its key is another one"), "{}", impostor.err);
-    assert!(enroll(server, folder.path(), "four", "nonsense").err.contains("no token"));
+    assert!(enroll(server, folder.path(), "four", "nonsense").err.contains("not a token"));
 
     let mode = |file: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -241,7 +241,7 @@ fn a_token_is_good_once_and_who_is_revoked_goes_at_once() {
     // Red without `take` in verifier/worker.rs, serve.
     let one = folder.path().join("one");
     let second = run(folder.path(), &["verifier", "serve", "--folder", one.to_str().unwrap()], "");
-    assert!(second.code == 1 && second.err.contains("works from"), "{}", second.err);
+    assert!(second.code == 1 && second.err.contains("is in use by another process"), "{}", second.err);
     server.must(&["verifier", "rename", "one", "first"], "");
     assert_eq!(json(server, &["verifier", "list"])[0]["name"], "first");
     // Red without `call_workers`, in rename_worker on this node and in verifier/listener.rs, follow, on others.
@@ -280,8 +280,8 @@ fn workers_come_back_when_the_server_does() {
     assert_eq!(worker.stop(), Some(0));
     until("it has gone", || connected(server) == 0);
     // Red without Ended::Left in verifier/listener.rs: a stop would read like a broken connection.
-    until("its leave is told as one", || server.log().contains("a hash worker has left"));
-    assert!(!server.log().contains("a hash worker has gone"), "{}", server.log());
+    until("its leave is told as one", || server.log().contains("a hash worker disconnected"));
+    assert!(!server.log().contains("lost the connection to a hash worker"), "{}", server.log());
     server.kill();
 }
 
@@ -309,8 +309,8 @@ fn a_worker_that_lies_is_found_out_lets_nobody_in_and_keeps_nobody_out() {
     // Red where each lie is told, and without `Callers` in verifier/listener.rs.
     (0..40).for_each(|_| drop(Liar::knock(&folder.path().join("liar"), &door)));
     let told = |what: &str| server.log().matches(what).count();
-    until("it is told", || told("a hash worker was wrong") == 1 && told("a hash worker was turned away") > 7);
-    assert!(told("a hash worker was turned away") < 20);
+    until("it is told", || told("a hash worker gave a wrong answer") == 1 && told("a hash worker was refused") > 7);
+    assert!(told("a hash worker was refused") < 20);
     // What the alert is made of. Which node wrote it down does not matter.
     let told = samples(server);
     assert_eq!(told["portiere_audit_events_total{event=\"worker.quarantined\"}"], 1.0);
@@ -381,7 +381,7 @@ fn a_worker_of_another_version_works_in_a_common_one_or_is_told_who_has_to_be_up
     let why = begin(&hello(highest + 1, 255)).unwrap().unwrap_err();
     assert!(why.contains("the server speaks version") && why.ends_with("upgrade the server"), "{why}");
     until("it is counted", || refused(server) == 1.0);
-    until("it is told", || server.log().lines().any(|line| line.contains("turned away") && line.contains(&why)));
+    until("it is told", || server.log().lines().any(|line| line.contains("was refused") && line.contains(&why)));
 
     // Who wants to become one is told the same, and the token is as good as before.
     let good = token(server);

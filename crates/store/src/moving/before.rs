@@ -17,7 +17,7 @@ pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> 
         true => examine(from, to, id).await?,
         false if theirs > ours => {
             return Err(Trouble(format!(
-                "the target has schema {theirs} and this program {ours}: a newer version worked on it"
+                "the target has schema {theirs}, this program {ours}: a newer version has used it"
             )));
         }
         false => unfinished(to).await?,
@@ -42,7 +42,7 @@ fn of(end: &'static str) -> impl Fn(Trouble) -> Trouble {
 /// Checks that a target with an older or partial schema of ours has no rows, so that it can be brought up to date.
 async fn unfinished(to: &dyn Engine) -> Result<Option<Arrival>, Trouble> {
     if let Some(why) = Marks::read(to).await?.obstacle() {
-        return Err(Trouble(format!("the target cannot be moved to: {why}")));
+        return Err(Trouble(format!("cannot move to the target: {why}")));
     }
     let tables = catalogue::tables(to).await.map_err(of("the target"))?;
     for table in tables.values().filter(|table| !catalogue::is_own(&table.name)) {

@@ -83,16 +83,20 @@ pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trou
     let mut tables: BTreeMap<String, (Table, BTreeMap<i64, usize>)> = BTreeMap::new();
     for row in rows {
         let [Value::Text(table), Value::Text(column), Value::Text(kind), Value::Int(place)] = row.as_slice() else {
-            return Err(Trouble("the database does not say which tables it has".to_owned()));
+            return Err(Trouble("the database did not list its tables".to_owned()));
         };
         let kind = match kind.as_str() {
             "bigint" => Kind::Int,
             "text" => Kind::Text,
             "blob" => Kind::Blob,
-            other => return Err(Trouble(format!("{table}.{column} is {other}: this is no column of Portiere's"))),
+            other => {
+                return Err(Trouble(format!(
+                    "{table}.{column} has the type {other}: it is not a column of Portiere's"
+                )));
+            }
         };
         if let Some(name) = [table, column].into_iter().find(|name| !is_plain(name)) {
-            return Err(Trouble(format!("{name:?} is no name that Portiere gives")));
+            return Err(Trouble(format!("{name:?} is not a name that Portiere uses")));
         }
         let empty = || (Table { name: table.clone(), columns: Vec::new(), key: Vec::new() }, BTreeMap::new());
         let (found, key) = tables.entry(table.clone()).or_insert_with(empty);
@@ -124,7 +128,7 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
     let (theirs, ours) = (steps(from).await?, steps(to).await?);
     if theirs != ours {
         return Err(Trouble(format!(
-            "the source has schema {} and the target {}: another version of this program worked on the target",
+            "the source has schema {} and the target {}: another version of this program has used the target",
             newest(&theirs),
             newest(&ours)
         )));
@@ -172,11 +176,11 @@ pub(super) async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> 
     let what = match (theirs.cmp(&ours), begun) {
         (Ordering::Equal, _) => return Ok(()),
         (_, true) => {
-            "this move was begun by another version: go on with that one, or give the move up (portiere move --abort), which any \
-             version does, and begin anew"
+            "this move was begun by another version: continue with that version, or give the move up (portiere move \
+             --abort, with any version) and start over"
         }
         (Ordering::Less, false) => "run portiere migrate on the source with this version first",
-        (Ordering::Greater, false) => "a newer version worked on it: move with that one",
+        (Ordering::Greater, false) => "a newer version has used it: move with that version",
     };
     Err(Trouble(format!("the source has schema {theirs} and this program {ours}: {what}")))
 }

@@ -31,8 +31,8 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
         if theirs != ours {
             let same = theirs.iter().zip(&ours).take_while(|(one, other)| one == other).count();
             return Err(Trouble(format!(
-                "the table {} is not the same at both ends from row {} on: give the move up with --abort, and \
-                 begin again with an empty target",
+                "the table {} differs between source and target from row {} on: give the move up with --abort, and \
+                 start over with an empty target",
                 table.name,
                 rows + same as u64 + 1
             )));
@@ -47,7 +47,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
     let [theirs, ours] = sums.map(|sum| hexadecimal(&sum.finalize()));
     match theirs == ours {
         true => Ok(Sum { table: table.name.clone(), rows, sha256: ours }),
-        false => Err(Trouble(format!("the table {} has another checksum at the target", table.name))),
+        false => Err(Trouble(format!("the table {} has a different checksum at the target", table.name))),
     }
 }
 

@@ -99,7 +99,7 @@ pub async fn lift_in_copy(copy: &dyn Engine) -> Result<Option<Mark<Leave>>, Trou
     let Some(out) = Marks::read(copy).await?.out else {
         return match catalogue::is_unfenced(copy).await? {
             true => Ok(None),
-            false => Err(Trouble("it is fenced as for a move, and does not say where to".to_owned())),
+            false => Err(Trouble("it is fenced for a move, but does not say where to".to_owned())),
         };
     };
     lift(copy, &out.id).await?;
@@ -111,7 +111,7 @@ async fn alter(engine: &dyn Engine, statements: Vec<String>) -> Result<(), Unava
     loop {
         match engine.alter(statements.clone()).await {
             Err(why) if tried == TRIES => return Err(why),
-            Err(why) => tracing::debug!(why = why.0, "a fence waits for others"),
+            Err(why) => tracing::debug!(why = why.0, "changing the write fence failed: trying again"),
             Ok(()) => return Ok(()),
         }
         tried += 1;

@@ -47,7 +47,7 @@ impl<'a> Limits<'a> {
         match (kind, value) {
             (_, Value::Null) | (Kind::Int, Value::Int(_)) => None,
             (Kind::Text, Value::Text(text)) if text.as_bytes().contains(&0) => {
-                Some("has a character NUL, which is kept in no text".to_owned())
+                Some("has a NUL character, which text cannot hold".to_owned())
             }
             (Kind::Text, Value::Text(text)) if self.is_short(at) && text.len() > LONGEST_KEY => {
                 too_long(text.chars().count(), "characters")
@@ -55,9 +55,9 @@ impl<'a> Limits<'a> {
             (Kind::Text, Value::Text(_)) => None,
             (Kind::Blob, Value::Blob(bytes)) if self.is_short(at) => too_long(bytes.len(), "bytes"),
             (Kind::Blob, Value::Blob(_)) => None,
-            (Kind::Int, _) => Some("is no whole number from -2^63 to 2^63 - 1".to_owned()),
-            (Kind::Text, _) => Some("is no text in UTF-8".to_owned()),
-            (Kind::Blob, _) => Some("is a text or a number, where bytes belong".to_owned()),
+            (Kind::Int, _) => Some("is not a whole number from -2^63 to 2^63 - 1".to_owned()),
+            (Kind::Text, _) => Some("is not UTF-8 text".to_owned()),
+            (Kind::Blob, _) => Some("is text or a number instead of bytes".to_owned()),
         }
     }
 
@@ -74,14 +74,15 @@ impl<'a> Limits<'a> {
             Dialect::Postgres => self.keys.iter().find_map(|key| {
                 let entry = BESIDE + key.iter().map(weight).sum::<usize>();
                 let names: Vec<_> = key.iter().map(|at| self.table.columns[*at].name.as_str()).collect();
-                let why = format!("make an entry of {entry} bytes: an index of PostgreSQL takes {LONGEST_ENTRY}");
+                let why = format!("make an index entry of {entry} bytes: PostgreSQL allows at most {LONGEST_ENTRY}");
                 (entry > LONGEST_ENTRY).then(|| (names.join(", "), why))
             }),
             Dialect::Mysql => {
                 let sent = STATEMENT + (0..row.len()).map(|at| weight(&at)).sum::<usize>();
                 let most = self.packet.filter(|most| sent as u64 > *most)?;
                 let why = format!(
-                    "are {sent} bytes in one packet: max_allowed_packet of the target is {most}; have it raised there"
+                    "need {sent} bytes in one packet, and max_allowed_packet of the target is {most}: have it raised \
+                     there"
                 );
                 Some(("all columns".to_owned(), why))
             }
@@ -90,7 +91,7 @@ impl<'a> Limits<'a> {
 }
 
 fn too_long(length: usize, what: &str) -> Option<String> {
-    let why = || format!("has {length} {what}: a key of MySQL and MariaDB takes {LONGEST_KEY}");
+    let why = || format!("has {length} {what}: a key of MySQL or MariaDB holds at most {LONGEST_KEY}");
     (length > LONGEST_KEY).then(why)
 }
 
@@ -122,13 +123,13 @@ mod tests {
         let nothing = String::new;
         assert_eq!(of(text("a"), Value::Null), [nothing(), nothing(), nothing()]);
         assert_eq!(of(text("é".repeat(255)), text("x".repeat(100_000))), [nothing(), nothing(), nothing()]);
-        let long = "id has 256 characters: a key of MySQL and MariaDB takes 255";
+        let long = "id has 256 characters: a key of MySQL or MariaDB holds at most 255";
         assert_eq!(of(text("é".repeat(256)), Value::Null), [nothing(), nothing(), long.to_owned()]);
         let [_, postgres, _] = of(text("x".repeat(2700)), Value::Null);
-        assert!(postgres.starts_with("realm, id make an entry of 2728 bytes"), "{postgres}");
+        assert!(postgres.starts_with("realm, id make an index entry of 2728 bytes"), "{postgres}");
         let [_, _, mysql] = of(text("a"), text("x".repeat(1 << 20)));
         assert!(mysql.contains("max_allowed_packet of the target is 1048576"), "{mysql}");
-        let nul = "profile has a character NUL, which is kept in no text".to_owned();
+        let nul = "profile has a NUL character, which text cannot hold".to_owned();
         assert_eq!(of(text("a"), text("a\0b")), [nul.clone(), nul.clone(), nul]);
     }
 

@@ -55,11 +55,11 @@ impl Mark<Leave> {
         let peer = &self.peer;
         match self.state {
             Leave::Fencing | Leave::Fenced => format!(
-                "this database is being moved to {peer}: nothing is written to it until portiere move has come to its end, \
-                 or was given up with --abort"
+                "this database is being moved to {peer}: it takes no writes until portiere move is done or given up \
+                 with --abort"
             ),
             Leave::Lifting => {
-                format!("moving this database to {peer} is being given up: run portiere move --abort again")
+                format!("the move of this database to {peer} is being given up: run portiere move --abort again")
             }
             Leave::Left => format!("this database was moved to {peer}: set store.url to that"),
         }
@@ -68,12 +68,12 @@ impl Mark<Leave> {
     /// What the state means for a copy of this database, to follow the copy's name in a sentence.
     pub fn of_copies(&self) -> String {
         let peer = &self.peer;
-        let there = "what is written from then on is there, and not in this copy";
+        let there = "later writes are there, and not in this copy";
         match self.state {
             Leave::Fencing | Leave::Fenced => {
-                format!("was made while the database was being moved to {peer}: once it has been moved, {there}")
+                format!("was made while the database was being moved to {peer}: after the move, {there}")
             }
-            Leave::Lifting => format!("was made while moving the database to {peer} was being given up"),
+            Leave::Lifting => format!("was made while a move of the database to {peer} was being given up"),
             Leave::Left => format!("was made after the database had been moved to {peer}: {there}"),
         }
     }
@@ -103,7 +103,7 @@ impl Marks {
         let read = Read { sql, args: vec![text("in"), text("out")] };
         let mut marks = Marks::default();
         for row in engine.fetch(&[read]).await?.into_iter().flatten() {
-            let strange = || Unavailable("the table moves does not hold what this program writes".to_owned());
+            let strange = || Unavailable("the table moves has unexpected contents".to_owned());
             match row.first() {
                 Some(Value::Text(part)) if part == "out" => marks.out = Some(mark(&row).ok_or_else(strange)?),
                 _ => marks.into = Some(mark(&row).ok_or_else(strange)?),
@@ -121,7 +121,7 @@ impl Marks {
         let peer = &into.peer;
         match into.state {
             Arrival::Arriving => Some(format!(
-                "this database holds an unfinished copy of {peer}: run the same portiere move again, which finishes it"
+                "this database holds an unfinished copy of {peer}: run the same portiere move again to finish it"
             )),
             Arrival::Abandoned => {
                 Some(format!("this database holds a copy of {peer} that was given up: empty it, or use another"))
@@ -202,7 +202,7 @@ pub(super) async fn ready(
     });
     if engine.generation() != generation {
         return Err(Trouble(
-            "another server of the target took over while it was compared: run it again to go on".to_owned(),
+            "another server of the target took over during the comparison: run this again to continue".to_owned(),
         ));
     }
     engine.commit_within(generation, [ready, clean].into_iter().chain(from).collect()).await?;
@@ -250,7 +250,7 @@ pub(super) struct Copied {
 impl Copied {
     /// Returns the last key, as values.
     pub(super) fn key(&self) -> Result<Option<Row>, Trouble> {
-        let strange = || Trouble("the table moves does not hold what this program writes".to_owned());
+        let strange = || Trouble("the table moves has unexpected contents".to_owned());
         let value = |json: &Json| match json {
             Json::Null => Some(Value::Null),
             Json::Number(number) => number.as_i64().map(Value::Int),
@@ -291,10 +291,10 @@ pub(super) async fn copied(engine: &dyn Engine, id: &str, table: &str) -> Result
     match found.as_deref() {
         None => Ok(None),
         Some([Value::Text(detail)]) => {
-            let strange = |error| Trouble(format!("the table moves does not hold what this program writes: {error}"));
+            let strange = |error| Trouble(format!("the table moves has unexpected contents: {error}"));
             serde_json::from_str(detail).map(Some).map_err(strange)
         }
-        Some(_) => Err(Trouble("the table moves does not hold what this program writes".to_owned())),
+        Some(_) => Err(Trouble("the table moves has unexpected contents".to_owned())),
     }
 }
 

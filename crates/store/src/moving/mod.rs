@@ -57,8 +57,8 @@ impl From<CommitError> for Trouble {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Unavailable(why) => Trouble(why),
-            CommitError::Unknown(why) => Trouble(format!("{why}; run it again to go on")),
-            CommitError::Conflict { .. } => Trouble("another process changed what this one works on".to_owned()),
+            CommitError::Unknown(why) => Trouble(format!("{why}; run this again to continue")),
+            CommitError::Conflict { .. } => Trouble("another process changed the state of this move".to_owned()),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Move<'_> {
         match Marks::read(self.from).await?.out {
             Some(out) if out.id == self.id && out.state == Leave::Fenced => Ok(()),
             _ => Err(Trouble(
-                "the source is not fenced any more, and may have been written to since it was copied: begin anew, with an \
+                "the source is no longer fenced and may have been written to since it was copied: start over with an \
                  empty target"
                     .to_owned(),
             )),
@@ -189,15 +189,16 @@ pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Re
 async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let Marks { out, into } = Marks::read(to).await?;
     if let Some(out) = out {
-        return Err(Trouble(format!("the target cannot be moved to: {}", out.sentence())));
+        return Err(Trouble(format!("cannot move to the target: {}", out.sentence())));
     }
     match into {
         Some(into) if into.state == Arrival::Abandoned => {
             Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
         }
-        Some(into) if Some(into.id.as_str()) != id => {
-            Err(Trouble(format!("the target holds something else, a copy of {}: empty it, or name another", into.peer)))
-        }
+        Some(into) if Some(into.id.as_str()) != id => Err(Trouble(format!(
+            "the target holds the copy of another move, from {}: empty it, or name another",
+            into.peer
+        ))),
         Some(into) => Ok(Some(into.state)),
         None => {
             for table in tables {

@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
             None => Ok(rows),
             Some(column) => {
                 let table = &self.table.name;
-                Err(Trouble(format!("the column {column} of {table} holds something of another type")))
+                Err(Trouble(format!("the column {column} of {table} holds a value of the wrong type")))
             }
         }
     }

@@ -113,8 +113,8 @@ async fn of_mysql(engine: &dyn Engine, deed: Deed) -> Result<Vec<String>, Troubl
     let is_trusted = ["SUPER", "BINLOG ADMIN"].iter().any(|right| has.iter().any(|one| one == right));
     if deed == Deed::Fence && !is_trusted && is_distrustful(engine).await {
         missing.push(
-            "a server that lets it make triggers: an administrator has to run SET GLOBAL log_bin_trust_function_creators = 1 \
-             before, on every member of a cluster"
+            "permission to create triggers on this server: an administrator has to run SET GLOBAL \
+             log_bin_trust_function_creators = 1 first, on every member of a cluster"
                 .to_owned(),
         );
     }

@@ -84,7 +84,11 @@ impl Address {
             match (name, decoded(value)?) {
                 ("ssl-mode", mode) => encryption = mode_of(&mode)?,
                 ("socket", path) if path.starts_with('/') => hosts = vec![Host::Socket(path)],
-                _ => return Err(wrong("after the question mark it knows only ssl-mode and socket, an absolute path")),
+                _ => {
+                    return Err(wrong(
+                        "after the question mark only ssl-mode and socket (an absolute path) are allowed",
+                    ));
+                }
             }
         }
         Ok(Address { hosts, user, password, database, encryption })
@@ -95,12 +99,12 @@ fn mode_of(mode: &str) -> Result<Encryption, OpenError> {
     match mode {
         "disabled" => Ok(Encryption::Disabled),
         "required" => Ok(Encryption::Required),
-        _ => Err(wrong("ssl-mode is disabled or required, which checks the certificate and its name")),
+        _ => Err(wrong("ssl-mode must be disabled or required (which checks the certificate and its name)")),
     }
 }
 
 fn host(text: &str) -> Result<Host, OpenError> {
-    let bad = || wrong("each host is NAME, NAME:PORT or [ADDRESS]:PORT");
+    let bad = || wrong("each host must be NAME, NAME:PORT or [ADDRESS]:PORT");
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (name, port) = rest.split_once(']').ok_or_else(bad)?;
@@ -114,7 +118,7 @@ fn host(text: &str) -> Result<Host, OpenError> {
 
 /// Percent-decoding (RFC 3986 §2.1): `%40` is an `@`.
 fn decoded(text: &str) -> Result<String, OpenError> {
-    let bad = || wrong("a % stands for itself only as %25");
+    let bad = || wrong("a literal % must be written as %25");
     let mut bytes = Vec::with_capacity(text.len());
     let mut pieces = text.split('%');
     bytes.extend(pieces.next().unwrap_or("").bytes());

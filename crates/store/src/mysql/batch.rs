@@ -128,7 +128,7 @@ impl Batch {
             let left = deadline.saturating_duration_since(Instant::now());
             let is_late = lost.row.is_some() || left < shared.timeout / 2;
             if is_late && left < lease.link.waits_at_most(way.wait) {
-                let why = lost.row.unwrap_or_else(|| "there is no time left to wait for a row".to_owned());
+                let why = lost.row.unwrap_or_else(|| "no time is left to wait for a locked row".to_owned());
                 lease.keep();
                 return Err(CommitError::Unavailable(why));
             }
@@ -181,7 +181,7 @@ impl Batch {
             }
             None => {
                 shared.pool.suspect(era);
-                let why = "the database took too long over a batch: it was given up".to_owned();
+                let why = "the database took too long for a batch: it was abandoned".to_owned();
                 Err(Ended::Failed(self.lines.len(), Fault::Other(why)))
             }
         }
@@ -204,7 +204,7 @@ impl Batch {
             Must::Any => told.next()?.ok(),
         };
         let counts: Option<Vec<u64>> = self.lines.iter().map(count).collect();
-        counts.ok_or_else(|| Ended::Unclear("a batch did not tell its counts".to_owned()))
+        counts.ok_or_else(|| Ended::Unclear("a batch did not return its row counts".to_owned()))
     }
 
     /// Interprets an error that may come from any of the statements.
@@ -275,7 +275,9 @@ impl Batch {
             link.conn.exec::<usize, _, _>(&statement, Params::Positional(values)).await
         };
         for at in run.await.map_err(|error| Fault::of(&error))? {
-            *counts.get_mut(at).ok_or_else(|| Fault::Other("a row of no read".to_owned()))? += 1;
+            *counts
+                .get_mut(at)
+                .ok_or_else(|| Fault::Other("the database returned a row that belongs to no read".to_owned()))? += 1;
         }
         Ok(counts)
     }
@@ -330,7 +332,10 @@ impl Lost {
         };
         self.again += 1;
         match self.again {
-            ATTEMPTS => Err(CommitError::Unavailable(format!("others were faster {} times: {why}", self.again))),
+            ATTEMPTS => Err(CommitError::Unavailable(format!(
+                "{} conflicts in a row with other transactions: {why}",
+                self.again
+            ))),
             again => Ok((why, pause(again))),
         }
     }

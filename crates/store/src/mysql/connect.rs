@@ -303,7 +303,9 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
         believed.retain(|one| rustls::RootCertStore::empty().add(one.clone()).is_ok());
     }
     if believed.is_empty() {
-        return Err(OpenError::Settings("TLS to the database: this system has no authorities; name a file".to_owned()));
+        return Err(OpenError::Settings(
+            "TLS to the database: this system has no trusted authorities; name a file of them".to_owned(),
+        ));
     }
     let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
     // Reports errors in the files, by file name.

@@ -69,7 +69,7 @@ impl Fault {
     /// The sentence for the caller.
     pub(super) fn why(self) -> String {
         match self {
-            Fault::Key(_) => "a key is there, or is not".to_owned(),
+            Fault::Key(_) => "a key already exists or is missing".to_owned(),
             Fault::Rival(why) | Fault::Held(why) | Fault::Lost(why) | Fault::Unfit(why) | Fault::Other(why) => why,
         }
     }
@@ -113,7 +113,8 @@ pub(super) fn sentence(error: &Error) -> String {
         // MySQL picks one or the other at random for an account that does not exist, so as not to reveal that.
         Error::Driver(DriverError::UnknownAuthPlugin { name }) => {
             format!(
-                "the server asks for a password by {name}, which is not known here; MySQL may also do so for an account that it does not have"
+                "the server asks for the authentication method {name}, which is not supported here; MySQL may also do \
+                 so for an account that does not exist"
             )
         }
         Error::Io(IoError::Io(error)) if error.kind() == ErrorKind::UnexpectedEof => {

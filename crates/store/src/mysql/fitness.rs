@@ -47,8 +47,8 @@ const WITHDRAWN_MYSQL: Version = (8, 0, 29);
 type Version = (u32, u32, u32);
 
 /// The advice about a server that accepts writes but should not.
-const REPLICA: &str = "the database server that is written to follows another one, and nobody follows it: what is written here reaches \
-     no other server. Give a replica read_only = ON until it is promoted";
+const REPLICA: &str = "the database server in use is a replica of another one, and has no replica itself: what is \
+                       written here reaches no other server. Set read_only = ON on a replica until it is promoted";
 
 /// Names and values from a server's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub(super) fn judge(variables: &Answers, status: &Answers, accepted: &[Loss]) ->
     recent(flavor, variables.text("version"))?;
     for name in ["read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"] {
         if !variables.is_off(name) {
-            return Err(format!("it only reads ({name} = {})", variables.text(name)));
+            return Err(format!("it is read-only ({name} = {})", variables.text(name)));
         }
     }
     if variables.is_on("log_bin") && variables.text("binlog_format").eq_ignore_ascii_case("STATEMENT") {
@@ -226,7 +226,7 @@ fn galera(variables: &Answers, status: &Answers) -> Result<Option<String>, Strin
         [("wsrep_cluster_status", "Primary"), ("wsrep_local_state_comment", "Synced"), ("wsrep_ready", "ON")]
     {
         if status.text(name) != wanted {
-            return Err(format!("its Galera node is not fit ({name} = {}, not {wanted})", status.text(name)));
+            return Err(format!("its Galera node is not usable ({name} = {}, not {wanted})", status.text(name)));
         }
     }
     Ok(Some(status.text("wsrep_cluster_conf_id").to_owned()))
@@ -240,14 +240,15 @@ fn recent(flavor: Flavor, text: &str) -> Result<(), String> {
     let (a, b, c) = oldest;
     if flavor == Flavor::MySql && version(text) == Some(WITHDRAWN_MYSQL) {
         return Err(format!(
-            "its version is {text:?}, which was withdrawn since it may garble tables that had columns added: MySQL 8.0.30 or newer is needed"
+            "its version is {text:?}, which was withdrawn because it may corrupt tables that had columns added: MySQL \
+             8.0.30 or newer is needed"
         ));
     }
     if version(text).is_some_and(|version| version >= oldest) {
         return Ok(());
     }
     if text.is_empty() {
-        return Err("it did not say its version".to_owned());
+        return Err("it did not report its version".to_owned());
     }
     Err(format!("its version is {text:?}: {name} {a}.{b}.{c} or newer is needed"))
 }
@@ -316,7 +317,7 @@ mod tests {
         }
         // Cut off by `sql_select_limit`, for example.
         let why = but(MYSQL, "version", "", &[]).unwrap_err();
-        assert!(why.contains("did not say its version"), "{why}");
+        assert!(why.contains("did not report its version"), "{why}");
         for version in ["8.0.29", "8.0.29-0ubuntu0.22.04.2", "8.0.29-21"] {
             let why = but(MYSQL, "version", version, &[]).unwrap_err();
             assert!(why.contains("withdrawn") && why.contains("MySQL 8.0.30 or newer"), "{why}");
@@ -342,7 +343,7 @@ mod tests {
             (MYSQL, "transaction_read_only", "ON"),
             (MYSQL, "super_read_only", "ON"),
         ] {
-            assert!(but(server, name, value, &[]).unwrap_err().contains("only reads"), "{name} = {value}");
+            assert!(but(server, name, value, &[]).unwrap_err().contains("read-only"), "{name} = {value}");
         }
     }
 

@@ -14,17 +14,20 @@ const MEMBERS: &str = "SELECT member_id, member_state FROM performance_schema.re
 const DENIED: [u16; 3] = [1142, 1143, 1044];
 
 /// The advice about a group whose members are hidden from us.
-pub(super) const HIDDEN: &str = "who is in the server's group (Group Replication) is hidden: a server that is cut off from its group is not \
-     known for one, and not left. GRANT SELECT ON performance_schema.replication_group_members TO the account of store.url";
+pub(super) const HIDDEN: &str = "the members of the server's group (Group Replication) are hidden: a server that is \
+                                 cut off from its group is not noticed, and stays in use. GRANT SELECT ON \
+                                 performance_schema.replication_group_members TO the account of store.url";
 
 /// The error for a group in which every member may be written to: as on Galera, one member can change what another has
 /// locked, and nothing leads all Portiere nodes to the same member.
-pub(super) const SEVERAL: &str = "its group (Group Replication) has several members that may be written to: \
-     group_replication_single_primary_mode has to be ON, or facts that others change meanwhile would not be seen";
+pub(super) const SEVERAL: &str = "its group (Group Replication) has several writable members: \
+                                  group_replication_single_primary_mode has to be ON, because concurrent changes on \
+                                  other members would go unnoticed";
 
 /// The advice about a group whose next primary may answer too early.
-pub(super) const HASTY: &str = "a member of the server's group (Group Replication) that takes over may answer before it has all that was \
-     acknowledged (group_replication_consistency = EVENTUAL): set BEFORE_ON_PRIMARY_FAILOVER";
+pub(super) const HASTY: &str = "after a failover, the new primary of the server's group (Group Replication) may answer \
+                                before it has all acknowledged writes (group_replication_consistency = EVENTUAL): set \
+                                BEFORE_ON_PRIMARY_FAILOVER";
 
 /// The ids of the members, and their states.
 pub(super) type Members = Vec<(String, String)>;
@@ -44,7 +47,8 @@ pub(super) fn judge(id: &str, members: &Members) -> Result<(), String> {
     let state = members.iter().find(|(of, _)| of == id).map_or("OFFLINE", |(_, state)| state.as_str());
     if state != "ONLINE" {
         return Err(format!(
-            "it is no member of its group (Group Replication) that works: {state}, not ONLINE; START GROUP_REPLICATION there"
+            "it is not a working member of its group (Group Replication): {state}, not ONLINE; run START \
+             GROUP_REPLICATION there"
         ));
     }
     let (all, gone) = (members.len(), members.iter().filter(|(_, state)| state == "UNREACHABLE").count());

@@ -54,16 +54,16 @@ async fn lock(conn: &mut Conn) -> Result<(), String> {
     loop {
         let locked: Option<Option<i64>> = match conn.query_first(LOCK).await {
             Err(Error::Server(server)) if NO_LOCKS.contains(&server.code) => {
-                tracing::debug!(why = server.message, "the server gives no lock for changing the schema");
+                tracing::debug!(why = server.message, "the server did not grant the lock for schema changes");
                 return Ok(());
             }
             locked => locked.map_err(|error| sentence(&error))?,
         };
         match locked.flatten() {
             Some(1) => return Ok(()),
-            Some(_) => tracing::info!("another program is bringing this database to its schema: waiting for it"),
+            Some(_) => tracing::info!("another program is migrating this database: waiting for it"),
             // Out of memory, or the statement was killed.
-            None => return Err("the server gives no lock for changing the schema".to_owned()),
+            None => return Err("the server did not grant the lock for schema changes".to_owned()),
         }
     }
 }

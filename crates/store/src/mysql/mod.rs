@@ -262,8 +262,7 @@ impl Engine for Mysql {
     }
 
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
-        let why =
-            "a database on a server is copied with its own tools: mariadb-dump --single-transaction, or mysqldump";
+        let why = "back up a database server with its own tools: mariadb-dump --single-transaction, or mysqldump";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
     }
     fn dialect(&self) -> Dialect {

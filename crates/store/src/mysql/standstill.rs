@@ -46,7 +46,7 @@ impl Standstill {
     pub(super) fn is_over(&self, now: Instant) -> Result<(), String> {
         match &self.seen().held {
             Some((began, why)) if now.duration_since(*began) >= QUIET => {
-                Err(format!("the database server has written nothing since a batch that ran out of time: {why}"))
+                Err(format!("the database server has committed nothing since a batch timed out: {why}"))
             }
             _ => Ok(()),
         }

@@ -107,7 +107,9 @@ impl Door {
         let (mut raw, near) = place.dial().await?;
         let stream = if self.wants_tls(&place.host, near) {
             ask_for_tls(&mut raw).await?;
-            let At::Name(name, _) = &place.host else { return Err("a socket in a folder has no TLS".to_owned()) };
+            let At::Name(name, _) = &place.host else {
+                return Err("TLS is not possible over a Unix socket".to_owned());
+            };
             let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.get().await, name);
             Carrier::Sealed(Box::new(connect.connect(raw).await.map_err(|error| format!("TLS: {error}"))?))
         } else {
@@ -158,11 +160,9 @@ fn parse(url: &str) -> Result<Config, OpenError> {
     format!("{place}?{}", options.join("&")).parse().map_err(|error: tokio_postgres::Error| {
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         match source.strip_prefix("invalid value for option ") {
-            Some("`sslmode`") => {
-                refused("sslmode is none of disable, allow, prefer, require, verify-ca and verify-full")
-            }
-            Some(option) => refused(&format!("the value of {option}")),
-            None => refused("it has an option that is not known, or a letter that has to be percent-encoded"),
+            Some("`sslmode`") => refused("sslmode must be disable, allow, prefer, require, verify-ca or verify-full"),
+            Some(option) => refused(&format!("invalid value for {option}")),
+            None => refused("it has an unknown option, or a character that has to be percent-encoded"),
         }
     })
 }
@@ -176,7 +176,7 @@ fn places(config: &Config) -> Result<Vec<Place>, OpenError> {
     if ![0, 1, count].contains(&ports.len())
         || (!hosts.is_empty() && !addresses.is_empty() && hosts.len() != addresses.len())
     {
-        return Err(OpenError::Settings("the URL of the database has not one port for each host".to_owned()));
+        return Err(OpenError::Settings("the URL of the database does not have one port for each host".to_owned()));
     }
     let place = |at: usize| {
         let address = addresses.get(at).copied();
@@ -221,7 +221,7 @@ async fn ask_for_tls(raw: &mut Raw) -> Result<(), String> {
     raw.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.map_err(lost)?;
     match raw.read_u8().await.map_err(lost)? {
         b'S' => Ok(()),
-        _ => Err("the server has no TLS; write sslmode=disable to do without".to_owned()),
+        _ => Err("the server does not support TLS; set sslmode=disable to connect without it".to_owned()),
     }
 }
 

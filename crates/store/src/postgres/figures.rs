@@ -26,13 +26,13 @@ pub(super) async fn keep(pool: Arc<Pool>) {
         match outgrown(&pool).await {
             Ok(tables) if tables.is_empty() => {}
             Ok(tables) => {
-                tracing::debug!(?tables, "tables have grown: their figures are counted anew");
+                tracing::debug!(?tables, "tables have grown: updating their statistics");
                 let count = tables.iter().map(|table| format!("ANALYZE (SKIP_LOCKED) {table}")).collect();
                 if let Err(why) = migrate::alter(&pool, count).await {
-                    tracing::debug!(why = why.0, "figures of tables that have grown were not counted");
+                    tracing::debug!(why = why.0, "the statistics of grown tables could not be updated");
                 }
             }
-            Err(why) => tracing::debug!(why = why.0, "it is not known which tables have grown"),
+            Err(why) => tracing::debug!(why = why.0, "could not find out which tables have grown"),
         }
         tokio::time::sleep(EVERY).await;
     }

@@ -47,7 +47,7 @@ impl Fault {
     /// The fault in words for people.
     pub(super) fn sentence(self) -> String {
         match self {
-            Fault::Conflict { at, why } => format!("statement {at} does not hold ({why:?})"),
+            Fault::Conflict { at, why } => format!("statement {at} conflicted ({why:?})"),
             Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why) | Fault::Unknown(why) => why,
         }
     }
@@ -158,7 +158,7 @@ impl Flight {
                 self.warned = Some(notice.text);
             }
             Message::Notice(notice) if notice.severity == "WARNING" => {
-                tracing::debug!(why = notice.text, "the database warns");
+                tracing::debug!(why = notice.text, "warning from the database");
             }
             Message::Notice(_) | Message::Other | Message::Ready { .. } => {}
         }
@@ -204,12 +204,12 @@ impl Flight {
             };
         }
         if open || !self.is_complete() {
-            let why = "the answer to a flight is not whole".to_owned();
+            let why = "the database's answer is incomplete".to_owned();
             return self.answer(Err(Fault::Unknown(why.clone())), Some(why));
         }
         match (&self.warned, self.job.cargo.role) {
             (Some(why), Role::Batch) => {
-                tracing::warn!(why, "a commit with a warning counts as unknown");
+                tracing::warn!(why, "a commit came with a warning: its outcome counts as unknown");
                 let unknown = Fault::Unknown(why.clone());
                 self.answer(Err(unknown), None)
             }
@@ -266,7 +266,7 @@ fn sentence(failure: &Failure) -> String {
         // The message is our own already.
         POSTGRES_STATE => text.clone(),
         "42P05" | "26000" => {
-            format!("{text} ({code}): a pooler that gives each transaction another connection needs unnamed statements")
+            format!("{text} ({code}): a connection pooler in transaction mode needs store.statements = \"unnamed\"")
         }
         _ => format!("{text} ({code})"),
     }

@@ -193,7 +193,7 @@ impl Lane {
             return;
         }
         if now.duration_since(job.handed) > self.timeout / 2 && job.tries == 0 {
-            drop(job.reply.send(Err(Fault::Refused("the database is too slow for all who wait".to_owned()))));
+            drop(job.reply.send(Err(Fault::Refused("the database is too slow for all waiting requests".to_owned()))));
             return;
         }
         let mut asked = VecDeque::new();
@@ -227,7 +227,7 @@ impl Lane {
         let mut any = false;
         while self.written < self.out.len() {
             match Pin::new(&mut self.stream).poll_write(context, &self.out[self.written..]) {
-                Poll::Ready(Ok(0)) => return Err("the connection takes nothing any more".to_owned()),
+                Poll::Ready(Ok(0)) => return Err("the connection accepts no more data".to_owned()),
                 Poll::Ready(Ok(count)) => {
                     self.written += count;
                     (self.flushed, any) = (false, true);
@@ -272,7 +272,7 @@ impl Lane {
     fn hear_all(&mut self) -> Result<(), String> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let mut at = 0;
-        let garbled = |_| "the server said something that is no message of the protocol".to_owned();
+        let garbled = |_| "the server sent something that is not a PostgreSQL message".to_owned();
         while let Some((message, length)) = wire::next(&inbox[at..]).map_err(garbled)? {
             at += length;
             self.hear(message)?;
@@ -286,7 +286,9 @@ impl Lane {
     fn hear(&mut self, message: Message<'_>) -> Result<(), String> {
         let Some(flight) = self.flights.front_mut() else { return unasked(message) };
         let Message::Ready { open } = message else {
-            return flight.hear(message, &mut self.known).map_err(|_| "an answer makes no sense".to_owned());
+            return flight
+                .hear(message, &mut self.known)
+                .map_err(|_| "the server sent an answer that cannot be read".to_owned());
         };
         let now = Instant::now();
         let began = self.progress.max(flight.began);
@@ -319,7 +321,7 @@ impl Lane {
             let now = Instant::now();
             let silent = self.progress + self.timeout;
             if !self.flights.is_empty() && silent <= now {
-                return Poll::Ready(format!("the database said nothing for {:?}", self.timeout));
+                return Poll::Ready(format!("the database did not answer for {:?}", self.timeout));
             }
             let idle = now + self.timeout;
             // A job that cannot be taken yet is not waited for: a flight that ends makes room, and wakes this task.
@@ -351,11 +353,11 @@ impl Future for Lane {
 fn unasked(message: Message<'_>) -> Result<(), String> {
     match message {
         Message::Notice(Failure { severity, text, .. }) => {
-            tracing::debug!(severity, text, "the database has a word");
+            tracing::debug!(severity, text, "notice from the database");
             Ok(())
         }
         Message::Other => Ok(()),
         Message::Failed(failure) => Err(format!("the database ended the connection: {}", failure.text)),
-        _ => Err("the server answers what was not asked".to_owned()),
+        _ => Err("the server sent an unexpected message".to_owned()),
     }
 }

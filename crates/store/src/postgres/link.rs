@@ -97,8 +97,9 @@ impl Link {
         let lane = Lane::new(carrier, queue, patience, Arc::clone(&pool.tally));
         let mut link = Link { lane, jobs, generation: None, ended: None };
         let greeted = tokio::time::timeout(pool.timeout, link.greet(pool, purpose)).await;
-        greeted
-            .unwrap_or_else(|_| Err(OpenError::Unreachable("the server let us in, and does not answer".to_owned())))?;
+        greeted.unwrap_or_else(|_| {
+            Err(OpenError::Unreachable("the server accepted the sign-in, but does not answer".to_owned()))
+        })?;
         Ok(link)
     }
 
@@ -142,7 +143,7 @@ impl Link {
         let rows = match self.read(pool, server::stranded(pool.timeout)).await {
             Ok(rows) => rows,
             Err(Fault::Refused(why)) => {
-                tracing::debug!(why, "whether commits wait for a standby cannot be asked");
+                tracing::debug!(why, "could not check whether commits wait for a standby");
                 return Ok(());
             }
             Err(fault) => return Err(OpenError::Unreachable(fault.sentence())),
@@ -159,7 +160,7 @@ impl Link {
     pub(super) async fn found(&mut self, pool: &Pool) -> Result<Found, OpenError> {
         let rows = self.read(pool, path::found()).await;
         let rows = rows.map_err(|fault| OpenError::Unreachable(fault.sentence()))?;
-        Found::of(&rows).ok_or_else(|| OpenError::Unfit("the server does not say which schema it looks in".to_owned()))
+        Found::of(&rows).ok_or_else(|| OpenError::Unfit("the server did not report its current schema".to_owned()))
     }
 
     /// Runs one read while nothing else uses the connection.

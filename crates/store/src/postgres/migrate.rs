@@ -77,7 +77,7 @@ async fn tell_of_another(pool: &Pool, link: &mut Link, told: &mut bool) {
     let held = link.read(pool, Read { sql: HELD, args: vec![] }).await;
     if held.is_ok_and(|rows| matches!(rows.first().and_then(|row| row.first()), Some(Value::Int(1..)))) {
         *told = true;
-        tracing::info!("another program is bringing this database to its schema: waiting for it");
+        tracing::info!("another program is migrating this database: waiting for it");
     }
 }
 

@@ -78,7 +78,7 @@ impl Postgres {
         let mut figures = JoinSet::new();
         let counted = Arc::clone(&pool);
         figures
-            .spawn(async move { survive("counting tables that grow", || figures::keep(Arc::clone(&counted))).await });
+            .spawn(async move { survive("updating table statistics", || figures::keep(Arc::clone(&counted))).await });
         Ok(Postgres { pool, migrations, keepers, room: Room::default(), held: Held::default(), _figures: figures })
     }
 
@@ -245,7 +245,7 @@ impl Engine for Postgres {
 
     /// Refuses: copies are made with the server's own tools.
     fn backup<'a>(&'a self, _file: &'a Path) -> Answer<'a, (), Unavailable> {
-        let why = "a database of PostgreSQL is copied with pg_dump, or with pg_basebackup and an archive of its log";
+        let why = "back up PostgreSQL with its own tools: pg_dump, or pg_basebackup and a WAL archive";
         Box::pin(std::future::ready(Err(Unavailable(why.to_owned()))))
     }
 

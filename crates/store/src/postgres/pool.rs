@@ -178,7 +178,7 @@ impl Pool {
             seen.prelude = Some(Arc::new(prelude));
         }
         if seen.durability.replace(durability) != Some(durability) {
-            tracing::info!(?durability, "what an acknowledgement of the database is worth");
+            tracing::info!(?durability, "durability of the commits that the database acknowledges");
         }
     }
 
@@ -191,7 +191,7 @@ impl Pool {
         let mut seen = self.seen();
         if let Some(known) = &seen.identity {
             if known.system == identity.system && identity.timeline < known.timeline {
-                return Err(OpenError::Unfit("the server was replaced by another that was promoted since".to_owned()));
+                return Err(OpenError::Unfit("the server was superseded: another one was promoted since".to_owned()));
             }
             if known.system != identity.system {
                 tracing::warn!(was = known.system, now = identity.system, "another database cluster answers");
@@ -246,7 +246,7 @@ impl Pool {
             let up = || slots.iter().filter(|slot| slot.is_up(cargo.within));
             while let Some(slot) = up().min_by_key(|slot| (slot.gauge.is_slow(), slot.gauge.load())) {
                 if slot.gauge.load() >= QUEUE {
-                    return Err(Fault::Refused("too many wait for the database".to_owned()));
+                    return Err(Fault::Refused("too many requests are waiting for the database".to_owned()));
                 }
                 match slot.hand(cargo, reply) {
                     None => return Ok(Some(answer)),
@@ -350,7 +350,7 @@ impl Pool {
             return None;
         }
         if self.seen().trouble.take().is_some() {
-            tracing::info!("the database is reached again");
+            tracing::info!("the database is reachable again");
         }
         self.ups.send_modify(|count| *count += 1);
         let mut generations = self.generation.subscribe();

@@ -96,10 +96,10 @@ pub(super) fn facts() -> Read {
 }
 
 /// The advice about replication that was declared strict but does not look so.
-const UNCONFIRMED: &str = "replication is said to be strict, and no standby confirms the server's commits";
+const UNCONFIRMED: &str = "store.replication is strict, but no standby confirms the server's commits";
 /// The advice about replication that may be strict.
-const UNSAID: &str = "a standby confirms the server's commits, and nobody said whether the server goes on without one: it is \
-     taken for one that does, until store.replication says which";
+const UNSAID: &str = "a standby confirms the server's commits, but it is unknown whether the server would go on \
+                      without one: assuming that it would, until store.replication says which";
 
 /// When the server was started, and since when it counts statistics: a recovery resets these, even without a restart if
 /// only a process of the server died. Microseconds since 1970.
@@ -168,14 +168,14 @@ impl Facts {
     pub(super) fn fit(&self, accepted: &[Loss]) -> Result<(), OpenError> {
         let refused = |why: String| Err(OpenError::Unfit(why));
         if self.version < 130_000 {
-            return refused(format!("PostgreSQL 13 is the oldest that will do; this is {}", self.version / 10_000));
+            return refused(format!("PostgreSQL 13 or newer is needed; this is {}", self.version / 10_000));
         }
         if self.encoding != "UTF8" {
-            return refused(format!("the database has the encoding {}, and has to have UTF8", self.encoding));
+            return refused(format!("the database has the encoding {}, but needs UTF8", self.encoding));
         }
         if self.read_only {
             return refused(
-                "the server only reads: it is a standby, or its default_transaction_read_only is on".to_owned(),
+                "the server is read-only: it is a standby, or its default_transaction_read_only is on".to_owned(),
             );
         }
         for (setting, on, right) in [
@@ -230,7 +230,7 @@ impl Facts {
         let strict = said == Replication::Strict;
         let hidden = strict && self.waits && self.in_sync == 0 && self.hidden > 0;
         [
-            (!self.checksums, "data checksums are off on the server: it does not notice what a disk garbles"),
+            (!self.checksums, "data checksums are off on the server: it does not notice data that a disk corrupts"),
             (hidden, "whether a standby is in sync is hidden from this role: grant it pg_monitor"),
             (strict && !hidden && !self.confirmed(), UNCONFIRMED),
             (said == Replication::Observed && self.confirmed(), UNSAID),
@@ -268,7 +268,7 @@ mod tests {
         for (facts, word) in [
             (Facts { version: 120_022, ..sound() }, "this is 12"),
             (Facts { encoding: "SQL_ASCII".to_owned(), ..sound() }, "SQL_ASCII"),
-            (Facts { read_only: true, ..sound() }, "only reads"),
+            (Facts { read_only: true, ..sound() }, "read-only"),
             (Facts { fsync: false, ..sound() }, "fsync"),
             (Facts { full_page_writes: false, ..sound() }, "full_page_writes"),
         ] {

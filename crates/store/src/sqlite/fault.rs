@@ -58,7 +58,7 @@ impl Fault {
     /// What happened, in words.
     pub(super) fn text(self) -> String {
         match self {
-            Fault::Key(Broken::Unique) => "a key is there already".to_owned(),
+            Fault::Key(Broken::Unique) => "a key already exists".to_owned(),
             Fault::Key(_) => "a key is missing".to_owned(),
             Fault::Fenced(text) | Fault::Batch(text) | Fault::Group(text) | Fault::Fatal(text) => text,
         }

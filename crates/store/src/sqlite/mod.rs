@@ -98,8 +98,8 @@ impl Options {
             group_limit: 256,
             queue_limit: 4096,
             on_fatal: Arc::new(|why| {
-                tracing::error!(error = why, "nothing more can be written for certain: ending");
-                eprintln!("nothing more can be written for certain ({why}): ending; start again once that is mended");
+                tracing::error!(error = why, "writes to the database are no longer safe: exiting");
+                eprintln!("writes to the database are no longer safe ({why}): exiting; start again once that is fixed");
                 std::process::exit(1);
             }),
         }
@@ -239,7 +239,7 @@ impl Sqlite {
         self.jobs.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => {
                 self.state.turned_away.fetch_add(1, Relaxed);
-                "too many batches wait".to_owned()
+                "too many batches are waiting".to_owned()
             }
             TrySendError::Disconnected(_) => "the writer has stopped".to_owned(),
         })

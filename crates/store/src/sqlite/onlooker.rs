@@ -14,7 +14,7 @@ pub struct Onlooker {
     pool: Arc<Pool>,
 }
 
-const ONLY_READS: &str = "the database was opened for reading only";
+const ONLY_READS: &str = "the database was opened read-only";
 
 impl Onlooker {
     /// Opens an existing file, with this many connections.

@@ -41,7 +41,9 @@ impl fmt::Display for OpenError {
             OpenError::NetworkFilesystem { path, kind } => {
                 write!(out, "{} is on {kind}: the database needs a local disk", path.display())
             }
-            OpenError::Version(found) => write!(out, "SQLite {found} is not sound: 3.51.3, or 3.53.0 and newer"),
+            OpenError::Version(found) => {
+                write!(out, "SQLite {found} is not safe to use: 3.51.3, or 3.53.0 or newer, is needed")
+            }
             OpenError::Io(path, error) => write!(out, "{}: {error}", path.display()),
             OpenError::Threads(error) => {
                 write!(out, "no thread can be started (ulimit -u, TasksMax, --pids-limit): {error}")
@@ -185,7 +187,7 @@ fn of_another(path: &Path, error: io::Error) -> io::Error {
     match fs::metadata(path) {
         Ok(file) if error.kind() == io::ErrorKind::PermissionDenied => {
             let whose = format!(
-                "it belongs to user {}: give it to the user that this runs as, or run this as that one",
+                "it belongs to user {}: change its owner to the user that this runs as, or run this as that user",
                 file.uid()
             );
             io::Error::new(io::ErrorKind::PermissionDenied, whose)

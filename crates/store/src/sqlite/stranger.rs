@@ -23,7 +23,7 @@ pub fn vacant(path: &Path) -> Result<(), Trouble> {
     match tables(&path) {
         Ok(names) => moving::judge(&names, Dialect::Sqlite),
         Err(why) => {
-            tracing::debug!(%why, "whose the database file is cannot be told yet");
+            tracing::debug!(%why, "could not check yet whether the database file is Portiere's");
             Ok(())
         }
     }

@@ -299,7 +299,7 @@ fn fatal_only<T>(done: Result<T, Fault>) -> Result<Option<T>, Fatal> {
         Ok(done) => Ok(Some(done)),
         Err(Fault::Fatal(why)) => Err(Fatal(why)),
         Err(fault) => {
-            tracing::warn!(error = fault.text(), "the log could not be copied");
+            tracing::warn!(error = fault.text(), "the log could not be copied into the database");
             Ok(None)
         }
     }

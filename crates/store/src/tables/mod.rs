@@ -100,7 +100,7 @@ pub async fn ask<Q: Questions + Sync>(
 }
 
 /// The beginning of the error about a row that was written by hand.
-pub const ALIEN_ROW: &str = "a row is not what this program writes";
+pub const ALIEN_ROW: &str = "a row was not written by this program";
 
 pub(crate) fn read(sql: &'static str, args: Vec<Value>) -> Read {
     Read { sql: Sql::fixed(sql), args }

@@ -145,7 +145,7 @@ async fn a_target_is_not_ready_where_the_source_was_let_go_of_meanwhile() {
             }
         };
         let why = place::run_with(source, &*to.engine, &given_up).await.unwrap_err().to_string();
-        assert!(why.contains("not fenced any more"), "{}: {why}", to.kind);
+        assert!(why.contains("no longer fenced"), "{}: {why}", to.kind);
         assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some(), "{}", to.kind);
     }
 }

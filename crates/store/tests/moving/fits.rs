@@ -56,13 +56,13 @@ async fn what_this_program_writes_fits_everywhere_and_is_only_read() {
 async fn what_no_copy_comes_past_is_named_wherever_the_copy_goes() {
     let odds = [
         ("INSERT INTO logins VALUES ('main', 'a' || char(0), 'u')", r#"logins (realm "main", name "a\0"): name has"#),
-        ("INSERT INTO logins VALUES ('main', 'ada', CAST(x'ff' AS text))", r#"name "ada"): user_id is no text"#),
-        ("INSERT INTO logins VALUES ('main', CAST(x'ff41' AS text), 'u')", "name (2 bytes)): name is no text"),
-        ("INSERT INTO logins VALUES ('main', x'41', 'u')", "name (1 bytes)): name is no text in UTF-8"),
-        ("INSERT INTO strangers VALUES ('main', 1.5, '::1', 0)", "minute is no whole number"),
-        ("INSERT INTO strangers VALUES ('main', 0, '::1', 9223372036854775808)", "count is no whole number"),
-        ("INSERT INTO setup_offers VALUES ('main', 'verysecret', 0)", "link (10 bytes)): link is a text or a number"),
-        ("INSERT INTO counters VALUES ('main', x'07', 'many', 0, 0)", "count is no whole number"),
+        ("INSERT INTO logins VALUES ('main', 'ada', CAST(x'ff' AS text))", r#"name "ada"): user_id is not UTF-8 text"#),
+        ("INSERT INTO logins VALUES ('main', CAST(x'ff41' AS text), 'u')", "name (2 bytes)): name is not UTF-8 text"),
+        ("INSERT INTO logins VALUES ('main', x'41', 'u')", "name (1 bytes)): name is not UTF-8 text"),
+        ("INSERT INTO strangers VALUES ('main', 1.5, '::1', 0)", "minute is not a whole number"),
+        ("INSERT INTO strangers VALUES ('main', 0, '::1', 9223372036854775808)", "count is not a whole number"),
+        ("INSERT INTO setup_offers VALUES ('main', 'verysecret', 0)", "link (10 bytes)): link is text or a number"),
+        ("INSERT INTO counters VALUES ('main', x'07', 'many', 0, 0)", "count is not a whole number"),
     ];
     for (statement, why) in odds {
         let from = odd(&[statement]).await;

@@ -90,7 +90,7 @@ async fn a_row_that_arrived_otherwise_is_found() {
         let to = place::file().await;
         let cut = Cut { engine: Arc::clone(&to.engine), left: AtomicI64::new(page), end: End::Altered };
         let why = run(&*from.engine, &cut).await.unwrap_err();
-        assert!(why.0.contains("not the same at both ends from row"), "{why}");
+        assert!(why.0.contains("differs between source and target from row"), "{why}");
         assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some());
     }
 }
@@ -132,7 +132,7 @@ async fn a_target_that_fails_over_while_it_is_compared_is_not_ready() {
         }
     };
     let why = place::run_with(&*from.engine, &to, &fails_over).await.unwrap_err();
-    assert!(why.0.contains("took over while it was compared"), "{why}");
+    assert!(why.0.contains("took over during the comparison"), "{why}");
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Arriving);
     assert!(run(&*from.engine, &to).await.unwrap().is_some(), "the next time everything is compared anew");
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Ready);

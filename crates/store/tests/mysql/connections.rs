@@ -274,7 +274,7 @@ async fn where_the_server_has_no_room_for_more_those_that_are_there_are_shared()
         assert_eq!(answer, Ok(vec![1, 1, 1]));
     }
     assert_eq!(engine.health().await.unwrap().writable, Ok(()));
-    assert!(engine.warning().is_some_and(|why| why.contains("no room for another connection")));
+    assert!(engine.warning().is_some_and(|why| why.contains("accepts no more connections")));
     engine.close().await;
     place.remove().await;
 }

@@ -37,7 +37,8 @@ async fn an_account_may_sign_in_by_ed25519() {
 async fn whatever_asks_for_a_way_of_signing_in_that_is_not_known_is_refused_with_a_sentence() {
     // red without `caught` in mysql/connect.rs: parsec, for which the driver was not built, is the end of this test.
     let salt = [&[1, b'P', 0][..], &[7; 18]].concat();
-    for (name, more, why) in [("parsec", Some(salt), "parsec"), ("dialog", None, "dialog, which is not known here")] {
+    for (name, more, why) in [("parsec", Some(salt), "parsec"), ("dialog", None, "dialog, which is not supported here")]
+    {
         let (listener, host) = listen().await;
         let asks = tokio::spawn(async move {
             // It is asked once, or once more.

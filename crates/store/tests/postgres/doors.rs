@@ -198,7 +198,7 @@ async fn postgres_conforms_behind_a_pooler_in_transaction_mode() {
 async fn kept_statements_behind_such_a_pooler_are_explained() {
     let Some(database) = database().await else { return };
     let Some(pooler) = Pooler::before(&database).await else { return };
-    let explained = |why: &str| why.contains("unnamed statements");
+    let explained = |why: &str| why.contains("store.statements = \"unnamed\"");
     let settings = Settings::at(database.url_at(pooler.port));
     let engine = match Postgres::open(settings, MIGRATIONS).await {
         Err(error) => return assert!(explained(&error.to_string()), "{error}"),

@@ -305,7 +305,7 @@ async fn who_comes_while_batches_take_long_is_refused_and_not_sent_behind_the_ot
     let first = wave(0..12);
     tokio::time::sleep(Duration::from_millis(600)).await;
     let second = wave(12..72).join_all().await;
-    let refused = |outcome: &&Result<Vec<u64>, CommitError>| matches!(outcome, Err(CommitError::Unavailable(why)) if why.contains("too slow for all who wait"));
+    let refused = |outcome: &&Result<Vec<u64>, CommitError>| matches!(outcome, Err(CommitError::Unavailable(why)) if why.contains("too slow for all waiting requests"));
     assert!(second.iter().filter(refused).count() >= 30, "{second:?}");
     drop(first);
 }

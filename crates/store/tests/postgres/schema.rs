@@ -166,7 +166,7 @@ async fn who_waits_for_the_lock_of_the_schema_is_patient_and_says_so_once() {
     let (migrated, ()) = futures_util::future::join(engine.migrate(), released).await;
     drop(listening);
     migrated.unwrap();
-    assert_eq!(said.times("another program is bringing this database to its schema"), 1);
+    assert_eq!(said.times("another program is migrating this database"), 1);
 }
 
 /// Red where the lock in another database of the same server is taken for ours.

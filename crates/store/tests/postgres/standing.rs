@@ -107,7 +107,7 @@ async fn a_server_that_only_reads_is_refused() {
     let Some(database) = database().await else { return };
     database.set("default_transaction_read_only = on").await;
     let OpenError::Unfit(why) = refused(database.settings()).await else { panic!() };
-    assert!(why.contains("only reads"), "{why}");
+    assert!(why.contains("read-only"), "{why}");
 }
 
 #[tokio::test]
@@ -118,10 +118,10 @@ async fn a_server_that_turns_read_only_is_left() {
     // What a switchover does, as far as one database can.
     database.set("default_transaction_read_only = on").await;
     database.end_sessions("").await;
-    let is_told = async || format!("{:?}", engine.commit(three_rows(1)).await).contains("only reads");
+    let is_told = async || format!("{:?}", engine.commit(three_rows(1)).await).contains("read-only");
     until("a server that only reads", is_told).await;
     let writable = engine.health().await.unwrap().writable;
-    assert!(writable.is_err_and(|why| why.contains("only reads")));
+    assert!(writable.is_err_and(|why| why.contains("read-only")));
     admin
         .batch_execute(&format!(
             "SET default_transaction_read_only = off; ALTER DATABASE {} RESET default_transaction_read_only",

@@ -117,12 +117,13 @@ fn fixed(credentials: &Credentials) -> Result<HeaderMap, &'static str> {
     fields.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     if let Some(token) = &credentials.token {
         let value = Zeroizing::new([b"Bearer ".as_slice(), token].concat());
-        let mut value = HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that no header has")?;
+        let mut value =
+            HeaderValue::from_bytes(&value).map_err(|_| "its token has characters that a header cannot have")?;
         value.set_sensitive(true);
         fields.insert(AUTHORIZATION, value);
     }
     if credentials.token.is_some() && credentials.headers.contains_key(AUTHORIZATION) {
-        return Err("its headers have Authorization, and it has a token_file: give one of them");
+        return Err("both its headers (Authorization) and token_file set a token: give only one of them");
     }
     fields.extend(credentials.headers.clone());
     Ok(fields)
@@ -144,7 +145,7 @@ fn judge(head: &Head) -> Result<(), Refused> {
         status if status.is_success() => return Ok(()),
         status if status.is_redirection() => format!("the receiver answered {status}: redirects are not followed"),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            format!("the receiver answered {status}: is the token right, or what audit.http.headers has in its place?")
+            format!("the receiver answered {status}: check the token, or what audit.http.headers has in its place")
         }
         status => format!("the receiver answered {status}"),
     };

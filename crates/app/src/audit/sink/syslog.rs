@@ -54,7 +54,7 @@ impl Syslog {
         let target = Target::parse(url)?;
         match target.scheme.as_str() {
             "tls" | "tcp" if target.path == "/" => Ok(target),
-            "tls" | "tcp" => Err("is not a URL that can be used: it has a path".to_owned()),
+            "tls" | "tcp" => Err("is not a usable URL: it has a path".to_owned()),
             _ => Err("must begin with tls:// or tcp://".to_owned()),
         }
     }
@@ -66,8 +66,8 @@ impl Syslog {
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(broke(error)),
             Err(_) if self.closes => {
                 return Err(Refused::in_the_midst(
-                    "the receiver ended the connection without close_notify, so that it is not known whether it has read all; \
-                     for one that never says it: audit.syslog.require_close_notify",
+                    "the receiver ended the connection without close_notify, so it may not have read everything; for a \
+                     receiver that never sends one: audit.syslog.require_close_notify",
                 ));
             }
             _ => {}

@@ -45,7 +45,7 @@ async fn a_stream_is_set_to_places_that_are_there_and_to_no_other() {
     assert!(matches!(world.retire().await, Retired::Held(_)));
     assert_eq!(set("http", Some(2)).await, Ok(2));
     assert!(matches!(world.retire().await, Retired::Held(why) if why.contains("block 3")));
-    assert!(set("http", Some(1)).await.is_err_and(|why| why.contains("the blocks up to 2 were taken out")));
+    assert!(set("http", Some(1)).await.is_err_and(|why| why.contains("the blocks up to 2 were removed")));
     assert_eq!(set("http", Some(2)).await, Ok(2));
     assert_eq!(world.app.audit_lag().await.unwrap().streams[0].moved_at, None, "nothing was delivered");
 }

@@ -82,7 +82,7 @@ async fn values_of_another_type_stop_nothing_and_are_told() {
     let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
     let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await;
     let why = step.err().expect("the end of the chain cannot be read").to_string();
-    assert!(why.contains("is not what this program writes: in") && why.contains("audit_blocks"), "{why}");
+    assert!(why.contains("was not written by this program: in") && why.contains("audit_blocks"), "{why}");
 }
 
 #[tokio::test]

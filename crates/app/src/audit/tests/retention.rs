@@ -118,7 +118,7 @@ async fn a_block_that_says_when_others_were_written_has_to_be_what_was_sealed() 
     // Of the blocks that are asked for after the third, the sixth is the first that a right clock sealed.
     let world = world.tamper("UPDATE audit_blocks SET sealed_at = 0 WHERE number = 6").await;
     let Retired::Wrong(why) = world.retire().await else { panic!("it goes") };
-    assert!(why.contains("block 3 is due to go") && why.contains("block 6 is not what was sealed"), "{why}");
+    assert!(why.contains("block 3 is due for removal") && why.contains("block 6 is not what was sealed"), "{why}");
     assert_eq!(world.verify(None).await.0.begin, 2);
 }
 

@@ -11,7 +11,7 @@ async fn who_would_serve_under_another_url_than_a_node_that_runs_does_not() {
     let other = Node::under("http://b", &server, Paper::of("b"), NOW).await;
     let speaks = async || one.app.meet().await.unwrap();
     let why = other.app.served_elsewhere_by(speaks()).await.unwrap().unwrap();
-    assert!(why.contains("node a serves this database as http://a") && why.contains("as http://b"), "{why}");
+    assert!(why.contains("node a serves this database as http://a") && why.contains("this one is http://b"), "{why}");
     // The other node was stopped, or died.
     assert_eq!(other.app.served_elsewhere_by(ready(())).await.unwrap(), None);
     // The same node, started again: only other nodes are watched.

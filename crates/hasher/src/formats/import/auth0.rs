@@ -72,12 +72,12 @@ fn imported(custom: Custom) -> Result<Imported, ParseError> {
         "ldap" => "{",
         "scrypt" => return scrypt(&custom).map(Imported::Stored),
         digest @ ("md5" | "sha1" | "sha256" | "sha512") => return fast(digest, &custom).map(Imported::Fast),
-        _ => return Err(ParseError::Unsupported("algorithm of Auth0")),
+        _ => return Err(ParseError::Unsupported("an unknown algorithm of Auth0")),
     };
     match custom.salt {
         Some(_) => Err(ParseError::Unsupported("a salt beside a hash that has its own")),
         None if !custom.hash.value.starts_with(prefix) => {
-            Err(ParseError::Malformed("the value is not of the algorithm"))
+            Err(ParseError::Malformed("the value does not match the algorithm"))
         }
         None => super::text(&custom.hash.value),
     }

@@ -56,7 +56,7 @@ impl Fast {
     /// [`ParseError`] when `value` does not have the digest's length, or the salt is empty or longer than 128 bytes.
     pub fn new(digest: Digest, salt: Salted, value: &[u8]) -> Result<Self, ParseError> {
         if value.len() != digest.bytes() {
-            return Err(ParseError::Malformed("length of the digest"));
+            return Err(ParseError::Malformed("the digest has the wrong length"));
         }
         Ok(Fast { inner: Inner::new(digest, salt)?, value: Zeroizing::new(value.to_vec()) })
     }
@@ -126,7 +126,7 @@ pub fn any(given: &str) -> Result<Imported, ParseError> {
     match begun.as_bytes().first() {
         // `{SSHA}…` of LDAP begins like an object, too.
         Some(b'{') if !ldap::is_scheme(begun) => object(given),
-        Some(b'[' | b'"') => Err(json::WHOLE.error("is no object")),
+        Some(b'[' | b'"') => Err(json::WHOLE.error("is not an object")),
         _ => text(given),
     }
 }
@@ -160,7 +160,7 @@ fn object(given: &str) -> Result<Imported, ParseError> {
         Shape { custom_password_hash: Some(hash), .. } => return auth0::of_user(hash),
         Shape { encrypted_password: Some(_), .. } => devise_json(given),
         Shape { algorithm: Some(_), .. } => return auth0(given),
-        _ => Err(json::WHOLE.error("has none of the fields by which an export is known")),
+        _ => Err(json::WHOLE.error("has none of the fields of a known export")),
     }
     .map(Imported::Stored)
 }
@@ -214,5 +214,5 @@ pub fn devise_json(user: &str) -> Result<Stored, ParseError> {
 
 /// Reads the name of an import key as people write it.
 fn key_id(name: &str) -> Result<KeyId, ParseError> {
-    KeyId::new(name.as_bytes()).ok_or(ParseError::Malformed("the name of an import key has 1 to 8 bytes"))
+    KeyId::new(name.as_bytes()).ok_or(ParseError::Malformed("the name of an import key must have 1 to 8 bytes"))
 }

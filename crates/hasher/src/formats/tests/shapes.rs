@@ -53,11 +53,11 @@ fn json_that_cannot_be_read_is_told_as_json_and_where() {
         (r#"{"algorithm":"md5","hash":"hunter2"}"#, "the JSON has a field of another type"),
         (r#"{"encryptionScheme":"bcrypt","factor":5,"salt":"a"}"#, "the JSON lacks the field password"),
         (r#"{"passwordHash":"a","salt":"b","rounds":8,"mem_cost":14}"#, "the JSON lacks the field import_key"),
-        (r#"{"hunter2":"hunter2"}"#, "the JSON has none of the fields by which an export is known"),
-        ("{}", "the JSON has none of the fields by which an export is known"),
-        ("{ }", "the JSON has none of the fields by which an export is known"),
-        (&format!("[{DATA}]"), "the JSON is no object"),
-        (&format!("\"{BCRYPT}\""), "the JSON is no object"),
+        (r#"{"hunter2":"hunter2"}"#, "the JSON has none of the fields of a known export"),
+        ("{}", "the JSON has none of the fields of a known export"),
+        ("{ }", "the JSON has none of the fields of a known export"),
+        (&format!("[{DATA}]"), "the JSON is not an object"),
+        (&format!("\"{BCRYPT}\""), "the JSON is not an object"),
     ] {
         let error = refused(given);
         assert!(error.starts_with(told), "{given}: {error}");

@@ -89,7 +89,7 @@ impl Probe {
     pub fn new(folder: &Path, cores: usize) -> Result<Probe, Refusal> {
         let failed = |why: String| Refusal::Failure(format!("no database in {}: {why}", folder.display()));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores).enable_all().build();
-        let runtime = runtime.map_err(|error| Refusal::Failure(format!("no threads: {error}")))?;
+        let runtime = runtime.map_err(|error| Refusal::Failure(format!("cannot start threads: {error}")))?;
         // The default handler ends the process, and would leave the folder behind.
         let on_fatal = Arc::new(|_: &str| ());
         let options = Options { on_fatal, ..Options::at(folder.join("capacity.db")) };

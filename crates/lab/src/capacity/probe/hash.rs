@@ -231,7 +231,7 @@ impl Probe {
 pub(super) fn no_memory(bytes: u64) -> Refusal {
     let need = bytes >> 20;
     Refusal::Failure(format!(
-        "the system gives no {need} MiB of memory, and measuring takes that (ulimit -v, vm.overcommit_memory)"
+        "cannot get {need} MiB of memory, which measuring needs (ulimit -v, vm.overcommit_memory)"
     ))
 }
 

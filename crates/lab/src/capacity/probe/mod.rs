@@ -103,7 +103,7 @@ fn hashing_memory(machine: &Machine) -> Result<u64, Refusal> {
     const OTHERS: u64 = 320 << 20;
     if machine.memory < OTHERS + 4 * least {
         let (have, need) = (machine.memory >> 20, (OTHERS + 4 * least) >> 20);
-        return Err(Refusal::Failure(format!("this machine has {have} MiB of memory, and measuring it takes {need}")));
+        return Err(Refusal::Failure(format!("this machine has {have} MiB of memory, but measuring it takes {need}")));
     }
     Ok(machine.memory / 4)
 }
@@ -114,7 +114,7 @@ fn room(folder: &Path) -> Result<(), Refusal> {
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     if free < ROOM {
         let (free, need) = (free >> 20, ROOM >> 20);
-        let line = format!("the disk of {} has {free} MiB left, and measuring it takes {need}", folder.display());
+        let line = format!("the disk of {} has {free} MiB left, but measuring it takes {need}", folder.display());
         return Err(Refusal::Failure(line));
     }
     Ok(())

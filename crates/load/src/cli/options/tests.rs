@@ -110,10 +110,10 @@ fn what_cannot_work_is_one_line() {
     for (line, expected) in [
         ("load jwks --target http://example.com", "http://example.com/: only this machine may be measured"),
         ("load jwks --target ftp://localhost", "ftp://localhost: only http:// and https:// URLs"),
-        ("load jwks --target https://localhost --ca /dev/null", "/dev/null: no certificate in it"),
+        ("load jwks --target https://localhost --ca /dev/null", "/dev/null: contains no certificate"),
         ("load jwks --target http://192.0.2.1 --i-own-this-host=192.0.2.2", "http://192.0.2.1/: only this machine"),
         ("load jwks --connect-to 192.0.2.1:80", "--connect-to 192.0.2.1:80: only this machine"),
-        ("load jwks --connect-to node-1", "--connect-to node-1: it is no HOST:PORT"),
+        ("load jwks --connect-to node-1", "--connect-to node-1: not HOST:PORT"),
         ("load jwks --ramp 30s", "the ramp must be longer than zero and no longer than --duration"),
         ("load jwks --no-sign-ups", "--no-sign-ups is a variant of w3"),
         ("load jwks --no-password", "--no-password is a variant of w1"),

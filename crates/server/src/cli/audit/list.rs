@@ -89,7 +89,7 @@ impl FromStr for Behind {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str =
-            "the number of a block (0: from the beginning), or what the export before said: 1042:5f0c21aa93d7";
+            "the number of a block (0: from the beginning), or what the last export printed: 1042:5f0c21aa93d7";
         let (block, code) = text.split_once(':').map_or((text, None), |(block, code)| (block, Some(code)));
         let digits = |code: &str| code.len() == DIGITS && code.bytes().all(|digit| digit.is_ascii_hexdigit());
         let block = block.parse().ok().filter(|block| *block >= 0).ok_or(WRONG)?;
@@ -118,9 +118,9 @@ impl Behind {
         let there = Behind::of(app, self.block).await?.code;
         match self.code.as_ref().zip(there) {
             Some((code, there)) if *code != there => Err(Failure::Failed(format!(
-                "block {} is not the one up to which was exported: the database was put back, and went on from an earlier block. \
-                 What was sealed since has numbers of before. Go on after the last block that is as it was exported, by its \
-                 number alone, and keep what was exported",
+                "block {} is not the one that was exported: the database was restored to an earlier block, and new \
+                 blocks have reused the numbers since. Continue after the last block that is as it was exported, by \
+                 its number alone, and keep what was exported",
                 self.block
             ))),
             _ => Ok(()),
@@ -132,7 +132,7 @@ impl Behind {
 fn line(text: &str) -> Result<String, String> {
     match rules::fresh::from_base32hex(text) {
         Some(_) => Ok(text.to_owned()),
-        None => Err("it is not the id of a line, as --json shows it".to_owned()),
+        None => Err("not the id of a line, as --json shows it".to_owned()),
     }
 }
 
@@ -222,12 +222,12 @@ async fn chained(
     let end = looked.last().map(|line| (line.block, format!("{} {}", line.block, line.id)));
     let begins = looked.first().map(|line| line.block).filter(|begins| after.is_empty() && *begins > place.block);
     let note = match (&end, begins) {
-        (_, Some(begins)) => Some(format!("the log begins with block {begins}: what was before it was taken out")),
+        (_, Some(begins)) => Some(format!("the log begins with block {begins}: earlier blocks were removed")),
         _ if more => None,
         _ => {
             let newest = end.as_ref().map_or(place.block - i64::from(place.line.is_empty()), |(block, _)| *block);
             let behind = Behind::of(app, newest).await?;
-            Some(format!("exported up to block {newest}; the next time: --after-block {behind}"))
+            Some(format!("exported up to block {newest}; next time: --after-block {behind}"))
         }
     };
     let next = end.map(|(_, next)| next).filter(|_| more || begins.is_some());

@@ -183,10 +183,10 @@ impl Command {
             Command::Strangers(strangers) => strangers.complete(),
             Command::Verify(verify) => verify.complete(),
             Command::Rekey(Meant { yes: false }) => {
-                meant(input, "What was sealed before can then only be proved with the key from before.", "rekey")
+                meant(input, "What was sealed before can then be proved only with the old key.", "rekey")
             }
             Command::Accept(Meant { yes: false }) => {
-                meant(input, "What was taken out of the log, or written anew, is then no longer told of.", "accept")
+                meant(input, "What was removed from the log, or rewritten, is then no longer reported.", "accept")
             }
             Command::Discard(Discard { yes: false, .. }) => {
                 meant(input, "What is wrong with these blocks can then no longer be seen.", "discard")
@@ -257,7 +257,7 @@ impl Command {
         if let (Some(command), Ok(outcome)) = (reads, &mut reply)
             && let Err(why) = app.tell_of_reading(command).await
         {
-            outcome.notes.push(format!("that the log was read may not be written down in it: {why}"));
+            outcome.notes.push(format!("the audit log may have no entry of this reading: {why}"));
         }
         reply
     }
@@ -277,7 +277,7 @@ impl Command {
             },
             Command::Accept(_) => accept(app).await,
             Command::Discard(Discard { block, .. }) => match app.discard_audit(block).await? {
-                Ok(0) => Err(Failure::Failed(format!("no block up to {block} is there whose time has come"))),
+                Ok(0) => Err(Failure::Failed(format!("no block up to {block} is due for removal"))),
                 Ok(blocks) => {
                     let what = if blocks == 1 { "1 block is".to_owned() } else { format!("{blocks} blocks are") };
                     Ok(Outcome::new(format!("{what} gone"), json!({ "blocks": blocks })))
@@ -286,7 +286,7 @@ impl Command {
             },
             Command::Skip(Skip { stream, line }) => match app.skip_line(&stream, &line).await? {
                 Ok(()) => {
-                    let text = format!("line {line} is not delivered to stream {stream}");
+                    let text = format!("line {line} will be skipped for stream {stream}");
                     Ok(Outcome::new(text, json!({ "stream": stream, "line": line })))
                 }
                 Err(why) => Err(Failure::Failed(why)),
@@ -305,13 +305,13 @@ fn meant(input: &mut Input, what: &str, word: &str) -> Result<(), Failure> {
     match input.line(&format!("{what}\nType {word} to go on: "))? {
         Some(typed) if typed == word => Ok(()),
         Some(_) => Err(Failure::Failed("nothing was done".into())),
-        None => Err(Failure::Use("nobody can be asked here: --yes says that it is meant".into())),
+        None => Err(Failure::Use("no terminal to ask for confirmation: confirm with --yes".into())),
     }
 }
 
 async fn accept(app: &App) -> Reply {
     let Some(accepted) = app.accept_audit().await? else {
-        return Err(Failure::Failed("the log goes on from what this node saw: nothing was done".into()));
+        return Err(Failure::Failed("the log continues from what this node saw: nothing to accept".into()));
     };
     let mut text = format!("the audit log goes on after block {}", accepted.block);
     for stream in &accepted.streams {

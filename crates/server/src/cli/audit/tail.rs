@@ -84,7 +84,10 @@ async fn late(app: &App) -> Result<Option<String>, Failure> {
     let lag = app.audit_lag().await?;
     Ok((lag.unsealed_for >= LATE).then(|| {
         let (lines, seconds) = (lag.unsealed, lag.unsealed_for.whole_seconds());
-        format!("{lines} lines wait to be sealed, the first for {seconds} s, and come once they are: portiere audit status says why")
+        format!(
+            "{lines} lines wait to be sealed, the oldest for {seconds} s, and are shown once sealed: portiere audit \
+             status says why"
+        )
     }))
 }
 
@@ -93,8 +96,8 @@ pub async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
     match app.audit_ends_before(place).await? {
         None => Ok(()),
         Some(end) => Err(Failure::Failed(format!(
-            "the log ends with block {end}, and was read beyond that: somebody took lines out, or the database was put back \
-             (portiere audit verify); begin anew to follow what comes"
+            "the log ends with block {end}, but was read beyond that before: lines were removed, or the database was \
+             restored (portiere audit verify); start again to follow new lines"
         ))),
     }
 }

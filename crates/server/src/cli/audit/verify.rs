@@ -54,7 +54,7 @@ impl Verify {
         let wrong = |why: String| Failure::Use(format!("{}: {why}", file.display()));
         let text = named_file::text(file).map_err(|error| wrong(error.to_string()))?;
         let head = serde_json::from_str(&text);
-        self.exported = Some(head.map_err(|error| wrong(format!("is no head that was exported: {error}")))?);
+        self.exported = Some(head.map_err(|error| wrong(format!("is not an exported head: {error}")))?);
         Ok(())
     }
 
@@ -136,10 +136,10 @@ impl Verify {
         };
         text.push_str(&format!("{} lines in {} blocks: {verdict}\n", told.lines, told.blocks));
         if told.begin > 0 {
-            text.push_str(&format!("blocks up to {} were taken out by retention\n", told.begin));
+            text.push_str(&format!("blocks up to {} were removed by retention\n", told.begin));
         }
         if step.unsealed > 0 {
-            text.push_str(&format!("{} lines are not sealed yet, and not proved\n", step.unsealed));
+            text.push_str(&format!("{} lines are not sealed yet, so not proved\n", step.unsealed));
         }
         match (&self.exported, compared) {
             (Some(head), Some(true)) if state.count == 0 => {
@@ -149,7 +149,7 @@ impl Verify {
             (Some(head), Some(false)) if head.block <= told.begin => {
                 let block = head.block;
                 text.push_str(&format!(
-                    "the exported head, block {block}, was taken out by retention: export a newer one\n"
+                    "the exported head, block {block}, was removed by retention: export a newer one\n"
                 ));
             }
             _ => {}
@@ -184,8 +184,8 @@ fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
         }
         None if !beside && step.told.end.number > 0 => {
             let why =
-                if state.has(MARK) { "the mark of this node tells nothing" } else { "this node keeps no mark yet" };
-            format!("whether newer blocks were cut off cannot be told without --head: {why}\n")
+                if state.has(MARK) { "the mark of this node cannot be used" } else { "this node keeps no mark yet" };
+            format!("without --head, nobody can tell whether newer blocks were cut off: {why}\n")
         }
         _ => String::new(),
     }
@@ -212,9 +212,9 @@ mod tests {
         // Red without either `is_only` in summary, or without `has` in since_the_mark.
         for (found, verdict, mark) in [
             (&[][..], "in 2 blocks: as they were sealed\n", "keeps no mark yet"),
-            (&[MARK], "in 2 blocks: as they were sealed\n", "mark of this node tells nothing"),
+            (&[MARK], "in 2 blocks: as they were sealed\n", "mark of this node cannot be used"),
             (&[KEY], "in 2 blocks: not all of them can be proved\n", "keeps no mark yet"),
-            (&[MARK, KEY], "in 2 blocks: not all of them can be proved\n", "mark of this node tells nothing"),
+            (&[MARK, KEY], "in 2 blocks: not all of them can be proved\n", "mark of this node cannot be used"),
             (&[KEY, "line.edited"], "in 2 blocks: not all as they were sealed\n", "keeps no mark yet"),
         ] {
             let said = said(found);

@@ -57,7 +57,7 @@ impl Wanted {
     pub fn complete(&mut self) -> Result<(), Failure> {
         if let Some(unknown) = self.kind.iter().find(|name| Kind::named(name).is_none()) {
             let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-            return Err(Failure::Use(format!("--kind: there is no {unknown:?}; there are {}", known.join(", "))));
+            return Err(Failure::Use(format!("--kind: unknown kind {unknown:?}; the kinds are {}", known.join(", "))));
         }
         let now = Clock::system().now();
         let read = |flag: &str, text: &Option<String>| text.as_deref().map(|text| instant(flag, text, now)).transpose();
@@ -89,13 +89,13 @@ impl Wanted {
         if let Some(name) = &self.user {
             match app.find_user(name).await?? {
                 Some(user) => filter.user = Some(user.id.0),
-                None => notes.push(format!("nobody is called {name}: taken as the id of somebody who was removed")),
+                None => notes.push(format!("no user is called {name}: taken as the id of a removed user")),
             }
         }
         if let Some(id) = &self.client
             && app.find_client(&id.as_str().into()).await?.is_none()
         {
-            notes.push(format!("no client has the id {id}: there are only lines of one that was removed, if any"));
+            notes.push(format!("no client has the id {id}: lines can only be those of a removed client"));
         }
         Ok((filter, notes))
     }

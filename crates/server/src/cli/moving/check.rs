@@ -23,7 +23,7 @@ pub async fn look(
     id: Option<&str>,
 ) -> Result<Looked, Failure> {
     let (from_name, to_name) = (&source.name, &target.name);
-    say(&format!("looking whether {to_name} takes everything in {from_name}, which goes on meanwhile"));
+    say(&format!("checking whether {to_name} can take everything in {from_name}, which stays in use meanwhile"));
     let began = Instant::now();
     before::of_source(from).await?;
     let takes = target.inspect(from, id).await?;
@@ -58,8 +58,8 @@ impl Looked {
     pub fn outcome(&self, (from, to): (&str, &str)) -> Outcome {
         let (Fit { tables, rows, .. }, seconds) = (&self.fit, self.took.as_secs_f64());
         let text = format!(
-            "{to} takes everything in {from}: {rows} rows of {tables} tables were looked at in {seconds:.1} s\n\
-             nothing was changed; what is written until the move begins was not looked at"
+            "{to} can take everything in {from}: {rows} rows of {tables} tables were checked in {seconds:.1} s\n\
+             nothing was changed; what is written until the move begins is not checked"
         );
         let seconds = (seconds * 10.0).round() / 10.0;
         Outcome::new(text, json!({ "from": from, "to": to, "rows": rows, "tables": tables, "seconds": seconds }))
@@ -76,7 +76,7 @@ mod tests {
             table: "logins".into(),
             key: format!("realm \"main\", name \"{key}\""),
             column: "name".into(),
-            why: "has 300 characters: a key of MySQL and MariaDB takes 255".into(),
+            why: "has 300 characters: a key of MySQL or MariaDB holds at most 255".into(),
         };
         let told = |keys: &[&str], more| {
             let misfits_of = keys.iter().map(|key| misfit(key)).collect();
@@ -85,7 +85,8 @@ mod tests {
         assert_eq!(
             told(&["ada"], 0),
             "a value in sqlite:/a.db does not fit into mysql://h/d; nothing was changed:\n\
-             logins (realm \"main\", name \"ada\"): name has 300 characters: a key of MySQL and MariaDB takes 255"
+             logins (realm \"main\", name \"ada\"): name has 300 characters: a key of MySQL or MariaDB holds at most \
+             255"
         );
         let many = told(&["ada", "bob"], 17);
         assert!(many.starts_with("19 values in sqlite:/a.db do not fit into mysql://h/d"), "{many}");

@@ -64,7 +64,7 @@ impl AtSource {
         if app.engine.file() != Some(&self.file) {
             let file = self.file.display();
             return Err(Failure::Failed(format!(
-                "{file} is held by a process that is not the server of this data folder"
+                "{file} is in use by a process that is not the server of this data folder"
             )));
         }
         let engine = Named::new(Arc::clone(&app.engine), format!("sqlite:{}", self.file.display()));
@@ -161,7 +161,7 @@ impl<'a> Source<'a> {
                 return reply.map(|outcome| outcome.text);
             }
             if began.elapsed() > PATIENCE {
-                let why = format!("{} is held by a process that does not answer", file.display());
+                let why = format!("{} is in use by a process that does not answer", file.display());
                 return Err(Failure::Failed(why));
             }
             tokio::time::sleep(PAUSE).await;
@@ -203,7 +203,7 @@ impl Target {
                     // The size of a server's database includes gaps that are not copied.
                     match from.dialect() {
                         Dialect::Sqlite => return Err(Failure::Failed(why)),
-                        Dialect::Postgres | Dialect::Mysql => say(&format!("{why}; it may be enough all the same")),
+                        Dialect::Postgres | Dialect::Mysql => say(&format!("{why}; that may still be enough")),
                     }
                 }
                 return Ok(Takes { dialect: Dialect::Sqlite, packet: None });
@@ -234,7 +234,7 @@ impl Target {
             own(absolute(&file).parent().unwrap_or(Path::new(".")))?;
         }
         Database::connect(&self.config).await.map_err(|error| match error {
-            BootError::InUse => Failure::Failed(format!("{} is in use: by a server, or by another move", self.name)),
+            BootError::InUse => Failure::Failed(format!("{} is in use by a server or another move", self.name)),
             other => unreached(&self.config, other),
         })
     }
@@ -251,7 +251,7 @@ fn lacks_room(folder: &Path, bytes: u64) -> Result<Option<String>, Failure> {
     let disk = statvfs(folder).map_err(failed)?;
     access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(failed)?;
     let (free, has) = (disk.f_bavail.saturating_mul(disk.f_frsize), bytes.div_ceil(1 << 20));
-    let why = || format!("{}: {} MiB are free, and what is moved has {has} MiB", folder.display(), free >> 20);
+    let why = || format!("{}: {} MiB are free, but the database to move has {has} MiB", folder.display(), free >> 20);
     Ok((free < bytes).then(why))
 }
 
@@ -289,7 +289,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(lacks_room(folder.path(), 0), Ok(None));
         let Ok(Some(line)) = lacks_room(folder.path(), 1 << 60) else { panic!() };
-        assert!(line.contains("MiB are free, and what is moved has 1099511627776 MiB"), "{line}");
+        assert!(line.contains("MiB are free, but the database to move has 1099511627776 MiB"), "{line}");
         assert!(lacks_room(&folder.path().join("none"), 0).is_err());
     }
 

@@ -96,7 +96,7 @@ impl Moving {
                     way(config.store.url.clone(), password, "store.url")?
                 }
                 Some(why) => {
-                    return Err(Failure::Use(format!("{why}; if that is the target, say what to move with --from")));
+                    return Err(Failure::Use(format!("{why}; if that is the target, name the source with --from")));
                 }
             },
         };
@@ -105,8 +105,9 @@ impl Moving {
         let has_postgres = is_postgres(&from) || to.as_ref().is_some_and(is_postgres);
         if has_postgres && config.store.statements == Statements::Unnamed {
             return Err(Failure::Use(
-                "store.statements is unnamed, as for PgBouncer in transaction mode, through which a move cannot say how long it may \
-                 take: name the server itself with --from and --to, and set PORTIERE_STORE_STATEMENTS=kept for this command"
+                "store.statements is unnamed, as for PgBouncer in transaction mode, through which a move cannot set \
+                 its time limits: name the server itself with --from and --to, and set PORTIERE_STORE_STATEMENTS=kept \
+                 for this command"
                     .into(),
             ));
         }
@@ -119,7 +120,7 @@ impl Moving {
             (_, true, target) => self.abort(&source, target.as_ref()).await,
             (_, _, Some(target)) if self.check => checked(&source, &target).await,
             (_, _, Some(target)) => self.go(&source, &target).await,
-            (_, _, None) => Err(Failure::Use(format!("where to? name the database with --to, --to-file or {TO}"))),
+            (_, _, None) => Err(Failure::Use(format!("no target: name the database with --to, --to-file or {TO}"))),
         }
     }
 
@@ -129,7 +130,7 @@ impl Moving {
             return Ok(());
         }
         if !io::stdin().is_terminal() {
-            return Err(Failure::Use(format!("{what}; say --yes if that is meant")));
+            return Err(Failure::Use(format!("{what}; confirm with --yes")));
         }
         mutter(&format!("{what}. Go on? [y/N] "));
         let mut answer = String::new();
@@ -148,7 +149,7 @@ impl Moving {
         }
         // Before anything is made. If nobody can be asked, the command counts as meant: a move can be given up.
         if out.is_none() && io::stdin().is_terminal() {
-            let what = "nothing can be written to it until the move is done or given up with --abort";
+            let what = "no writes are possible until the move is done or given up with --abort";
             self.confirm(&format!("moving {} to {}: {what}", source.name, target.name))?;
         }
         let database = target.open().await?;
@@ -157,8 +158,8 @@ impl Moving {
         let whole = matches!(arrived, Some(Arrival::Ready | Arrival::Serving));
         if out.as_ref().is_some_and(|out| out.state == Leave::Left) && !whole {
             return Err(Failure::Failed(format!(
-                "{} was moved to {} once, which does not hold it any more: if that copy is lost and no server has run on it, give the \
-                 move up (portiere move --abort), empty the target and move again",
+                "{} was moved to {}, which no longer holds it: if that copy is lost and no server has run on it, give \
+                 the move up (portiere move --abort), empty the target and move again",
                 source.name, target.name
             )));
         }
@@ -209,7 +210,7 @@ impl Moving {
             _ if self.target_is_gone => None,
             None => {
                 let peer = &out.peer;
-                return Err(Failure::Use(format!("say which database is the target ({peer}), or --target-is-gone")));
+                return Err(Failure::Use(format!("name the target database ({peer}), or say --target-is-gone")));
             }
             Some(target) => {
                 is_target(target, &out).await?;
@@ -218,15 +219,15 @@ impl Moving {
                 Some(target.connect().await?)
             }
         };
-        self.confirm(&format!("{name} will be written to again, and its copy in {} is void from now on", out.peer))?;
+        self.confirm(&format!("{name} will take writes again, and its copy in {} becomes void", out.peer))?;
         if let Some(copy) = copy {
             give_up(&Named::new(copy.engine(), &out.peer), &out).await?;
             copy.close();
         }
         source.act(Act::Lift { id: out.id.clone() }).await?;
         let text = match self.target_is_gone {
-            true => format!("{name} is written to again"),
-            false => format!("{name} is written to again\nno server starts on the copy in {}: empty it", out.peer),
+            true => format!("{name} takes writes again"),
+            false => format!("{name} takes writes again\nno server starts on the copy in {}: empty it", out.peer),
         };
         Ok(Outcome::new(text, json!({ "from": name, "to": out.peer, "id": out.id, "state": "given up" })))
     }
@@ -276,7 +277,7 @@ fn way(url: StoreUrl, password: Option<&SecretFile>, what: &str) -> Result<Way, 
     let why = match &url {
         _ if password.is_none() => None,
         StoreUrl::Sqlite(_) => Some("is a file, which has no password"),
-        url => url.has_password().then_some("has a password, and a file is named that has it: give one of them"),
+        url => url.has_password().then_some("has a password, and a password file is given, too: give only one of them"),
     };
     match why {
         Some(why) => Err(Failure::Use(format!("{what} {why}"))),
@@ -349,7 +350,7 @@ async fn is_target(target: &Target, out: &Mark<Leave>) -> Result<(), Failure> {
 /// Says that a target is not known to be the target of a move.
 fn misnamed(name: &str, out: &Mark<Leave>) -> String {
     let peer = &out.peer;
-    let told = format!("--to names {name}, and this move goes to {peer}: name {peer} as it was named then");
+    let told = format!("--to names {name}, but this move goes to {peer}: name {peer} as when the move began");
     match out.state {
         Leave::Left => format!("{}; {told}", out.sentence()),
         _ => told,
@@ -421,7 +422,7 @@ mod tests {
         let out = |state| Mark { id: "m".into(), state, peer: "postgres://u@localhost/d".into() };
         let told = misnamed("postgres://u@127.0.0.1/d", &out(Leave::Fenced));
         assert!(
-            told.starts_with("--to names postgres://u@127.0.0.1/d, and this move goes to postgres://u@localhost/d: ")
+            told.starts_with("--to names postgres://u@127.0.0.1/d, but this move goes to postgres://u@localhost/d: ")
         );
         let told = misnamed("sqlite:/b.db", &out(Leave::Left));
         assert!(
@@ -461,6 +462,6 @@ mod tests {
         let line = told("mysql://h/d: Packet is larger than max_allowed_packet", true);
         assert!(line.starts_with("mysql://h/d: ") && line.contains("SET GLOBAL max_allowed_packet"), "{line}");
         assert!(line.ends_with("; sqlite:/a.db takes no writes until this move is run again or given up with --abort"));
-        assert_eq!(told("the source is not fenced any more", false), "the source is not fenced any more");
+        assert_eq!(told("the source is no longer fenced", false), "the source is no longer fenced");
     }
 }

@@ -27,7 +27,7 @@ pub async fn status(source: &Source<'_>, target: Option<&Target>) -> Reply {
         None => String::new(),
         Some((Arrival::Arriving, peer)) => format!("holds {} rows of {peer} so far", rows.unwrap_or(0)),
         Some((Arrival::Ready, peer)) => format!("holds everything of {peer}; no server has run on it yet"),
-        Some((Arrival::Serving, peer)) => format!("came from {peer}, and is served from"),
+        Some((Arrival::Serving, peer)) => format!("came from {peer}, and a server has run on it"),
         Some((Arrival::Abandoned, peer)) => format!("holds a copy of {peer} that was given up"),
     };
     let text = facts(&[(&source.name, leaving), (target.map_or("", |target| &target.name), arriving)]);

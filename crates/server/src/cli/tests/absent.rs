@@ -35,7 +35,7 @@ pub async fn again(operator: &mut Operator<'_>) {
         assert_eq!(made.json["created"], json!(true), "{}", made.text);
         let before = told(operator).await;
         let found = adds(operator, line).await;
-        assert_eq!(found.text, format!("{what} is there already; nothing was changed"));
+        assert_eq!(found.text, format!("{what} exists already; nothing was changed"));
         assert_eq!(found.json["created"], json!(false));
         assert_eq!(told(operator).await, before, "what was not done is not written down");
         if let Some(show) = show {
@@ -66,7 +66,7 @@ async fn somebody_else(operator: &mut Operator<'_>) {
         assert!(operator.cannot(line).await.contains("signs in with that e-mail address"), "{line}");
     }
     let portiere = "client add --id portiere-try --public --redirect-uri https://shop.test/a --if-absent";
-    assert!(operator.cannot(portiere).await.contains("that of Try it"));
+    assert!(operator.cannot(portiere).await.contains("reserved for Try it"));
 }
 
 async fn looks(operator: &mut Operator<'_>) {

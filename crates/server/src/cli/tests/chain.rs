@@ -36,7 +36,7 @@ async fn reads(server: &Instance) -> usize {
 
 async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     let (_, _, notes) = exported(operator, "audit export --after-block 0").await;
-    assert_eq!(notes, ["exported up to block 0; the next time: --after-block 0"], "nothing is sealed yet");
+    assert_eq!(notes, ["exported up to block 0; next time: --after-block 0"], "nothing is sealed yet");
     for n in 0..15 {
         operator.does(&format!("client add --id c{n} --public --redirect-uri https://c.test/{n}")).await;
         if n % 5 == 4 {
@@ -49,7 +49,7 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     let all = places(&text);
     assert!(pages > 2 && all.len() >= 15 && all.is_sorted() && all.windows(2).all(|two| two[0] != two[1]), "{all:?}");
     let code = |block| async move { server.app.audit_code(block).await.unwrap().unwrap()[..12].to_owned() };
-    let ends = format!("exported up to block 3; the next time: --after-block 3:{}", code(3).await);
+    let ends = format!("exported up to block 3; next time: --after-block 3:{}", code(3).await);
     assert_eq!(notes, std::slice::from_ref(&ends));
     let mut by_time = places(&exported(operator, "audit export").await.0);
     by_time.sort();

@@ -154,7 +154,7 @@ async fn changes(operator: &mut Operator<'_>) {
 
     // Red without either look at CLIENT_ID in cli/client.rs: the server's next start would silently undo this.
     let add = "client add --id portiere-try --public --redirect-uri https://shop.test/a";
-    assert!(operator.cannot(add).await.contains("that of Try it"));
+    assert!(operator.cannot(add).await.contains("reserved for Try it"));
     assert!(operator.cannot("client remove portiere-try").await.contains("try_it"));
 
     // A change that changes nothing is not recorded again.
@@ -209,10 +209,10 @@ async fn hashes(operator: &mut Operator<'_>) {
         kinds.iter().map(told_of).collect::<Vec<_>>(),
         [(json!("argon2id"), json!(1), json!(false)), (json!("bcrypt"), json!(1), json!(true))]
     );
-    assert!(told.text.contains("hashed anew when they sign in"), "{}", told.text);
+    assert!(told.text.contains("rehashed at the next sign-in"), "{}", told.text);
     let listed = operator.does("user hashes --of bcrypt").await.json;
     assert_eq!((&listed[0]["username"], listed.as_array().unwrap().len()), (&json!("bob"), 1));
-    assert!(operator.does("user hashes --of p9").await.text.contains("nobody has such"));
+    assert!(operator.does("user hashes --of p9").await.text.contains("no account has such"));
 }
 
 async fn groups(operator: &mut Operator<'_>) {
@@ -233,7 +233,7 @@ async fn groups(operator: &mut Operator<'_>) {
     assert_eq!((&members.json[0]["username"], members.json.as_array().unwrap().len()), (&json!("ada"), 1));
     operator.does("group member night ada --remove").await;
     let members = operator.does("group show night").await;
-    assert!(members.text.starts_with("nobody is in group night") && members.json == json!([]));
+    assert!(members.text.starts_with("no members in group night") && members.json == json!([]));
     assert!(operator.cannot("group show day").await.contains("no group"));
     operator.does("group remove night").await;
     assert_eq!(operator.does("group list").await.json.as_array().unwrap().len(), 1);
@@ -293,9 +293,9 @@ async fn events(operator: &mut Operator<'_>) {
     let tail = operator.does("audit tail -n 5").await;
     assert!(tail.text.starts_with("AT (UTC)  EVENT") && all.notes.is_empty(), "{}", tail.text);
     for (line, note) in [
-        ("audit list --user nobody", "nobody is called nobody"),
+        ("audit list --user nobody", "no user is called nobody"),
         ("audit export --client none", "no client has the id none"),
-        ("audit tail --user nobody", "nobody is called nobody"),
+        ("audit tail --user nobody", "no user is called nobody"),
     ] {
         let told = operator.does(line).await;
         assert!(told.notes.len() == 1 && told.notes[0].contains(note), "{line}: {told:?}");
@@ -325,7 +325,7 @@ async fn backup(operator: &mut Operator<'_>) {
     assert!(["master.key", "audit.key", "hash.peppers"].iter().all(|key| told.text.contains(key)), "{}", told.text);
     let metadata = std::fs::metadata(&file).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, json!(metadata.len())), (0o600, told.json["bytes"].clone()));
-    assert!(operator.cannot(&line).await.contains("is there already"));
+    assert!(operator.cannot(&line).await.contains("exists already"));
     assert!(operator.cannot(&format!("backup {}/none/copy.db", folder.path().display())).await.contains("none"));
     let newest = store::migrations::MIGRATIONS.last().unwrap().version;
     assert_eq!(operator.does("migrate").await.json, json!({ "schema": newest }));

@@ -104,11 +104,11 @@ fn nobody_is_asked_for_a_password_of_nobody() {
 fn numbers_are_refused_in_words() {
     for (line, why) in [
         ("audit list --limit many", "--limit <N>': it is not a whole number;"),
-        ("audit list --limit 0", "--limit <N>': it is at least 1;"),
-        ("audit tail -n 1001", "--lines <N>': it is from 0 to 1000;"),
+        ("audit list --limit 0", "--limit <N>': must be at least 1;"),
+        ("audit tail -n 1001", "--lines <N>': must be from 0 to 1000;"),
         ("audit list --limit 99999999999999999999", "--limit <N>': it is too large;"),
         // Red without `line` in cli/audit/list.rs.
-        ("audit list --before nope", "--before <ID>': it is not the id of a line"),
+        ("audit list --before nope", "--before <ID>': not the id of a line"),
     ] {
         assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
     }

@@ -142,7 +142,7 @@ fn longer(text: &str, most: usize) -> bool {
 /// Says what is wrong with a body that [`rules::jose::object`] refuses.
 fn not_an_object(bytes: &[u8]) -> &'static str {
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return "the body begins with a byte-order mark, which JSON has not";
+        return "the body begins with a byte-order mark, which JSON does not allow";
     }
     if std::str::from_utf8(bytes).is_err() {
         return "the body is not UTF-8";
@@ -151,7 +151,7 @@ fn not_an_object(bytes: &[u8]) -> &'static str {
         Ok(Value::Object(_)) => "a member of the body is named twice",
         Ok(_) => "the body is not a JSON object",
         Err(why) if why.contains("surrogate") || why.contains("hex escape") => {
-            "a text in the body is no Unicode text: it has one half of a surrogate pair"
+            "a text in the body is not valid Unicode: it has one half of a surrogate pair"
         }
         Err(why) if why.contains("out of range") => "a number in the body is out of range",
         Err(why) if why.contains("recursion") => "the body is nested too deeply",

@@ -14,7 +14,7 @@ use rules::secret::Secret;
 /// `GET` and `POST /oauth2/userinfo`.
 pub async fn userinfo(door: Door, body: Body) -> Result<Response, Refusal> {
     if extract::query(&door.uri)?.get("access_token").is_some() {
-        return Err(Error::request("an access token does not belong into the query").into());
+        return Err(Error::request("an access token must not be sent in the query").into());
     }
     let Some(token) = token(&door, body).await? else { return Ok(unauthenticated()) };
     let claims = door.site.app.userinfo(token.reveal()).await??;

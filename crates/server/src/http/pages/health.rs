@@ -27,8 +27,8 @@ fn fenced(status: &Status) -> String {
     nodes.sort_unstable();
     nodes.dedup();
     let until = match nodes.as_slice() {
-        [] => "all nodes have said again what they had acknowledged".to_owned(),
-        nodes => format!("these nodes have said again what they had acknowledged: {}", nodes.join(", ")),
+        [] => "all nodes have replayed what they had acknowledged".to_owned(),
+        nodes => format!("these nodes have replayed what they had acknowledged: {}", nodes.join(", ")),
     };
     format!(
         "the database failed over: sessions and tokens from before are refused until {until} (portiere fence status)"
@@ -38,7 +38,7 @@ fn fenced(status: &Status) -> String {
 /// Warns if the audit log differs from what this node saw, or does not go on. The details are not for everybody.
 fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     let wrong = !site.app.audit_alarms().is_empty();
-    let wrong = wrong.then_some("the audit log is not what this node saw or sealed (portiere audit status)");
+    let wrong = wrong.then_some("the audit log differs from what this node saw or sealed (portiere audit status)");
     let idle = site.app.audit_idle().map(
         |_| "this node does not seal the audit log: its audit key is missing or another one (portiere audit status)",
     );
@@ -54,8 +54,8 @@ fn unverifiable(site: &Site) -> Option<String> {
     };
     whose.map(|whose| {
         format!(
-            "passwords of {whose} cannot be verified with these settings, and their owners are told that they are wrong: \
-             the log names them as they come (hash.memory is too small, or a key is missing)"
+            "passwords of {whose} cannot be verified with these settings, and are refused as wrong: the log names the \
+             accounts as they sign in (hash.memory is too small, or a key is missing)"
         )
     })
 }
@@ -238,7 +238,7 @@ fn told(site: &Site, found: Found) -> Readiness {
         warnings.push(ignored.to_owned());
     }
     if leaving {
-        problems.push("this node stops".to_owned());
+        problems.push("this node is stopping".to_owned());
     }
     problems.extend(site.strain.problems());
     if let Some(Err(why)) = site.app.guarded() {

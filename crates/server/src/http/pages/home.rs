@@ -38,6 +38,6 @@ pub async fn try_it(door: Door, _: Body) -> Result<Response, Refusal> {
 
 /// Any other path.
 pub async fn nothing(door: Door, _: Body) -> Result<Response, Refusal> {
-    let why = "there is nothing at this address: is it below the issuer?";
+    let why = "nothing is at this address: is it below the issuer?";
     for_programs(&door, StatusCode::NOT_FOUND, why).ok_or(Refusal::NotFound)
 }

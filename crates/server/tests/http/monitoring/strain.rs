@@ -24,7 +24,7 @@ fn flood(server: &'static Server, threads: usize, stop: &AtomicBool) {
 }
 
 /// What says that it is this that is strained. A database server may be as well, on a machine that does much else.
-const HASHING: &str = "too much waits for hashing";
+const HASHING: &str = "the hashing queue has been nearly full";
 
 /// Asks the first node until it says so.
 fn says(server: &Server, so: impl Fn(&Answer) -> bool) -> bool {

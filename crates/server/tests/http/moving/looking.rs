@@ -33,7 +33,7 @@ fn what_the_target_does_not_take_is_named_while_the_source_serves() {
     changed(server, "INSERT INTO logins VALUES ('main', 'ada' || char(0), 'nobody')");
     for line in [&["move", "--check", "--to", &to][..], &["move", "--yes", "--to", &to]] {
         let refused = server.command(line, "");
-        let why = "logins (realm \"main\", name \"ada\\0\"): name has a character NUL";
+        let why = "logins (realm \"main\", name \"ada\\0\"): name has a NUL character";
         assert!(refused.code == 1 && refused.err.contains(why), "{line:?}: {}", refused.err);
         assert!(refused.err.contains("a value in sqlite:") && refused.err.contains("nothing was changed"));
         assert_eq!((state(server), new.exists()), (Value::Null, false), "{line:?}");
@@ -73,14 +73,14 @@ fn a_look_at_a_server_makes_nothing_there_and_its_password_comes_from_a_file() {
         let (bare, file) = apart(folder.path(), &url);
         let to = ["--to", &bare, "--to-password-file", &file];
         let told = server.must(&[&["move", "--check"], &to[..]].concat(), "");
-        assert!(told.contains(" takes everything in ") && told.contains("nothing was changed"), "{told}");
+        assert!(told.contains(" can take everything in ") && told.contains("nothing was changed"), "{told}");
         let list = |name: &str| {
             let mut list = Command::new(BINARY);
             list.args(["user", "list", "--data"]).arg(folder.path().join(name)).stdin(Stdio::null());
             let listed = list.env("PORTIERE_STORE_URL", &bare).env("PORTIERE_STORE_PASSWORD_FILE", &file).output();
             String::from_utf8_lossy(&listed.unwrap().stderr).into_owned()
         };
-        assert!(list("data").contains("there is nothing of Portiere in"), "{}", list("data"));
+        assert!(list("data").contains("there are no tables of Portiere in"), "{}", list("data"));
         server.must(&[&["move", "--yes"], &to[..]].concat(), "");
         assert_eq!(server.stop(), Some(0));
         server.set("PORTIERE_STORE_URL", &bare);

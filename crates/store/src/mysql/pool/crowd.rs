@@ -41,10 +41,7 @@ impl Pool {
         let mut state = self.state();
         let others = self.making.load(Relaxed) + self.used.load(Relaxed) + state.idle.links.len();
         if state.crowd.within(TOLD).is_none() {
-            tracing::warn!(
-                why,
-                "the database server has no room for another connection: those that are there are shared"
-            );
+            tracing::warn!(why, "the database server accepts no more connections: requests share the existing ones");
         }
         state.crowd = Crowd(Some((Instant::now(), why.clone())));
         drop(state);
@@ -67,6 +64,6 @@ impl Pool {
     pub(in crate::mysql) fn shortage(&self) -> Option<String> {
         let state = self.state();
         let why = state.crowd.within(TOLD)?;
-        Some(format!("the database server has no room for another connection, those that are there are shared: {why}"))
+        Some(format!("the database server accepts no more connections, requests share the existing ones: {why}"))
     }
 }

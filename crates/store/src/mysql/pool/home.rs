@@ -121,7 +121,7 @@ impl Pool {
             (left, std::mem::take(&mut state.idle.links))
         };
         drop(ended);
-        tracing::info!("a database server that stands before this one in the URL is well again: it is gone back to");
+        tracing::info!("a database server listed earlier in the URL is usable again: switching back to it");
         // An error means that the pool was closed.
         self.enter(home, (link, there), Some(left)).is_ok()
     }

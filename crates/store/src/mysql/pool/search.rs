@@ -138,10 +138,10 @@ impl Pool {
     /// Returns a place, once it is known which server is used.
     pub(super) async fn found(&self, mut search: Search, deadline: Instant) -> Result<Place, String> {
         let found = timeout_at(deadline, search.wait_for(Option::is_some)).await;
-        let found = found.map_err(|_| "another database server was not found in time".to_owned())?;
+        let found = found.map_err(|_| "no other database server was found in time".to_owned())?;
         match found.ok().and_then(|found| found.clone()) {
             Some(found) => found?,
-            None => return Err("looking for another database server was stopped".to_owned()),
+            None => return Err("the search for another database server was stopped".to_owned()),
         }
         let place = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await;
         place.map_err(|_| LATE.to_owned())?.map_err(|_| CLOSED.to_owned())
@@ -219,7 +219,7 @@ impl Pool {
         if state.active != at {
             state.moves += 1;
             let (from, to) = (&self.nodes[state.active].host, &self.nodes[at].host);
-            tracing::warn!(%from, %to, "another database server is used from now on");
+            tracing::warn!(%from, %to, "switched to another database server");
             state.crowd = Crowd::default();
         }
         (state.active, state.fitness, state.refused) = (at, fitness, None);
@@ -286,7 +286,7 @@ mod tests {
         let pool = pool();
         let (tell, search) = watch::channel(None);
         let late = pool.found(search.clone(), Instant::now() + PATIENCE).await;
-        assert!(late.is_err_and(|why| why.contains("not found in time")));
+        assert!(late.is_err_and(|why| why.contains("was found in time")));
         let (refused, found) = (pool.found(search.clone(), Instant::now() + Duration::from_secs(60)), async {
             tell.send_replace(Some(Err("no server".to_owned())));
         });

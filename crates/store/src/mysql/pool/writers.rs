@@ -60,7 +60,7 @@ impl Pool {
     pub(in crate::mysql) fn is_free_for_batches(&self) -> Result<(), String> {
         match self.hanging.load(Relaxed) {
             hanging if hanging >= of(self.size) => {
-                Err(format!("{hanging} batches that were given up hang at the database server"))
+                Err(format!("{hanging} abandoned batches still hang at the database server"))
             }
             _ => Ok(()),
         }
