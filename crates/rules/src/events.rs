@@ -97,7 +97,7 @@ kinds! {
     WorkerRenamed = "worker.renamed",
     /// A hash worker was revoked: it is not let in any more.
     WorkerRevoked = "worker.revoked",
-    /// A hash worker was wrong, and is asked nothing any more.
+    /// A hash worker gave a wrong answer and gets no more work.
     WorkerQuarantined = "worker.quarantined",
     /// An operator lets a quarantined hash worker work again.
     WorkerTrusted = "worker.trusted",
