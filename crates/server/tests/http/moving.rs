@@ -105,12 +105,14 @@ fn who_is_signed_in_stays_so_at_the_new_database() {
 
 /// The same move once more, in a process that is killed after so long; whether it came to its end before.
 fn killed_after(data: &Path, to: &str, patience: Duration) -> bool {
+    let told = data.join("killed.log");
+    assert!(patience < Duration::from_secs(60), "{}", std::fs::read_to_string(&told).unwrap());
     let mut child = Command::new(BINARY)
         .args(["move", "--yes", "--to", to, "--data"])
         .arg(data)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(&told).unwrap())
         .spawn()
         .unwrap();
     std::thread::sleep(patience);

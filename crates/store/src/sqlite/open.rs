@@ -227,9 +227,20 @@ fn synced(conn: Connection, synchronous: Synchronous) -> rusqlite::Result<Connec
 
 /// Opens a connection that reads.
 pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    undo_interrupted(path)?;
     let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     conn.pragma_update(None, "query_only", true)?;
     Ok(conn)
+}
+
+/// Rolls back what a process that was killed had begun before the file had its write-ahead log: only a connection that
+/// may write can, and until then nobody else can read the file. Leaves alone what a living process is writing.
+fn undo_interrupted(path: &Path) -> rusqlite::Result<()> {
+    if !fs::metadata(beside(path, "-journal")).is_ok_and(|journal| journal.len() > 0) {
+        return Ok(());
+    }
+    let conn = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))
 }
 
 fn connect(path: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
@@ -273,6 +284,36 @@ mod tests {
             assert!(!sound(bad), "{bad}");
         }
         assert!(sound(rusqlite::version_number()));
+    }
+
+    #[test]
+    fn what_was_interrupted_before_the_write_ahead_log_is_undone_by_who_only_reads() {
+        // Red without undo_interrupted: "attempt to write a readonly database", forever.
+        let folder = tempfile::tempdir().unwrap();
+        let (path, killed) = (folder.path().join("live.db"), folder.path().join("killed.db"));
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch(
+            "CREATE TABLE facts (fact blob); PRAGMA cache_size = 1; BEGIN IMMEDIATE;
+             WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+             INSERT INTO facts SELECT zeroblob(2000) FROM n",
+        )
+        .unwrap();
+        for ending in ["", "-journal"] {
+            fs::copy(beside(&path, ending), beside(&killed, ending)).unwrap();
+        }
+        assert!(fs::metadata(&killed).unwrap().len() > 100_000, "half of it is in the file");
+        let facts = |path: &Path| {
+            reader(path).unwrap().query_row("SELECT count(*) FROM facts", [], |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert_eq!(facts(&killed), 0);
+        assert!(!beside(&killed, "-journal").exists());
+
+        // What is being written is not interrupted.
+        assert!(beside(&path, "-journal").exists());
+        let busy = undo_interrupted(&path);
+        assert!(beside(&path, "-journal").exists(), "{busy:?}");
+        conn.execute_batch("COMMIT").unwrap();
+        assert_eq!(facts(&path), 500);
     }
 
     #[test]
