@@ -163,11 +163,24 @@ impl App {
             let client = self.client(&device.client, self.epoch_of(epoch)?).await?;
             let gone = || Ok(Decision::refuse(Error::grant("the request is gone")));
             let (Some(found), Some(client)) = (found, client) else { return gone() };
-            let Some(device) = device::as_it_may(found, &client) else { return gone() };
+            // Between the look at the request and this, the application may have been given more.
+            let Some(device) = device::as_it_may(found.within(device), &client) else { return gone() };
             let who = Answerer { session: &session, consent: consent.as_ref(), client: &client };
             Ok(device::answer(&device, allow, &who, (now, &fresh)))
         })
         .await
+    }
+    /// Seals what the page of a request shows: a yes covers nothing else, whatever the application may have by then (RFC
+    /// 8628 §3.3).
+    pub fn seal_shown(&self, device: &Device, session: &Session) -> String {
+        let (scope, resources) = (device.scope.to_string(), device.resources.join(" "));
+        let shown: [&[u8]; 4] =
+            [&device.user_code.0, session.id.as_str().as_bytes(), scope.as_bytes(), resources.as_bytes()];
+        base64url(&mac(&*self.keyring.flow, &[b"device shown", shown[0], shown[1], shown[2], shown[3]]))
+    }
+    /// Whether the page of this request showed all of it to the user of this session.
+    pub fn has_shown(&self, device: &Device, seal: &str, session: &Session) -> bool {
+        same(self.seal_shown(device, session).as_bytes(), seal.as_bytes())
     }
     /// Seals a link to that page, so that nobody else's link shows it to the user.
     pub fn seal_ending(&self, ending: &Ending<'_>, session: &Session) -> String {

@@ -2,12 +2,14 @@
 
 use crate::stopwatch::{apart, heard};
 use crate::{App, Fault, asked};
+use rules::fresh::first_id;
 use rules::{Span, Time};
 use std::any::Any;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
+use store::tables::codes::{self, Stretch};
 use store::tables::leases::{self, Lease};
 use store::tables::sweep::{Bounds, step};
 
@@ -17,6 +19,12 @@ const AT_ONCE: i64 = 200;
 const FEW: i64 = 20;
 /// How long a device that goes on polling is told that its request has expired (RFC 8628 §3.5).
 const POLLED_ON: Span = Span::hours(1);
+/// How long an expired code that nobody redeemed is kept: longer than clocks of nodes may differ.
+const UNUSED: Span = Span::minutes(10);
+/// A node that begins looks for such codes among those of the last days; older ones go with the redeemed ones.
+const LOOKED_BACK: Span = Span::days(2);
+/// How many codes are looked at for each row that a batch may remove: most were redeemed, and stay.
+const LOOKED_AT: i64 = 4;
 /// The shortest rest between two batches.
 const REST: Duration = Duration::from_millis(20);
 /// A rest is this many times as long as the batch before it: requests have the database for most of the time, however
@@ -111,8 +119,9 @@ impl App {
             };
             let (many, rests) = if busy() { (FEW, LONG_RESTS) } else { (AT_ONCE, RESTS) };
             let touched = self.engine.commit(step(&self.realm.id, &bounds, many)).await?;
-            gone += touched.iter().sum::<u64>();
-            if touched.iter().all(|rows| *rows < many.unsigned_abs()) {
+            let unused = self.sweep_unused_codes(now, many * LOOKED_AT).await?;
+            gone += touched.iter().sum::<u64>() + unused.gone;
+            if unused.all && touched.iter().all(|rows| *rows < many.unsigned_abs()) {
                 return Ok(Swept { gone, all: true });
             }
             tokio::time::sleep(REST.max(began.elapsed() * rests)).await;
@@ -120,6 +129,24 @@ impl App {
                 return Ok(Swept { gone, all: false });
             }
         }
+    }
+
+    /// Removes expired codes that nobody redeemed, among the next `limit` codes after those it looked at last. Their
+    /// contents are as large as an application makes them, and a user can have one issued with every request.
+    async fn sweep_unused_codes(&self, now: Time, limit: i64) -> Result<Swept, Fault> {
+        let before = now - self.realm.settings.code_ttl - UNUSED;
+        let after = self.unused.reached().clone().unwrap_or_else(|| first_id(before - LOOKED_BACK));
+        let Some(Stretch { last, codes, unused }) = self.ask(codes::Next { after: &after, before, limit }).await?
+        else {
+            return Ok(Swept { gone: 0, all: true });
+        };
+        let mut gone = 0;
+        if unused > 0 {
+            let batch = vec![codes::drop_unused(&self.realm.id, (&after, &last), now)];
+            gone = self.engine.commit(batch).await?.iter().sum();
+        }
+        *self.unused.reached() = Some(last.0);
+        Ok(Swept { gone, all: codes < limit })
     }
 
     /// Takes or keeps the lease of a job; returns until when this node has it.
@@ -223,6 +250,16 @@ impl App {
             Err(fault) => complaint.tell(&fault, "signing keys could not be rotated"),
         }
         pause
+    }
+}
+
+/// The family up to whose code expired codes that nobody redeemed were removed.
+#[derive(Default)]
+pub(crate) struct Unused(Mutex<Option<String>>);
+
+impl Unused {
+    fn reached(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

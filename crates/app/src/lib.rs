@@ -98,6 +98,8 @@ pub struct Parts {
     quarantined: admin::workers::Quarantined,
     /// What this node found when it last looked at stored hashes.
     hashes: passwords::Looked,
+    /// How far this node looked for codes that nobody redeemed.
+    unused: jobs::Unused,
 }
 
 impl App {
@@ -163,6 +165,7 @@ impl App {
             clocks: ward::Clocks::default(),
             elsewhere: ward::Elsewhere::default(),
             quarantined: admin::workers::Quarantined::default(),
+            unused: jobs::Unused::default(),
         })))
     }
 }

@@ -136,7 +136,8 @@ impl App {
     async fn do_without(&self, name: &str, check: &KeyCheck) -> Result<(), Fault> {
         let needed = self.hashes_with(&check.parameter()).await?;
         if needed > 0 {
-            let why = format!("{name} is not configured, and {needed} accounts have passwords hashed with it");
+            let accounts = if needed == 1 { "account has a password" } else { "accounts have passwords" };
+            let why = format!("{name} is not configured, and {needed} {accounts} hashed with it");
             return Err(Fault::Broken(format!("{}: {why}", option(check))));
         }
         self.engine.commit(vec![forget(&self.realm.id, name)]).await?;

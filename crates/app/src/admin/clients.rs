@@ -7,7 +7,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::{ClientId, UserId};
 use rules::oauth::client::{AuthMethod, Client};
-use rules::oauth::registration;
+use rules::oauth::registration::{self, has_id_tokens_for};
 use rules::people::labels::client_name_problem;
 use rules::secret::Secret;
 use rules::{Decision, Fresh, Time};
@@ -64,7 +64,8 @@ impl App {
         let reply = self
             .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
-                let (client, person) = self.ask((ById(&new.id), users::ById(&person))).await?;
+                let (epoch, client) = self.after_epoch(ById(&new.id)).await?;
+                let person = self.ask(users::ById(&person)).await?;
                 // RFC 9700 §4.15.1: a reader of a token could take the client for the person.
                 if person.is_some() {
                     return Ok(Decision::refuse(Refused(format!("{} is the id of a person", new.id))));
@@ -72,12 +73,16 @@ impl App {
                 if client.is_some() {
                     return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
                 }
+                if let Some(why) = self.mistaken(new).await? {
+                    return Ok(Decision::refuse(why));
+                }
                 let event = Event { detail: granted(new), ..Event::new(Kind::ClientAdded, now).client(&new.id) };
                 let added = new.clone().registered(now, &fresh);
                 Ok(Decision::accept(added.clone())
                     .and(Change::AddClient(Box::new(added)))
                     .and(Change::BumpEpoch)
-                    .and(Change::Record(event)))
+                    .and(Change::Record(event))
+                    .at_epoch(epoch))
             })
             .await?;
         Ok(reply.map(|client| (client, made)))
@@ -90,6 +95,38 @@ impl App {
             problems.extend(client_name_problem(&client.name));
         }
         if problems.is_empty() { Ok(()) } else { Err(Refused(problems.join("; "))) }
+    }
+
+    /// Refuses a client whose ID tokens are for a resource of another client, or that has such a resource.
+    async fn mistaken(&self, client: &Client) -> Result<Option<Refused>, Fault> {
+        for uri in &client.resources {
+            for id in [uri.as_str(), uri.trim_end_matches('/'), &format!("{uri}/")] {
+                let named = ClientId(id.to_owned());
+                let found = if registration::is_client_id(id) { self.ask(ById(&named)).await? } else { None };
+                if found.is_some_and(|other| other.id != client.id && has_id_tokens_for(&other, uri)) {
+                    return Ok(Some(Refused(format!(
+                        "resource {uri}: is the id of a client whose ID tokens would pass for it"
+                    ))));
+                }
+            }
+        }
+        let mut after = String::new();
+        while has_id_tokens_for(client, client.id.as_str()) && client.id.as_str().contains("://") {
+            let page = self.clients(&after).await?;
+            let mut uris = page.iter().flat_map(|other| &other.resources);
+            if uris.any(|uri| has_id_tokens_for(client, uri)) {
+                return Ok(Some(Refused(format!(
+                    "{} is a resource of another client, for which its ID tokens would pass; if both are one, register \
+                     the resource for this client, too",
+                    client.id
+                ))));
+            }
+            match page.last() {
+                Some(last) if page.len() as i64 == PAGE => after.clone_from(&last.id.0),
+                _ => break,
+            }
+        }
+        Ok(None)
     }
 
     /// Returns an application by id.
@@ -220,9 +257,10 @@ impl App {
         let change = &change;
         self.settle(|now, fresh| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
-            let Some(mut client) = found else {
+            let Some(before) = found else {
                 return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
             };
+            let mut client = before.clone();
             let detail = match change(&mut client, (now, &fresh)) {
                 Ok(detail) => detail,
                 Err(why) => return Ok(Decision::refuse(why)),
@@ -230,6 +268,11 @@ impl App {
             let Some(detail) = detail else {
                 return Ok(Decision::accept(Edited { client, changed: None }));
             };
+            if (&client.resources, &client.grants) != (&before.resources, &before.grants)
+                && let Some(why) = self.mistaken(&client).await?
+            {
+                return Ok(Decision::refuse(why));
+            }
             let event = Event { detail: detail.clone(), ..Event::new(Kind::ClientChanged, now).client(id) };
             Ok(Decision::accept(Edited { client: client.clone(), changed: Some(detail) })
                 .and(Change::SaveClient(Box::new(client)))

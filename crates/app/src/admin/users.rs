@@ -295,7 +295,7 @@ pub fn weakness(weak: Weak) -> String {
         Weak::TooShort { min } => format!("the password needs at least {min} characters"),
         Weak::TooLong => "the password is longer than 1,024 bytes".into(),
         Weak::Common => "the password is one of the most common ones".into(),
-        Weak::Personal => "the password is made of the person's own name".into(),
+        Weak::Personal => "the password is made of the person's own name, or of Portiere's".into(),
         Weak::NotText => "the password is not UTF-8 text".into(),
     }
 }

@@ -5,9 +5,40 @@ use crate::App;
 use crate::clock::Clock;
 use crate::jobs::{Complaint, Upkeep};
 use rules::Span;
+use rules::fresh::first_id;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use store::engine::{Answer, Around, Engine, Read, Row, Unavailable};
+
+/// Codes of the realm, each of its age, of which every tenth was redeemed.
+async fn issue_codes(engine: &dyn Engine, ages: impl Iterator<Item = Span>) {
+    let code = |(number, age): (usize, Span)| {
+        let (issued, redeemed) = (NOW - age, if number % 10 == 0 { "1" } else { "NULL" });
+        let family = format!("{}-{number:05}", first_id(issued));
+        let expires = (issued + Span::minutes(1)).0;
+        format!(
+            "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, redirect_uri, granted, expires, \
+             redeemed_at) VALUES ('main', '{family}', '', 'shop', 'ada', 's', '', '{{}}', {expires}, {redeemed})"
+        )
+    };
+    engine.alter(ages.enumerate().map(code).collect()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_expired_code_that_nobody_redeemed_goes_and_every_other_stays() {
+    // Red without sweep_unused_codes in jobs.rs; where it does not go on after a stretch, or begins anew each time.
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
+    let app = node(engine.clone(), clock.clone()).await;
+    issue_codes(&*engine, (0..2_000).map(|_| Span::hours(1))).await;
+    issue_codes(&*engine, (0..30).map(Span::minutes)).await;
+    let old = 18; // of 30 minutes, those that are older than 11: the minute of a code, and ten
+    let redeemed_of_old = 1;
+    assert_eq!(app.sweep(&|| false).await.unwrap(), 1_800 + old - redeemed_of_old);
+    assert_eq!(app.sweep(&|| false).await.unwrap(), 0);
+    clock.advance(Span::hours(1));
+    assert_eq!(app.sweep(&|| true).await.unwrap(), 30 - 3 - (old - redeemed_of_old), "all that were young");
+}
 
 /// An engine that does not get to the end of all accounts.
 struct Slow(Arc<dyn Engine>);

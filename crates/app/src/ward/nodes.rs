@@ -194,10 +194,15 @@ pub(super) fn watched() -> impl Future<Output = ()> {
     tokio::time::sleep(WATCHED)
 }
 
-/// Returns the nodes whose marks grew from one reading to the next, or are new.
+/// Returns the nodes whose marks grew from one reading to the next, or are new; not those that said that they stopped,
+/// such as a command that opened the database for a moment.
 fn running(before: &[Node], after: Vec<Node>, own: &str) -> Vec<String> {
     let same = |node: &Node| before.iter().any(|was| was.node == node.node && was.mark == node.mark);
-    after.into_iter().filter(|node| node.node != own && !same(node)).map(|node| node.node).collect()
+    after
+        .into_iter()
+        .filter(|node| node.node != own && !same(node) && !node.has_stopped())
+        .map(|node| node.node)
+        .collect()
 }
 
 fn shown(

@@ -34,6 +34,10 @@ impl ClaimsRequest {
     pub fn scopes(&self) -> impl Iterator<Item = &'static str> {
         self.userinfo.iter().chain(&self.id_token).filter_map(|claim| scope_of(claim))
     }
+    /// What is needed after the code was issued: the subjects and classes were judged by then.
+    pub(super) fn judged(&self) -> Self {
+        ClaimsRequest { userinfo: self.userinfo.clone(), id_token: self.id_token.clone(), ..ClaimsRequest::default() }
+    }
     /// Removes what a client of `scope` may not have: it does not get one by one what it may not have together.
     pub(super) fn within(mut self, scope: &Scope) -> Self {
         let fits = |claim: &String| scope_of(claim).is_some_and(|covering| scope.has(covering));

@@ -215,6 +215,15 @@ pub fn as_it_may(device: Device, client: &Client) -> Option<Device> {
     may.then_some(Device { scope, resources, ..device })
 }
 
+impl Device {
+    /// The request, without what `shown` of it lacks.
+    pub fn within(mut self, shown: &Device) -> Self {
+        self.scope = self.scope.both(&shown.scope);
+        self.resources.retain(|uri| shown.resources.contains(uri));
+        self
+    }
+}
+
 /// Whether a request can still be answered.
 pub fn is_open(device: &Device, now: Time) -> bool {
     matches!(device.stage, Stage::Pending) && !is_over(device, now)

@@ -3,6 +3,7 @@
 use super::client::{AuthMethod, Client, Grant};
 use super::first_party;
 use super::redirect::{is_port, origin};
+use super::resource::is_same;
 use super::scope::MOST as MOST_SCOPES;
 use crate::people::names::is_plain;
 use crate::realm::Realm;
@@ -38,6 +39,13 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     };
     let id = client.id.as_str();
     check(is_client_id(id), "the client id must be 1 to 128 of the characters A-Z a-z 0-9 - . _ ~ : / @");
+    // RFC 8725 §3.12, RFC 9068 §5: an API that looks at issuer and audience alone would take an ID token, whose audience
+    // is the client, for an access token.
+    let ours = [realm.issuer.as_str(), &first_party::audience(realm)];
+    check(
+        !ours.iter().any(|ours| is_same(id, ours)),
+        "the client id is an address of this server: tokens are told apart by it",
+    );
     let name_ok = client.name.len() <= 200 && is_plain(&client.name);
     check(name_ok, "the name must be 1 to 200 bytes of printable text");
     let public = client.auth_methods.contains(&AuthMethod::None);
@@ -67,6 +75,14 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
         found.extend(resource_problem(uri, realm).map(|why| format!("resource {uri}: {why}")));
     }
     found
+}
+
+/// Whether a client may get ID tokens whose audience is that of access tokens for a resource of others: an API that looks
+/// at issuer and audience alone would take the one for the other (RFC 8725 §3.12).
+pub fn has_id_tokens_for(client: &Client, resource: &str) -> bool {
+    let of_people = client.may(Grant::AuthorizationCode) || client.may(Grant::DeviceCode);
+    let is_it = client.resources.iter().any(|own| is_same(own, resource));
+    of_people && !is_it && is_same(client.id.as_str(), resource)
 }
 
 /// Returns what is wrong with a redirect URI (RFC 9700 §2.1 and §4.1.3, RFC 8252 §7).
@@ -170,10 +186,10 @@ fn web_problem(scheme: &str, rest: &str) -> Option<&'static str> {
         return Some("its host must be a name in lower case");
     }
     if !literal && ends_in_a_number(host) && host.parse::<std::net::Ipv4Addr>().is_err() {
-        return Some("its host is not an address");
+        return Some("its host looks like an IP address, but is not written as one");
     }
     if literal && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_err() {
-        return Some("its host is not an address");
+        return Some("its host looks like an IP address, but is not written as one");
     }
     let path = &rest[authority.len()..rest.find('?').unwrap_or(rest.len())];
     if path.split('/').any(|part| matches!(&*unescaped(part), b"." | b"..")) {
@@ -224,6 +240,23 @@ mod tests {
         };
         assert_eq!(of(MOST_SCOPES), [""; 0]);
         assert_eq!(of(MOST_SCOPES + 1), ["at most 100 scopes"]);
+    }
+
+    #[test]
+    fn rfc8725_3_12_a_client_is_not_called_as_what_tokens_are_for() {
+        let of = |id: &str| problems(&Client { id: id.into(), ..confidential("c1", "https://app.test/cb") }, &realm());
+        for id in ["https://id.test", "https://id.test/", "https://id.test/api/v1"] {
+            assert_eq!(of(id), ["the client id is an address of this server: tokens are told apart by it"], "{id}");
+        }
+        assert_eq!(of("https://id.test/app"), [""; 0]);
+        // Its own API may go by the same name: by then it is one party.
+        let uri = "https://app.test".to_owned();
+        let mut own = Client { id: uri.as_str().into(), ..confidential("c1", "https://app.test/cb") };
+        assert!(has_id_tokens_for(&own, &uri) && !has_id_tokens_for(&own, "https://other.test"));
+        own.resources = vec![uri.clone()];
+        assert!(!has_id_tokens_for(&own, &uri));
+        let none = Client { resources: Vec::new(), grants: vec![Grant::ClientCredentials], ..own };
+        assert!(!has_id_tokens_for(&none, &uri));
     }
 
     #[test]

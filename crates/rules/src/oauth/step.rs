@@ -202,7 +202,7 @@ fn code_for(request: &Request, (client, session): (&Client, &Session), name: Nam
             amr: session.amr.clone(),
             acr: session.acr().to_owned(),
             nonce: request.nonce.clone(),
-            claims: request.claims.clone(),
+            claims: request.claims.judged(),
             session: None,
         },
         expires: now + ttl,

@@ -232,6 +232,8 @@ pub(super) fn is_visible(c: char) -> bool {
         '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' => true,
         '\u{FEFF}' | '\u{FFA0}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}' => true,
         '\u{E0000}'..='\u{E0FFF}' => true,
+        // Signs that fonts draw as nothing: a filler, controls of hieroglyphs, a note without a head.
+        '\u{16FE4}' | '\u{13430}'..='\u{1343F}' | '\u{1D159}' => true,
         // Specials, private use and noncharacters: there is no agreement on what they look like.
         '\u{FFF0}'..='\u{FFFF}' | '\u{E000}'..='\u{F8FF}' | '\u{FDD0}'..='\u{FDEF}' | '\u{F0000}'.. => true,
         _ => u32::from(c) & 0xFFFE == 0xFFFE,
@@ -267,6 +269,7 @@ mod tests {
             "\u{200B}",
             "\u{FEFF}",
             "\u{3164}",
+            "\u{1D159}",
             "a\nb",
             "a\u{1B}[2J",
             "a\u{85}b",

@@ -161,8 +161,8 @@ impl Restore {
 /// Says what was ended, for people.
 fn sentence(ended: Ended) -> String {
     format!(
-        "everybody is signed out: {} sessions, {} families of tokens, {} codes, {} opaque tokens, {} device requests and {} \
-         consents of the backup were ended{}",
+        "everybody is signed out. What of the backup was ended: sessions {}, families of tokens {}, codes {}, opaque \
+         tokens {}, device requests {}, consents {}{}",
         ended.sessions,
         ended.families,
         ended.codes,

@@ -20,7 +20,7 @@ mod tests;
 mod value;
 
 pub use options::*;
-pub use public_url::{PROBES, PublicUrl};
+pub use public_url::{CHANGE_PASSWORD, PROBES, PublicUrl};
 pub use reader::{Problem, Source, declared, variable};
 pub use render::example;
 #[cfg(test)]

@@ -163,8 +163,8 @@ options! {
         /// may take over, even a server that the URL does not name.
         replication: Replication = Replication::Observed, Start;
         /// Database server: what each node keeps so that a failover undoes nothing that was acknowledged. `auto`: a
-        /// journal in the data folder, while the database server could lose acknowledged writes. `off`: no journal, so
-        /// that whatever a failover undoes stays undone.
+        /// journal in the data folder, except while `store.replication` is `strict` and a standby confirms writes.
+        /// `off`: no journal, so that whatever a failover undoes stays undone.
         journal: Journal = Journal::Auto, Start;
     }
 
@@ -465,7 +465,8 @@ options! {
 
     /// Delivery of the audit log to an HTTP server, as JSON lines.
     "audit.http." audit_http: AuditHttp {
-        /// URL to which entries are posted: `https://HOST/PATH`. Redirects are not followed.
+        /// URL to which entries are posted: `https://HOST/PATH`; `http://` only to this machine. Redirects are not
+        /// followed.
         url: Option<String> = None => "no HTTP", Start, if_set(|url: &String| http_url(url));
         /// File with the token that is sent as `Authorization: Bearer`.
         token_file: Option<SecretFile> = None => "no token", Start;

@@ -10,6 +10,9 @@ const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// The paths at which probes ask, under any host, whether the server lives and can serve: no public URL has them.
 pub const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
+/// W3C, A Well-Known URL for Changing Passwords: it is below no issuer's path.
+pub const CHANGE_PASSWORD: &str = "/.well-known/change-password";
+
 /// The URL at which users and applications reach the server. Its text is the issuer (OpenID Connect Discovery §3) and
 /// is never changed; host and origin are derived from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +118,9 @@ fn check_path(path: &str) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     match segments.split('/').find(|part| part.is_empty() || matches!(*part, "." | "..") || !part.chars().all(plain)) {
         Some(part) => Err(format!("has a path segment {part:?} that is not letters, digits, '-', '.', '_' and '~'")),
+        None if path == CHANGE_PASSWORD => {
+            Err(format!("has the path {path}, where password managers look for the page to change a password"))
+        }
         None if PROBES.contains(&path) => Err(format!("has the path {path}, which is reserved for probes")),
         None => Ok(()),
     }
@@ -283,6 +289,7 @@ mod tests {
             "https://login.1",
             "https://a.test/healthz",
             "https://a.test/readyz",
+            "https://a.test/.well-known/change-password",
         ] {
             assert!(PublicUrl::parse(bad).is_err(), "{bad}");
         }

@@ -16,11 +16,12 @@ use rules::oauth::params::Params;
 pub type Again = fn(&Door, &Params, Setback) -> Option<Response>;
 
 /// The hidden fields that forms without a page of their own for this carry along. No password is among them.
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 18] = [
     "flow",
     "csrf",
     "choice",
     "decision",
+    "shown",
     "user_code",
     "id",
     "session",

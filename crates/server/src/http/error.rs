@@ -5,6 +5,7 @@ use super::door::{AsExpected, Door};
 use super::front::Lines;
 use super::reply::{self, Forms};
 use super::visit::{Asking, Visit};
+use crate::config::CHANGE_PASSWORD;
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
@@ -378,7 +379,7 @@ fn reason_of(error: &Error) -> Reason {
 /// says nothing. `None` at paths that people visit.
 pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Response> {
     let path = door.path();
-    let of_people = ["/oauth2/authorize", "/oauth2/logout", "/.well-known/change-password"];
+    let of_people = ["/oauth2/authorize", "/oauth2/logout", CHANGE_PASSWORD];
     let seen_by_people = of_people.iter().any(|page| path.starts_with(page));
     let asked_by_programs =
         !seen_by_people && (["/.well-known/", "/oauth2/"].iter().any(|part| path.starts_with(part)));

@@ -20,7 +20,7 @@ use axum::handler::Handler;
 use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::{HeaderMap, Request, StatusCode, Version};
+use hyper::{HeaderMap, Method, Request, StatusCode, Version};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +28,8 @@ use store::tally::nanos;
 
 /// HTML Standard §7.1.3: no page of another origin that opened this page, or was opened by it, has a handle to it.
 const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -61,10 +63,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
     let known = is_ours(&site, peer.tls || visit.client.via_proxy, &request);
-    let of_metadata = request.uri().path().contains(WELL_KNOWN);
-    // For every response there: an error page, too, has the account's origin and window. The pages of a sign-in do not
-    // get it: applications open them in windows that they keep a handle to.
-    let of_account = is_of(&site, "/account", request.uri().path());
+    let shape = Shape::of(&site, &request);
     let traced = site.tracer.begin(&request, &visit.client);
     request.extensions_mut().insert(visit.clone());
     let answered = async {
@@ -84,12 +83,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let asked = site.app.within(Arc::clone(&visit.request_id), visit.client.address, answered);
     let (mut response, sheet) = stopwatch::timing(began, asked).await;
     finish(&site, &visit, &mut response);
-    if of_account {
-        reply::set(response.headers_mut(), COOP, "same-origin");
-    }
-    if of_metadata && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST) {
-        cors::opened(&mut response);
-    }
+    shape.add_headers(&mut response);
     let (took, status) = (began.elapsed(), response.status().as_u16());
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());
     if !site.slow.is_zero() && ours(took, &sheet) > site.slow {
@@ -107,6 +101,45 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     }
     running.end(&response, ours(took, &sheet), &sheet);
     response
+}
+
+/// What decides on headers of the response, whichever door it comes from.
+struct Shape {
+    of_metadata: bool,
+    of_account: bool,
+    is_patch: bool,
+    has_coding: bool,
+}
+
+impl Shape {
+    fn of(site: &Site, request: &Request<Body>) -> Shape {
+        let path = request.uri().path();
+        Shape {
+            of_metadata: path.contains(WELL_KNOWN),
+            of_account: is_of(site, "/account", path),
+            is_patch: request.method() == Method::PATCH,
+            has_coding: request.headers().contains_key(header::CONTENT_ENCODING),
+        }
+    }
+
+    fn add_headers(&self, response: &mut Response) {
+        // For every response there: an error page, too, has the account's origin and window. The pages of a sign-in do
+        // not get it: applications open them in windows that they keep a handle to.
+        if self.of_account {
+            reply::set(response.headers_mut(), COOP, "same-origin");
+        }
+        let status = response.status();
+        if self.of_metadata && matches!(status, StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST) {
+            cors::opened(response);
+        }
+        // What would have been accepted: of codings (RFC 9110 §12.5.3), of patches (RFC 5789 §3.1).
+        if self.has_coding && status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            reply::set(response.headers_mut(), header::ACCEPT_ENCODING, "identity");
+        }
+        if self.is_patch && status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            reply::set(response.headers_mut(), ACCEPT_PATCH, "application/json");
+        }
+    }
 }
 
 /// The most lines of one kind in a second. More of them would say no more about what is wrong.

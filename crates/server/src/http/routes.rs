@@ -8,6 +8,7 @@ use super::pages::{account, assets, device, health, home, login, setup, signup};
 use super::site::Site;
 use super::{api, cors, front};
 use crate::admission::Pace;
+use crate::config::CHANGE_PASSWORD;
 use axum::body::Body;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
@@ -45,8 +46,8 @@ pub fn router(site: Site) -> Router {
         )
         .layer(middleware::from_fn_with_state(site.clone(), cors::everybody));
     // Where password managers look (W3C, A Well-Known URL for Changing Passwords), whatever the issuer's path.
-    let change = Router::new()
-        .route("/.well-known/change-password", only_get(get(page(Pace::Pages, account::where_passwords_change))));
+    let change =
+        Router::new().route(CHANGE_PASSWORD, only_get(get(page(Pace::Pages, account::where_passwords_change))));
     let realm = match base.as_str() {
         "" => realm,
         base => {

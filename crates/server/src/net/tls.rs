@@ -225,7 +225,7 @@ pub(super) async fn watch(tls: Option<Arc<TlsReload>>, mut hangup: Option<Signal
     let Some(tls) = tls else {
         loop {
             next_hangup(&mut hangup).await;
-            tracing::info!("ignored SIGHUP: without TLS there is no certificate to read again");
+            tracing::info!("SIGHUP: there is no certificate to read again, since this server has no TLS");
         }
     };
     let (mut ticks, mut told) = (tokio::time::interval(LOOK_EVERY), None);

@@ -45,13 +45,15 @@ pub struct DeviceCodePage<'a> {
     pub problem: Option<DeviceProblem>,
 }
 
-/// The form of `POST /device/confirm`: `csrf`, `user_code`, and `decision`, which is `allow` or `deny`.
+/// The form of `POST /device/confirm`: `csrf`, `user_code`, `shown`, and `decision`, which is `allow` or `deny`.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceConfirmPage<'a> {
     /// The CSRF token.
     pub csrf: &'a str,
     /// The code, to be compared with the one on the device.
     pub user_code: &'a str,
+    /// The seal of what the page shows.
+    pub shown: &'a str,
     /// The application's name.
     pub client: &'a str,
     /// The username of the account that is signed in.

@@ -121,6 +121,7 @@ fn device(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let confirm = DeviceConfirmPage {
         csrf: w("Y3NyZg"),
         user_code: w("WDJB-MJHT"),
+        shown: w("c2hvd24"),
         client: w("Living Room TV"),
         account: w("ada"),
         requester: w("203.0.113.7"),

@@ -87,7 +87,7 @@ fn hashes_that_need_a_secret_of_their_system_verify_with_it_and_are_refused_with
     server.stop();
     let refused = server.command(&["user", "list"], "");
     assert!(
-        refused.code == 1 && refused.err.contains("import dv is not configured, and 1 accounts"),
+        refused.code == 1 && refused.err.contains("import dv is not configured, and 1 account has"),
         "{}",
         refused.err
     );
@@ -217,7 +217,7 @@ fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed
     server.stop();
     let refused = without_pepper(server);
     assert_eq!(refused.code, 1);
-    assert!(refused.err.contains("pepper p1 is not configured, and 1 accounts"), "{}", refused.err);
+    assert!(refused.err.contains("pepper p1 is not configured, and 1 account has"), "{}", refused.err);
 
     // Another file of that name: noticed at start, not told people as a wrong password.
     let other = format!("p1:{}", &second[3..]);
@@ -252,7 +252,7 @@ fn a_pepper_can_go_although_the_name_of_another_one_begins_alike() {
     assert!(signs_in(server, &person));
     server.set("PORTIERE_HASH_PEPPERS", &short);
     server.stop();
-    assert!(without_pepper(server).err.contains("pepper p10 is not configured, and 1 accounts"));
+    assert!(without_pepper(server).err.contains("pepper p10 is not configured, and 1 account has"));
 }
 
 #[test]

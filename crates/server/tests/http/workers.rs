@@ -443,5 +443,9 @@ fn plain_hashes_are_bound_when_their_owners_sign_in() {
     assert_eq!(sign_in(server, &person, &person.password), Came::In);
     server.stop();
     let refused = server.command(&["user", "list"], "");
-    assert!(refused.err.contains("hash.binding_keys: binding b1 is not configured, and 1 accounts"), "{}", refused.err);
+    assert!(
+        refused.err.contains("hash.binding_keys: binding b1 is not configured, and 1 account has"),
+        "{}",
+        refused.err
+    );
 }

@@ -2,9 +2,10 @@
 
 use super::replays::{commit, family, ordered};
 use super::{Done, Must, Read, Shared, Sql, Value, Write, rows, same, stands};
-use crate::tables::changes;
+use crate::tables::codes::{Next, Stretch, drop_unused};
 use crate::tables::sweep::{Bounds, step};
-use rules::id::RealmId;
+use crate::tables::{ask, changes};
+use rules::id::{FamilyId, RealmId};
 use rules::{Change, Fresh, Time};
 
 /// Up to this time, everything is old.
@@ -46,10 +47,41 @@ async fn all(engine: &Shared, sql: Sql, realm: &str) -> Result<Vec<Value>, Strin
     Ok(found.into_iter().flatten().collect())
 }
 
+const ISSUE: Sql = Sql::fixed(
+    "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, redirect_uri, granted, expires, \
+     redeemed_at) VALUES (?, ?, ?, 'shop', 'ada', 's', '', '{}', ?, ?)",
+);
+
+/// Ten codes, of which every other one was redeemed, are looked at in two stretches: the redeemed ones stay.
+async fn unused_codes(engine: &Shared, realm: &RealmId) -> Done {
+    let family = |number: i64| ordered(&number.to_string(), Time(number));
+    for number in 0..10 {
+        let redeemed = if number % 2 == 0 { Value::Int(1) } else { Value::Null };
+        let handle = Value::Blob(vec![0; 32]);
+        let args = vec![Value::Text(realm.0.clone()), Value::Text(family(number)), handle, Value::Int(1), redeemed];
+        commit(engine, vec![Write { sql: ISSUE, args, must: Must::Touch(1) }]).await?;
+    }
+    let mut after = String::new();
+    for wanted in [(3, 4, 2), (9, 6, 3)] {
+        let next = Next { after: &after, before: OLD, limit: 6.min(wanted.1) };
+        let found = ask(&**engine, realm, next).await.map_err(|why| why.0)?;
+        let stretch = Stretch { last: FamilyId(family(wanted.0)), codes: wanted.1, unused: wanted.2 };
+        same(found.as_ref(), Some(&stretch), "codes of a stretch")?;
+        let gone = stands(engine, vec![drop_unused(realm, (&after, &stretch.last), OLD)]).await?;
+        same(gone, vec![wanted.2.unsigned_abs()], "codes that nobody redeemed")?;
+        after = stretch.last.0;
+    }
+    let rest = ask(&**engine, realm, Next { after: &after, before: OLD, limit: 6 }).await.map_err(|why| why.0)?;
+    same(rest, None, "codes behind them")?;
+    let left = ask(&**engine, realm, Next { after: "", before: OLD, limit: 100 }).await.map_err(|why| why.0)?;
+    same(left.map(|left| (left.codes, left.unused)), Some((5, 0)), "codes that are left")
+}
+
 /// Runs on the real schema.
 pub async fn sweeping(engine: Shared) -> Done {
     engine.migrate().await.map_err(|why| why.0)?;
     let realm = RealmId("swept".into());
+    unused_codes(&engine, &realm).await?;
     fill(&engine, &realm).await?;
     let bounds = Bounds { now: OLD, devices: OLD, sessions: OLD, families: OLD, strangers: OLD };
     for wanted in [10, 10, 5, 0] {

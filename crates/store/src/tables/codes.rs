@@ -1,7 +1,7 @@
 //! Authorization codes.
 
 use super::realms::{AtEpoch, OnRealm};
-use super::row::{Columns, json, to_json};
+use super::row::{Columns, json, one, to_json};
 use super::sessions::{maybe_session, session_columns};
 use super::users::{maybe_user, user_columns};
 use super::{Question, read, values, write};
@@ -95,6 +95,51 @@ pub(super) fn burn_all(realm: &RealmId, user: &UserId, since: Time, at: Time) ->
     let sql =
         "UPDATE codes SET redeemed_at = ? WHERE realm = ? AND family >= ? AND user_id = ? AND redeemed_at IS NULL";
     write(sql, values![at, realm, first_id(since), user], Must::Any)
+}
+
+/// Asks about the next codes after a family, in the order in which they were issued; at most `limit` of them.
+pub struct Next<'a> {
+    /// Earlier codes do not count, nor does this family's.
+    pub after: &'a str,
+    /// Later codes do not count.
+    pub before: Time,
+    /// The most codes.
+    pub limit: i64,
+}
+
+/// What [`Next`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// The family of the last of them.
+    pub last: FamilyId,
+    /// How many there are.
+    pub codes: i64,
+    /// How many of them nobody redeemed.
+    pub unused: i64,
+}
+
+impl Question for Next<'_> {
+    type Fact = Option<Stretch>;
+    fn read(&self, realm: &RealmId) -> Read {
+        let sql = "SELECT MAX(family), COUNT(*), COUNT(CASE WHEN redeemed_at IS NULL THEN 1 END) FROM \
+                   (SELECT family, redeemed_at FROM codes WHERE realm = ? AND family > ? AND family < ? \
+                   ORDER BY family LIMIT ?) AS stretch";
+        read(sql, values![realm, self.after, first_id(self.before), self.limit])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, |row| match row.maybe_text()? {
+            None => Some(None),
+            Some(last) => Some(Some(Stretch { last: FamilyId(last), codes: row.int()?, unused: row.int()? })),
+        })?
+    }
+}
+
+/// Removes the codes after one family up to another that have expired and that nobody redeemed. Nothing asks for them any
+/// more; a redeemed one is kept, so that its second use is noticed.
+pub fn drop_unused(realm: &RealmId, (after, last): (&str, &FamilyId), now: Time) -> Write {
+    let sql =
+        "DELETE FROM codes WHERE realm = ? AND family > ? AND family <= ? AND redeemed_at IS NULL AND expires <= ?";
+    write(sql, values![realm, after, last, now], Must::Any)
 }
 
 /// Consumes a code: of any number of parallel attempts, one touches the row.

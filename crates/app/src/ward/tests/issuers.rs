@@ -18,8 +18,15 @@ async fn who_would_serve_under_another_url_than_a_node_that_runs_does_not() {
     let again = Node::under("http://b", &server, Arc::clone(&one.journal), NOW).await;
     assert_eq!(again.app.served_elsewhere_by(pending()).await.unwrap(), None);
     // For a node with the same URL nothing is waited for.
-    let same = Node::start(&server, "c").await;
+    let same = Node::start(&server, "d").await;
     assert_eq!(same.app.served_elsewhere_by(pending()).await.unwrap(), None);
+    // A command, from another data folder.
+    let command = Node::start(&server, "c").await;
+    let comes_and_goes = async {
+        command.app.meet().await.unwrap();
+        command.app.retire().await;
+    };
+    assert_eq!(other.app.served_elsewhere_by(comes_and_goes).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -34,6 +34,7 @@ macro_rules! here_and_there {
 here_and_there!(people_are_managed, people);
 here_and_there!(applications_are_managed, applications);
 here_and_there!(what_an_application_registered_is_changed, changes);
+here_and_there!(no_client_is_called_as_a_resource, distinct);
 here_and_there!(groups_are_managed, groups);
 here_and_there!(what_is_there_already_is_found_and_left, again);
 here_and_there!(hashes_are_counted, hashes);
@@ -118,6 +119,20 @@ async fn applications(operator: &mut Operator<'_>) {
     operator.does("client remove shop").await;
     assert!(operator.cannot("client show shop").await.contains("no client has the id shop"));
     assert!(operator.cannot("client remove shop").await.contains("no client has the id shop"));
+}
+
+/// Red without `mistaken` in app/admin/clients.rs: an ID token of the one is an access token for the other.
+async fn distinct(operator: &mut Operator<'_>) {
+    operator.does("client add --id api --resource-server --resource https://api.test").await;
+    for (id, why) in
+        [("https://api.test", "is a resource of another client"), ("https://api.test/", "is a resource of")]
+    {
+        let add = format!("client add --id {id} --redirect-uri https://shop.test/a");
+        assert!(operator.cannot(&add).await.contains(why), "{id}");
+    }
+    operator.does("client add --id https://app.test/id --redirect-uri https://shop.test/a").await;
+    let set = "client set api --add-resource https://app.test/id";
+    assert!(operator.cannot(set).await.contains("is the id of a client"));
 }
 
 async fn changes(operator: &mut Operator<'_>) {

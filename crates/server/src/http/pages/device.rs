@@ -51,7 +51,8 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     }
 }
 
-/// `POST /device/confirm`: `user_code`, `csrf`, `decision` of `allow` or `deny`.
+/// `POST /device/confirm`: `user_code`, `csrf`, `shown`, `decision` of `allow` or `deny`. If the application may have other
+/// things by now than its page showed, the page is shown again.
 pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     match door.recent_form(body).await? {
         Ok(form) => door.answer(&form).await,
@@ -99,10 +100,12 @@ impl Door {
 
     fn confirm_page(&self, form: &OwnForm, code: &str, waiting: &Waiting) -> Response {
         let csrf = self.site.app.csrf(&form.session);
+        let shown = self.site.app.seal_shown(&waiting.device, &form.session);
         let scopes: Vec<&str> = waiting.device.scope.tokens().iter().map(String::as_str).collect();
         let view = DeviceConfirmPage {
             csrf: &csrf,
             user_code: &as_shown(code),
+            shown: &shown,
             client: &waiting.client.name,
             account: &form.user.username,
             requester: &waiting.device.address,
@@ -126,6 +129,11 @@ impl Door {
         let (outcome, client) = match found {
             Err(Lookup::Wait(wait)) => return Err(Refusal::Wait(wait)),
             Err(Lookup::Unknown) => (DeviceOutcome::Invalid, None),
+            Ok(waiting)
+                if allow && !app.has_shown(&waiting.device, form.params.get("shown").unwrap_or(""), &form.session) =>
+            {
+                return Ok(self.confirm_page(form, form.params.get("user_code").unwrap_or(""), &waiting));
+            }
             Ok(waiting) => {
                 let outcome = match app.device_answer(&waiting.device, allow, &form.session).await? {
                     Ok(()) if allow => DeviceOutcome::Approved,

@@ -21,7 +21,9 @@ async fn a_form_that_is_packed_or_in_no_charset_of_ours_is_refused_as_such() {
     for said in ["gzip", "br", "GZIP", "identity, gzip", "x"] {
         for path in ["/oauth2/token", "/oauth2/revoke", "/oauth2/introspect", "/oauth2/device", "/login", "/device"] {
             let packed = Ask { path: path.to_owned(), ..of(FORM) }.with("content-encoding", said);
-            assert_eq!(packed.at(&house).await.status, 415, "{path}: {said}");
+            let answer = packed.at(&house).await;
+            // RFC 9110 §12.5.3.
+            assert_eq!((answer.status, answer.header("accept-encoding")), (415, Some("identity")), "{path}: {said}");
         }
     }
     for charset in ["utf-16", "\"UTF-16LE\"", "shift_jis", ""] {
@@ -34,6 +36,10 @@ async fn a_form_that_is_packed_or_in_no_charset_of_ours_is_refused_as_such() {
         assert_ne!(of(&kind).at(&house).await.status, 415, "{kind}");
     }
     assert_ne!(of(FORM).with("content-encoding", "Identity").at(&house).await.status, 415);
+    // RFC 5789 §3.1.
+    let patch = Ask::new("PATCH", "/api/v1/password").with("content-type", "text/plain").at(&house).await;
+    assert_eq!((patch.status, patch.header("accept-patch")), (415, Some("application/json")));
+    assert_eq!(patch.header("accept-encoding"), None);
 }
 
 /// A body that records whether anything asked for it.

@@ -117,6 +117,29 @@ fn rfc8628_3_3_whoever_is_not_signed_in_signs_in_first() {
 }
 
 #[test]
+fn rfc8628_3_3_a_yes_covers_what_the_page_has_shown() {
+    // Red without has_shown in http/pages/device.rs.
+    let server = default_server();
+    let app = app();
+    let mut browser = Browser::of(server, &Person::add(server));
+    let set = |way: &str| {
+        server.must(&["client", "set", &app.id, way, "email"], "");
+    };
+    let asked = asked(&app);
+    set("--remove-scope");
+    let page = browser.get("/device").must_be(200).text();
+    let entry = Form::find(&page, "/device").unwrap().fill("user_code", text(&asked, "user_code"));
+    let page = browser.submit(&entry).must_be(200).text();
+    let allow = |page: &str| Form::find(page, "/device/confirm").unwrap().fill("decision", "allow");
+    set("--add-scope");
+    let again = browser.submit(&allow(&page)).must_be(200).text();
+    poll(&app, &asked).must_fail(400, "authorization_pending");
+    assert_ne!(Form::find(&again, "/device/confirm").unwrap().value("shown"), allow(&page).value("shown"));
+    browser.submit(&allow(&again)).must_be(303);
+    poll(&app, &asked).must_be(200);
+}
+
+#[test]
 fn how_an_answer_ended_is_said_by_a_page_of_its_own_to_whoever_gave_it() {
     // red if http/pages/device.rs, answer, showed the page itself; or without the seal in app/device.rs, open_ending.
     let server = default_server();
