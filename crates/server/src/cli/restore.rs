@@ -6,7 +6,7 @@ use super::reach::{must_be_there, names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use crate::database::Database;
-use crate::private::beside;
+use crate::private::{Unread, beside, read_key};
 use app::App;
 use app::admin::restore::Ended;
 use app::ward::Status;
@@ -93,7 +93,8 @@ impl Restore {
             ));
         }
         let peer = moved.map(|out| out.peer);
-        Ok(Outcome::new(text, json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) })))
+        let json = json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) });
+        Ok(Outcome::new(text, json).noting(without_audit_key(config).into_iter().collect()))
     }
 
     /// Refuses a copy that is damaged or was never a database of this program. A copy of a database that was being
@@ -156,6 +157,15 @@ impl Restore {
             None => Err(Failure::Use("no terminal to ask for confirmation: sign everybody out with --yes".into())),
         }
     }
+}
+
+/// What an operator should know of a sealed audit log that came without its key: for another log, opening the database
+/// would have made one.
+fn without_audit_key(config: &Config) -> Option<String> {
+    let file = config.audit_key_file();
+    let is_missing = config.audit_key().is_none() && matches!(read_key(&file), Err(Unread::Missing));
+    let why = "is missing: put it back, or the server seals nothing more; if it is lost: portiere audit rekey";
+    is_missing.then(|| file.wrong("audit.key_file", &why))
 }
 
 /// Says what was ended, for people.

@@ -217,6 +217,7 @@ async fn a_restored_copy_revives_nothing() {
     let ended = json!({ "sessions": 1, "families": 1, "codes": 1, "opaque_tokens": 1, "devices": 1, "consents": 1, "workers": 1 });
     assert_eq!((&told.json["ended"], &told.json["kept"]), (&ended, &json!(null)));
     assert_eq!(files(&data), ["audit.key", "master.key", "node.lock", "portiere.db", "portiere.db.lock"]);
+    assert_eq!(told.notes, [""; 0]);
     assert_eq!(house.alive(&data).await, [false; 6]);
 
     let config = config(&data);
@@ -228,6 +229,25 @@ async fn a_restored_copy_revives_nothing() {
     assert_eq!(lines[0]["detail"]["by"], "operator");
     assert!(told.text.contains("1 hash worker is not used until"), "{}", told.text);
     assert_eq!(operator.does("keys list").await.json.as_array().unwrap().len(), 3, "the same keys");
+}
+
+#[tokio::test]
+async fn who_restores_a_sealed_log_without_its_key_is_told() {
+    // Red without without_audit_key in cli/restore.rs: the next start alone would say so, in its log.
+    let house = House::new().await;
+    let old = instance(&house.path("old")).await;
+    old.app.seal_once().await.unwrap();
+    old.close().await;
+    let sealed = house.path("sealed.db");
+    Operator::new(&config(&house.path("old"))).does(&format!("backup {}", sealed.display())).await;
+    let data = house.fresh();
+    let notes = house.restore(&data, "sealed.db", false).await.unwrap().notes;
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("audit.key_file: ") && notes[0].contains("put it back"),
+        "{notes:?}"
+    );
+    std::fs::copy(house.path("old").join("audit.key"), data.join("audit.key")).unwrap();
+    assert_eq!(house.restore(&data, "sealed.db", true).await.unwrap().notes, [""; 0]);
 }
 
 #[tokio::test]
