@@ -108,6 +108,7 @@ impl App {
     pub(crate) async fn sweep_for(&self, stretch: Duration, busy: Busy<'_>) -> Result<Swept, Fault> {
         let (settings, start) = (&self.realm.settings, Instant::now());
         let mut gone = 0;
+        let (mut rows_left, mut codes_left) = (true, true);
         loop {
             let (now, began) = (self.clock.steady(), Instant::now());
             let bounds = Bounds {
@@ -118,10 +119,17 @@ impl App {
                 strangers: now - self.books.terms().retention,
             };
             let (many, rests) = if busy() { (FEW, LONG_RESTS) } else { (AT_ONCE, RESTS) };
-            let touched = self.engine.commit(step(&self.realm.id, &bounds, many)).await?;
-            let unused = self.sweep_unused_codes(now, many * LOOKED_AT).await?;
-            gone += touched.iter().sum::<u64>() + unused.gone;
-            if unused.all && touched.iter().all(|rows| *rows < many.unsigned_abs()) {
+            if rows_left {
+                let touched = self.engine.commit(step(&self.realm.id, &bounds, many)).await?;
+                gone += touched.iter().sum::<u64>();
+                rows_left = touched.iter().any(|rows| *rows >= many.unsigned_abs());
+            }
+            if codes_left {
+                let unused = self.sweep_unused_codes(now, many * LOOKED_AT).await?;
+                gone += unused.gone;
+                codes_left = !unused.all;
+            }
+            if !rows_left && !codes_left {
                 return Ok(Swept { gone, all: true });
             }
             tokio::time::sleep(REST.max(began.elapsed() * rests)).await;

@@ -64,8 +64,7 @@ impl App {
         let reply = self
             .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
-                let (epoch, client) = self.after_epoch(ById(&new.id)).await?;
-                let person = self.ask(users::ById(&person)).await?;
+                let (epoch, (client, person)) = self.after_epoch((ById(&new.id), users::ById(&person))).await?;
                 // RFC 9700 §4.15.1: a reader of a token could take the client for the person.
                 if person.is_some() {
                     return Ok(Decision::refuse(Refused(format!("{} is the id of a person", new.id))));
@@ -100,18 +99,18 @@ impl App {
     /// Refuses a client whose ID tokens are for a resource of another client, or that has such a resource.
     async fn mistaken(&self, client: &Client) -> Result<Option<Refused>, Fault> {
         for uri in &client.resources {
-            for id in [uri.as_str(), uri.trim_end_matches('/'), &format!("{uri}/")] {
-                let named = ClientId(id.to_owned());
-                let found = if registration::is_client_id(id) { self.ask(ById(&named)).await? } else { None };
-                if found.is_some_and(|other| other.id != client.id && has_id_tokens_for(&other, uri)) {
-                    return Ok(Some(Refused(format!(
-                        "resource {uri}: is the id of a client whose ID tokens would pass for it"
-                    ))));
+            // As `is_same` has it: with a slash at the end, or without.
+            let other = uri.strip_suffix('/').map_or_else(|| format!("{uri}/"), str::to_owned);
+            for id in [uri.clone(), other].into_iter().filter(|id| registration::is_client_id(id)).map(ClientId) {
+                if self.ask(ById(&id)).await?.is_some_and(|named| id != client.id && has_id_tokens_for(&named, uri)) {
+                    let why = "is the id of a client whose ID tokens would pass for it";
+                    return Ok(Some(Refused(format!("resource {uri}: {why}"))));
                 }
             }
         }
+        // A resource is a URI, and most ids are none.
         let mut after = String::new();
-        while has_id_tokens_for(client, client.id.as_str()) && client.id.as_str().contains("://") {
+        while client.id.as_str().contains(':') && has_id_tokens_for(client, client.id.as_str()) {
             let page = self.clients(&after).await?;
             let mut uris = page.iter().flat_map(|other| &other.resources);
             if uris.any(|uri| has_id_tokens_for(client, uri)) {

@@ -26,7 +26,7 @@ async fn issue_codes(engine: &dyn Engine, ages: impl Iterator<Item = Span>) {
 
 #[tokio::test]
 async fn an_expired_code_that_nobody_redeemed_goes_and_every_other_stays() {
-    // Red without sweep_unused_codes in jobs.rs; where it does not go on after a stretch, or begins anew each time.
+    // Red without sweep_unused_codes in jobs.rs, or where it does not go on after a stretch.
     let folder = tempfile::tempdir().unwrap();
     let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
     let app = node(engine.clone(), clock.clone()).await;

@@ -308,6 +308,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_stored_with_a_code_is_limited_as_it_is_stored() {
+        // Red where the nonce is measured before it is JSON: six bytes for one.
+        let client = confidential("c1", "https://app.test/cb");
+        for (nonce, said) in [
+            ("n".repeat(ECHO_LIMIT), "ok"),
+            ("n".repeat(ECHO_LIMIT + 1), "invalid_request"),
+            ("\u{1}".repeat(ECHO_LIMIT / 6), "ok"),
+            ("\u{1}".repeat(ECHO_LIMIT / 6 + 1), "invalid_request"),
+        ] {
+            assert_eq!(code_of(ask(&client, &[("nonce", &nonce)])), said, "{} bytes", nonce.len());
+        }
+    }
+
+    #[test]
     fn rfc6749_4_1_2_1_a_wrong_redirect_uri_is_never_answered_by_redirect() {
         let client = confidential("c1", "https://app.test/cb");
         for response_type in ["token", "id_token", "code token", "none", "code"] {

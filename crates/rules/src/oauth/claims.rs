@@ -21,11 +21,11 @@ pub struct ClaimsRequest {
     /// Claims wanted in the ID token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub id_token: Vec<String>,
-    /// The only acceptable subjects.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The only acceptable subjects. Judged before a code is issued, and so not stored with it.
+    #[serde(skip)]
     pub subjects: Vec<String>,
-    /// The only acceptable authentication context classes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The only acceptable authentication context classes. Not stored either.
+    #[serde(skip)]
     pub essential_acr: Vec<String>,
 }
 
@@ -33,10 +33,6 @@ impl ClaimsRequest {
     /// The scopes that cover the single claims.
     pub fn scopes(&self) -> impl Iterator<Item = &'static str> {
         self.userinfo.iter().chain(&self.id_token).filter_map(|claim| scope_of(claim))
-    }
-    /// What is needed after the code was issued: the subjects and classes were judged by then.
-    pub(super) fn judged(&self) -> Self {
-        ClaimsRequest { userinfo: self.userinfo.clone(), id_token: self.id_token.clone(), ..ClaimsRequest::default() }
     }
     /// Removes what a client of `scope` may not have: it does not get one by one what it may not have together.
     pub(super) fn within(mut self, scope: &Scope) -> Self {
@@ -109,6 +105,16 @@ mod tests {
 
     fn asked(claims: &str) -> Result<ClaimsRequest, Error> {
         ClaimsRequest::read(&Params::parse(vec![("claims".to_owned(), claims.to_owned())]).expect("reads"))
+    }
+
+    #[test]
+    fn what_was_judged_by_then_is_not_stored() {
+        // Red without either `serde(skip)`: as much text as an application likes would stay for months.
+        let claims = r#"{"id_token":{"sub":{"value":"ada"},"acr":{"essential":true,"values":["a"]},"email":null}}"#;
+        let wanted = asked(claims).expect("reads");
+        assert!(!wanted.subjects.is_empty() && !wanted.essential_acr.is_empty());
+        let stored = serde_json::to_value(&wanted).expect("is JSON");
+        assert_eq!(stored, serde_json::json!({ "id_token": ["acr", "email", "sub"] }));
     }
 
     #[test]

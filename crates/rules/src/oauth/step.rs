@@ -202,7 +202,7 @@ fn code_for(request: &Request, (client, session): (&Client, &Session), name: Nam
             amr: session.amr.clone(),
             acr: session.acr().to_owned(),
             nonce: request.nonce.clone(),
-            claims: request.claims.judged(),
+            claims: request.claims.clone(),
             session: None,
         },
         expires: now + ttl,

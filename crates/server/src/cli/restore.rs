@@ -94,7 +94,7 @@ impl Restore {
         }
         let peer = moved.map(|out| out.peer);
         let json = json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) });
-        Ok(Outcome::new(text, json).noting(without_audit_key(config).into_iter().collect()))
+        Ok(Outcome::new(text, json).noting(without_audit_key(config)))
     }
 
     /// Refuses a copy that is damaged or was never a database of this program. A copy of a database that was being
@@ -142,7 +142,8 @@ impl Restore {
         let (ended, fences) = done?;
         let waiting: Vec<&str> = fences.waiting().collect();
         let text = format!("{}{}", sentence(ended), still_to_come(&waiting));
-        Ok(Outcome::new(text, json!({ "ended": counts(ended), "waiting_for": waiting })))
+        let json = json!({ "ended": counts(ended), "waiting_for": waiting });
+        Ok(Outcome::new(text, json).noting(without_audit_key(config)))
     }
 
     fn confirm(&self, input: &mut Input) -> Result<(), Failure> {
@@ -161,11 +162,11 @@ impl Restore {
 
 /// What an operator should know of a sealed audit log that came without its key: for another log, opening the database
 /// would have made one.
-fn without_audit_key(config: &Config) -> Option<String> {
+fn without_audit_key(config: &Config) -> Vec<String> {
     let file = config.audit_key_file();
     let is_missing = config.audit_key().is_none() && matches!(read_key(&file), Err(Unread::Missing));
     let why = "is missing: put it back, or the server seals nothing more; if it is lost: portiere audit rekey";
-    is_missing.then(|| file.wrong("audit.key_file", &why))
+    is_missing.then(|| file.wrong("audit.key_file", &why)).into_iter().collect()
 }
 
 /// Says what was ended, for people.
