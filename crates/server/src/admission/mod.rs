@@ -15,7 +15,7 @@ use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
 use app::stopwatch::{Stage, timed};
 use hasher::Hasher;
-use refusals::{Hashing, Refusals};
+use refusals::{Hashing, Ready, Refusals};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -221,13 +221,14 @@ impl Admission {
         }
     }
 
-    /// Delays a refusal of a request that `came` then until its turn: see [`refusals`]. Machines that the operator
-    /// lists are told at once.
-    pub async fn tell(&self, client: &Client, came: Instant, hasher: &Hasher) {
+    /// Delays a refusal of a request that `came` then until its turn: see [`refusals`]. Its client is to stay away for
+    /// `absence`. Machines that the operator lists are told at once.
+    pub async fn tell(&self, client: &Client, (came, absence): (Instant, Duration), hasher: &Hasher) {
         if self.lists(client) {
             return;
         }
-        if let Some(turn) = self.refusals.turn((client.key(), came), Instant::now(), || Hashing::of(hasher)) {
+        let ready = Ready { address: client.key(), came, absence };
+        if let Some(turn) = self.refusals.turn(&ready, Instant::now(), || Hashing::of(hasher)) {
             timed(Stage::Pace, tokio::time::sleep(turn.wait)).await;
         }
     }

@@ -292,7 +292,7 @@ where
             let (site, client) = (door.site.clone(), door.visit.client.clone());
             // What the request carried is not kept while its refusal waits.
             drop(door);
-            site.admission.tell(&client, came, &site.app.hasher).await;
+            site.admission.tell(&client, (came, reply::absence(&response)), &site.app.hasher).await;
         }
         response
     }

@@ -13,6 +13,7 @@ use hyper::{HeaderMap, StatusCode};
 use rules::Span;
 use rules::login::session::Started;
 use rules::secret::Secret;
+use std::time::Duration;
 
 /// Makes a response with a body of that type.
 pub fn plain(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
@@ -154,6 +155,12 @@ pub fn busy(response: &mut Response, wait: Span) {
 /// Says when to come back.
 pub fn retry_after(response: &mut Response, wait: Span) {
     set(response.headers_mut(), header::RETRY_AFTER, &wait.whole_seconds().max(1).to_string());
+}
+
+/// Returns how long a response asks its client to stay away.
+pub fn absence(response: &Response) -> Duration {
+    let seconds = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_secs(seconds.unwrap_or_default())
 }
 
 /// Sets a cookie, or removes it.
