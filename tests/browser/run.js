@@ -6,4 +6,5 @@ import { runAll } from "../interop/harness/runner.js";
 const folder = fileURLToPath(new URL(".", import.meta.url));
 const files = readdirSync(`${folder}/pages`).filter((name) => name.endsWith(".test.js")).map((name) => `pages/${name}`);
 
-await runAll(folder, [[process.execPath, "--test", "--test-reporter=spec", ...files]]);
+// A page mostly waits: two files at a time.
+await runAll(folder, [[process.execPath, "--test", "--test-concurrency=2", "--test-reporter=spec", ...files]]);

@@ -130,7 +130,7 @@ fn every_line_about_somebody_says_where_it_came_from() {
 #[test]
 fn whoever_follows_sees_every_line_once() {
     let server = Server::leaked(&[]);
-    let mut tail = Command::new(BINARY)
+    let mut tail = program()
         .args(["audit", "tail", "-f", "-n", "1000", "--json", "--data"])
         .arg(server.data())
         .envs(server.setting("PORTIERE_STORE_URL").map(|url| ("PORTIERE_STORE_URL", url)))

@@ -8,7 +8,7 @@ use load::run::run as measure;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 /// How many come side by side: so many are cut off at the end, with a part of what they came for done.
@@ -167,7 +167,7 @@ fn a_machine_is_measured_and_what_follows_is_told_in_three_ways() {
 fn who_interrupts_is_told_nothing_of_what_breaks_off() {
     use rustix::process::{Pid, Signal, kill_process};
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.args(["capacity", "--quick", "--data"]).arg(folder.path().join("data"));
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // Until the database that it makes is written into, over and over.
@@ -191,7 +191,7 @@ fn who_interrupts_the_proof_is_told_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let (saved, prediction) = (file("a.json"), file("prediction.json"));
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.args(["capacity", "--quick", "--verify", "--data"]).arg(file("data"));
     command.arg("--save").arg(&saved).arg("--prediction").arg(&prediction);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use std::io::{BufRead, BufReader, PipeWriter, pipe};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Where nobody reads any more.
 fn nowhere() -> PipeWriter {
@@ -11,7 +11,7 @@ fn nowhere() -> PipeWriter {
 
 /// The exit code of a command on a data folder, with standard output and standard error as they are.
 fn code(server: &Server, arguments: &[&str], (out, err): (Stdio, Stdio)) -> Option<i32> {
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.args(arguments).arg("--data").arg(server.data()).stdin(Stdio::null()).stdout(out).stderr(err);
     command.status().unwrap().code()
 }
@@ -49,7 +49,7 @@ fn a_secret_that_is_written_nowhere_is_said_to_be_lost_and_how_to_have_another()
         let add = ["client", "add", "--id", &id, "--redirect-uri", "https://a.test/cb"];
         for line in [&add[..], &["client", "rotate-secret", &id]] {
             let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-            let mut command = Command::new(BINARY);
+            let mut command = program();
             command.args(line).args(more).arg("--data").arg(server.data()).stdin(Stdio::null()).stdout(full);
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -138,7 +138,7 @@ fn a_start_that_only_another_configuration_helps_ends_with_two() {
     let none = none.to_str().unwrap();
     let pepper = format!("p1:{none}");
     let ended = |line: &[&str], settings: &[(&str, &str)]| {
-        let mut command = Command::new(BINARY);
+        let mut command = program();
         command.args(line).arg("--data").arg(&data).envs(settings.iter().copied()).stdin(Stdio::null());
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -169,7 +169,7 @@ fn a_start_that_only_another_configuration_helps_ends_with_two() {
 fn where_the_log_is_json_whatever_a_server_says_is() {
     let folder = tempfile::tempdir().unwrap();
     let serve = |more: &[&str], (name, value): (&str, &str)| {
-        let mut command = Command::new(BINARY);
+        let mut command = program();
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path().join(name)).args(more);
         command.env("PORTIERE_LOG_FORMAT", "json").env(name, value).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -237,7 +237,7 @@ fn what_is_not_utf_8_is_refused_and_never_shown() {
         ("PORTIERE_STORE_URL: store.url: is not UTF-8", None, Some(("PORTIERE_STORE_URL", odd))),
     ] {
         for line in [&["user", "list"][..], &["serve", "--listen", "127.0.0.1:0"]] {
-            let mut command = Command::new(BINARY);
+            let mut command = program();
             command.args(line).arg("--data").arg(flag.clone().unwrap_or_else(|| folder.path().join("data")));
             command.envs(variable).stdin(Stdio::null());
             let output = command.output().unwrap();

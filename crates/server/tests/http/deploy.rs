@@ -4,7 +4,6 @@ use crate::support::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 fn read(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name);
@@ -46,7 +45,7 @@ fn pods_are_configured_as_the_server_reads_it() {
             std::fs::set_permissions(&here, std::os::unix::fs::PermissionsExt::from_mode(0o440)).unwrap();
             *file = here.to_str().unwrap().to_owned();
         }
-        let checked = Command::new(BINARY)
+        let checked = program()
             .args(["config", "check", "--json"])
             .env_clear()
             .envs(image.iter().chain(&secret).chain(&manifest))

@@ -242,7 +242,7 @@ fn a_program_is_told_as_an_object_where_the_server_is() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
     let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--data", &data];
-    let mut server = Command::new(BINARY).args(serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut server = program().args(serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
     server.kill().unwrap();

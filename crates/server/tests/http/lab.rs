@@ -102,7 +102,7 @@ fn the_guard_ends_what_a_killed_program_left() {
     let folder = within.path().join("portiere-lab-killed");
     std::fs::create_dir(&folder).unwrap();
     let mut left = Command::new("sleep").arg("600").spawn().unwrap();
-    let mut guard = Command::new(BINARY).args(["lab", "guard"]).arg(&folder).stdin(Stdio::piped()).spawn().unwrap();
+    let mut guard = program().args(["lab", "guard"]).arg(&folder).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = guard.stdin.take().unwrap();
     std::io::Write::write_all(&mut input, format!("+{}\n", left.id()).as_bytes()).unwrap();
     assert!(left.try_wait().unwrap().is_none() && folder.exists());

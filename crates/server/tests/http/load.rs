@@ -205,7 +205,7 @@ fn what_cannot_be_measured_is_one_line() {
 #[test]
 fn what_was_measured_when_somebody_ends_it_is_written() {
     use rustix::process::{Pid, Signal, kill_process};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     let server = Server::leaked(&[SERVED]);
     let answers = || {
         let samples = samples(server);
@@ -217,7 +217,7 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
     for signal in [Signal::INT, Signal::TERM].into_iter().chain(hears_hangup.then_some(Signal::HUP)) {
         let (save, html) = (folder.path().join("a.json"), folder.path().join("a.html"));
         let before = answers().unwrap_or(0.0);
-        let load = Command::new(BINARY)
+        let load = program()
             .args(["load", "jwks", "--vus", "2", "--duration", "1h", "--warmup", "0s", "--target", &server.issuer])
             .args([Path::new("--save"), &save, Path::new("--html"), &html])
             .args(["--data".as_ref(), folder.path()])
@@ -244,9 +244,9 @@ fn what_was_measured_when_somebody_ends_it_is_written() {
 #[test]
 fn whoever_still_waits_for_a_secret_ends_at_the_first_signal() {
     use rustix::process::{Pid, Signal, kill_process};
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     let folder = tempfile::tempdir().unwrap();
-    let mut load = Command::new(BINARY)
+    let mut load = program()
         .args(["load", "client_credentials", "--client", "x", "--client-secret-stdin"])
         .args(["--target", "http://127.0.0.1:9"])
         .args(["--data".as_ref(), folder.path()])

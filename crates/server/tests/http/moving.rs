@@ -107,7 +107,7 @@ fn who_is_signed_in_stays_so_at_the_new_database() {
 fn killed_after(data: &Path, to: &str, patience: Duration) -> bool {
     let told = data.join("killed.log");
     assert!(patience < Duration::from_secs(60), "{}", std::fs::read_to_string(&told).unwrap());
-    let mut child = Command::new(BINARY)
+    let mut child = program()
         .args(["move", "--yes", "--to", to, "--data"])
         .arg(data)
         .stdin(Stdio::null())
@@ -263,7 +263,7 @@ fn a_command_that_only_reads_makes_nothing_on_an_empty_server() {
     for url in servers(folder.path()) {
         let data = folder.path().join("data");
         let ended = |line: &[&str]| {
-            let mut command = Command::new(BINARY);
+            let mut command = program();
             command.args(line).arg("--data").arg(&data).env("PORTIERE_STORE_URL", &url).stdin(Stdio::null());
             let output = command.output().unwrap();
             (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
@@ -287,7 +287,7 @@ fn a_command_that_only_reads_makes_nothing_on_an_empty_server() {
     }
     for url in servers(folder.path()) {
         let data = folder.path().join("new");
-        let mut command = Command::new(BINARY);
+        let mut command = program();
         command.args(["group", "add", "staff", "--data"]).arg(&data).env("PORTIERE_STORE_URL", &url);
         let output = command.stdin(Stdio::null()).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
@@ -365,7 +365,7 @@ fn a_move_that_is_interrupted_says_what_that_means() {
     let server = Server::leaked(&[]);
     // It holds the file, and closes it to no writes.
     server.pids().into_iter().for_each(|pid| tell(pid, Signal::STOP));
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.args(["move", "--yes", "--to", &format!("sqlite:{}", folder.path().join("new.db").display()), "--data"]);
     command.arg(server.data()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let moving = command.spawn().unwrap();

@@ -3,7 +3,7 @@
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn threads_of_the_network_are_called_so() {
 fn long_profile(server: &Server, output: &Path) -> Child {
     let data = server.data();
     let arguments = ["profile", "--seconds", "120", "--json", "--data"];
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command
         .args(arguments)
         .arg(data)

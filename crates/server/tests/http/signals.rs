@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// Sends a signal, as `kill` does.
 fn signal(pid: u32, signal: Signal) {
@@ -82,7 +82,7 @@ fn a_file_that_may_grow_no_more_ends_nothing() {
 fn a_server_that_waits_for_its_database_stops_when_it_is_told_to() {
     let (folder, silent) = (tempfile::tempdir().unwrap(), TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let url = format!("postgres://ada:secret@{}/portiere", silent.local_addr().unwrap());
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path()).env("PORTIERE_STORE_URL", url);
     let mut server = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // It is asked, and answers nothing.
@@ -109,7 +109,7 @@ fn keys_and_passwords_are_in_no_core_dump() {
 #[test]
 fn a_password_that_a_command_is_given_is_in_no_core_dump() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(BINARY);
+    let mut command = program();
     command.arg("--data").arg(folder.path()).args(["user", "add", "ada", "--password-stdin"]);
     let mut waiting = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("core dumps are off", || leaves_no_core(waiting.id()));
@@ -131,7 +131,7 @@ impl Secured {
         std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
         std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
         let port = free_port();
-        let child = Command::new(BINARY)
+        let child = program()
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.join("data"))
             .env("PORTIERE_TLS_CERTIFICATE", folder.join("cert.pem"))

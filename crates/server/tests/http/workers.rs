@@ -10,7 +10,7 @@ use hasher::remote::versions::Versions;
 use liar::Liar;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use zeroize::Zeroizing;
 
@@ -80,7 +80,7 @@ impl Worker {
     pub fn start(folder: &Path, name: &str) -> Worker {
         let log = folder.join(format!("{name}.log"));
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let child = Command::new(BINARY)
+        let child = program()
             .args(["verifier", "serve", "--threads", "1", "--folder"])
             .arg(folder.join(name))
             .current_dir(folder)

@@ -14,7 +14,7 @@ fn server(free: &str) -> &'static Server {
     Server::leaked(&[
         ("PORTIERE_SIGNUP_ENABLED", "true"),
         ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", free),
-        ("PORTIERE_HASH_ARGON2_PASSES", "48"),
+        pensive(),
         ("PORTIERE_THROTTLE_BASE_DELAY", "10m"),
         SERVED,
     ])

@@ -165,7 +165,7 @@ fn se_02_the_old_password_opens_nothing_and_the_new_one_everything() {
 
 /// A server on which a password takes long enough to be hashed that something else can happen meanwhile.
 fn pensive_server() -> &'static Server {
-    Server::leaked(&[("PORTIERE_HASH_ARGON2_PASSES", "60"), SERVED])
+    Server::leaked(&[pensive(), SERVED])
 }
 
 #[test]

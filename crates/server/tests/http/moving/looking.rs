@@ -4,7 +4,7 @@ use super::{servers, state};
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use store::engine::Engine as _;
 
 /// Changes the file of a server that is stopped, as no program of ours would.
@@ -75,7 +75,7 @@ fn a_look_at_a_server_makes_nothing_there_and_its_password_comes_from_a_file() {
         let told = server.must(&[&["move", "--check"], &to[..]].concat(), "");
         assert!(told.contains(" can take everything in ") && told.contains("nothing was changed"), "{told}");
         let list = |name: &str| {
-            let mut list = Command::new(BINARY);
+            let mut list = program();
             list.args(["user", "list", "--data"]).arg(folder.path().join(name)).stdin(Stdio::null());
             let listed = list.env("PORTIERE_STORE_URL", &bare).env("PORTIERE_STORE_PASSWORD_FILE", &file).output();
             String::from_utf8_lossy(&listed.unwrap().stderr).into_owned()

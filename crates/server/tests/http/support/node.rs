@@ -1,7 +1,7 @@
 //! One process of the program under test.
 
 use super::facts::Settings;
-use super::server::BINARY;
+use super::program::{BINARY, apart};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -69,7 +69,7 @@ fn launch(folder: &Path, settings: &Settings, wrapper: &[String], port: u16) -> 
     let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("log")).unwrap();
     let mut line: Vec<String> = wrapper.to_vec();
     line.push(BINARY.to_owned());
-    let mut child = Command::new(&line[0])
+    let mut child = apart(Command::new(&line[0]))
         .args(&line[1..])
         .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
         .arg(folder.join("data"))

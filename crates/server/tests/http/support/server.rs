@@ -1,8 +1,9 @@
-//! The running binary.
+//! Running servers.
 
 use super::facts::{self, Settings};
 use super::learnt;
 use super::node::Node;
+use super::program::program;
 use super::wire::{Answer, Call};
 use rules::Handle;
 use rules::secret::hexadecimal;
@@ -10,12 +11,9 @@ use std::collections::HashSet;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
-
-/// The program under test.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_portiere");
 
 /// All tests fail from 127.0.0.1 together: they must not throttle each other. Nor may the queue for hashes refuse
 /// anybody on a slow or busy machine; tests of that set another value.
@@ -360,7 +358,7 @@ pub fn run(data: &Path, arguments: &[&str], input: &str) -> Output {
 }
 
 fn run_with(data: &Path, arguments: &[&str], input: &str, settings: Settings) -> Output {
-    let mut child = Command::new(BINARY)
+    let mut child = program()
         .args(arguments)
         .envs(settings)
         .arg("--data")
