@@ -51,7 +51,7 @@ fn parts(text: &str, key: KeyId) {
         settles(&stored);
     }
     let salt = first.as_bytes().to_vec();
-    for salt in [Salted::Not, Salted::Before(salt.clone()), Salted::After(salt)] {
+    for salt in [Salted::Not, Salted::Before(salt.clone()), Salted::After(salt.clone()), Salted::Key(salt)] {
         for digest in [Digest::Md5, Digest::Sha1, Digest::Sha256, Digest::Sha384, Digest::Sha512] {
             let hex = Fast::hex(digest, salt.clone(), second);
             let base64 = Fast::base64(digest, salt.clone(), second);

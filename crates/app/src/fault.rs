@@ -57,6 +57,8 @@ impl From<hasher::Refusal> for Fault {
             hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
                 Fault::Busy(span(retry_after))
             }
+            // Nobody is there to be told.
+            hasher::Refusal::Withdrawn => Fault::Busy(Span::seconds(1)),
             // The server is about to stop: a client that is told so reaches the next one.
             hasher::Refusal::Stopped => Fault::Busy(Span::seconds(1)),
             // Only for the moment: there was no memory.

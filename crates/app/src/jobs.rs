@@ -2,6 +2,7 @@
 
 use crate::stopwatch::{apart, heard};
 use crate::{App, Fault, asked};
+use hasher::caller::{caller, on_behalf_of};
 use rules::fresh::first_id;
 use rules::{Span, Time};
 use std::any::Any;
@@ -62,8 +63,9 @@ pub fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> impl Fu
 /// Held by work that runs to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
 pub(crate) struct Pledge(());
 
-/// Runs `work` to its end even if the caller goes away: an attempt that was counted has to be judged, and what was
-/// begun after it has to be finished, whether its browser listens or not.
+/// Runs `work` to its end even if the caller goes away: an attempt that was made has to be judged, and what was begun
+/// after it has to be finished, whether its browser listens or not. Only where no password was hashed yet, the place
+/// that it has in the queue goes to others: nothing was tried.
 #[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
 pub(crate) async fn to_the_end<T, W>(work: impl FnOnce(Pledge) -> W) -> Result<T, Fault>
 where
@@ -71,8 +73,9 @@ where
     W: Future<Output = Result<T, Fault>> + Send + 'static,
 {
     let held = HELD.try_with(Arc::clone).ok();
+    let (_here, caller) = caller();
     // Boxed, because it is large and would be moved from layer to layer on its way into the task.
-    let work = Box::pin(work(Pledge(())));
+    let work = Box::pin(on_behalf_of(caller, work(Pledge(()))));
     let work = apart(async move {
         let done = work.await;
         drop(held);

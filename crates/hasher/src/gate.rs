@@ -17,6 +17,7 @@
 //! and two for each job that a worker is given (400 looks). Passwords are wiped and answers sent after it is released.
 
 mod remote;
+mod ticket;
 
 use std::{
     sync::{
@@ -34,13 +35,13 @@ use crate::{
     cost::Family,
     fair::FairKey,
     holding::Holding,
-    job::{Computed, Input, Job, Kind, Reach, Reply, Tag, somebodys},
+    job::{Computed, Input, Job, Kind, Reach, Reply, somebodys},
     meters::Meters,
     settings::Limits,
-    turn,
 };
 
 pub(crate) use crate::state::{Refusal, State};
+pub(crate) use ticket::Ticket;
 
 /// The clock; a test moves it.
 pub(crate) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
@@ -408,12 +409,14 @@ impl Gate {
         }
     }
 
-    fn withdraw(&self, key: &FairKey, id: u64) {
+    /// Removes a job that waits; returns whether it did.
+    fn withdraw(&self, key: &FairKey, id: u64) -> bool {
         let mut books = self.books();
         let job = books.queue.remove(key, id);
         books.withdrawn += u64::from(job.is_some());
         self.wake_starved(&books);
         drop(books);
+        job.is_some()
     }
 
     /// Wakes the threads that lack memory: some came back, or another job is or will be next.
@@ -452,39 +455,6 @@ impl Gate {
     /// A panic while the lock is held would be a bug in this file; the books are still the best information there is.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A place in the queue. Dropping it before the answer comes gives up the place.
-pub(crate) struct Ticket {
-    gate: Arc<Gate>,
-    key: FairKey,
-    id: u64,
-    answer: Option<oneshot::Receiver<Result<Computed, Refusal>>>,
-}
-
-impl Ticket {
-    /// Waits for the tag.
-    pub(crate) async fn answer(self) -> Result<Tag, Refusal> {
-        self.computed().await.map(|computed| computed.tag)
-    }
-
-    /// Waits for the tag, and also returns which worker computed it, if one did.
-    pub(crate) async fn computed(mut self) -> Result<Computed, Refusal> {
-        let Some(answer) = &mut self.answer else { return Err(Refusal::Failed) };
-        let done = answer.await.unwrap_or(Err(Refusal::Failed));
-        self.answer = None;
-        done.inspect(|computed| turn::begun(computed.begun))
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if let Some(answer) = &mut self.answer {
-            // First: a job put back into the queue from now on is known to be for nobody, one put back before is found.
-            answer.close();
-            self.gate.withdraw(&self.key, self.id);
-        }
     }
 }
 

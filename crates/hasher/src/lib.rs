@@ -49,6 +49,7 @@ pub mod argon2;
 pub mod bcrypt;
 mod books;
 mod calibrate;
+pub mod caller;
 mod coming;
 mod cost;
 mod courtesy;

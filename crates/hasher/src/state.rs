@@ -20,6 +20,8 @@ pub enum Refusal {
         /// When to come back.
         retry_after: Duration,
     },
+    /// The caller went away while the job waited ([`caller`](crate::caller)): nothing was hashed.
+    Withdrawn,
     /// The pool was stopped.
     Stopped,
     /// The password has more than [`MAX_PASSWORD`] bytes. Nobody has such a password; the stored hash may be fine.
@@ -54,6 +56,7 @@ impl fmt::Display for Refusal {
             Refusal::Unconfirmed { retry_after } => {
                 write!(f, "the check of the password could not be completed; try again in {retry_after:?}")
             }
+            Refusal::Withdrawn => f.write_str("the caller went away"),
             Refusal::Stopped => f.write_str("password hashing was stopped"),
             Refusal::TooLong => write!(f, "the password has more than {MAX_PASSWORD} bytes"),
             Refusal::Unsupported(why) => write!(f, "not possible here: {why}"),

@@ -93,14 +93,22 @@ pub struct Figure {
 const OPEN: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 impl Figure {
-    /// Returns true if there was enough data for a verdict.
+    /// Returns true if there was enough data for a verdict. An interval that covers 1 and has no end on a side shows
+    /// nothing, not even that there is no difference. Ratios have no end at zero either: it is as far away as infinity.
     pub fn is_judged(&self) -> bool {
-        (self.low, self.high) != OPEN
+        self.differs() || (self.low > 0.0 && self.high.is_finite())
     }
 
-    /// Returns true if the interval does not cover 1.
+    /// Returns true if the interval is known, and does not cover 1.
     pub fn differs(&self) -> bool {
-        !(self.low..=self.high).contains(&1.0)
+        let is_known = !self.low.is_nan() && !self.high.is_nan();
+        is_known && !(self.low..=self.high).contains(&1.0)
+    }
+
+    /// Returns the figure as it is; without an interval if there is no verdict.
+    fn settled(self) -> Figure {
+        let (low, high) = if self.is_judged() { (self.low, self.high) } else { OPEN };
+        Figure { low, high, ..self }
     }
 }
 
@@ -175,7 +183,8 @@ fn workloads(series: &Series) -> Vec<(&str, Vec<&Report>)> {
 /// Compares two searches: each limit lies between a rate that held and one that did not, which bounds their ratio.
 fn limits(a: &Found, b: &Found) -> Comparison {
     let (least, most) = (b.rate / a.not.unwrap_or(f64::INFINITY), b.not.unwrap_or(f64::INFINITY) / a.rate);
-    let limit = Figure { name: "limit /s", a: a.rate, b: b.rate, ratio: b.rate / a.rate, low: least, high: most };
+    let limit =
+        Figure { name: "limit /s", a: a.rate, b: b.rate, ratio: b.rate / a.rate, low: least, high: most }.settled();
     let method = "each limit lies between the highest rate that held and the lowest that did not; what differs from run to run is not \
                   in that"
         .to_owned();
@@ -201,7 +210,7 @@ fn part(name: &str, (a, b): (&[&Report], &[&Report]), by_runs: bool) -> Result<P
     let thin = sides.map(|(side, runs)| (side, thin(runs, by_runs)));
     let figure = |at: usize| {
         let (low, high) = if thin.iter().any(|(_, thin)| thin[at]) { OPEN } else { intervals[at] };
-        Figure { name: NAMES[at], a: of_a[at], b: of_b[at], ratio: of_b[at] / of_a[at], low, high }
+        Figure { name: NAMES[at], a: of_a[at], b: of_b[at], ratio: of_b[at] / of_a[at], low, high }.settled()
     };
     let figures: Vec<_> = (0..NAMES.len()).map(figure).filter(|figure| !figure.ratio.is_nan()).collect();
     let few = thin.iter().filter_map(|(side, thin)| too_few(side, thin, &figures));
@@ -280,7 +289,7 @@ fn over_slices(a: &[&Report], b: &[&Report]) -> Result<(Row, Row, Intervals), Re
     let (a, b) = (slices(a)?, slices(b)?);
     let block = |count: usize| (count as f64).cbrt().round() as usize;
     let (of_a, of_b) = (block(a.len()), block(b.len()));
-    let mut once = || ratios(of_slices(&drawn(&a, of_a, &mut rng)), of_slices(&drawn(&b, of_b, &mut rng)));
+    let mut once = || ratios(of_draw(&drawn(&a, of_a, &mut rng), &a), of_draw(&drawn(&b, of_b, &mut rng), &b));
     let drawn: Vec<_> = (0..DRAWS).map(|_| once()).collect();
     let interval = |at: usize| {
         let mut column: Vec<f64> = drawn.iter().map(|row| row[at]).filter(|ratio| !ratio.is_nan()).collect();
@@ -333,6 +342,17 @@ fn of_slices(slices: &[Piece<'_>]) -> Row {
     [managed as f64 / seconds, mean, p50, p95, p99, share(count, due)]
 }
 
+/// Returns the values of slices that were drawn from `all`. A draw in which nothing was due says nothing about the share
+/// that came out well, unless nothing was due at all.
+fn of_draw(drawn: &[Piece<'_>], all: &[Piece<'_>]) -> Row {
+    let is_idle = |slices: &[Piece<'_>]| slices.iter().all(|(_, due)| *due == 0.0);
+    let mut row = of_slices(drawn);
+    if is_idle(drawn) && !is_idle(all) {
+        row[NAMES.len() - 1] = f64::NAN;
+    }
+    row
+}
+
 /// Draws as many as there are, with replacement, in blocks of neighbours.
 fn drawn<T: Clone>(from: &[T], block: usize, rng: &mut fastrand::Rng) -> Vec<T> {
     let mut drawn = Vec::with_capacity(from.len() + block);
@@ -348,10 +368,10 @@ fn ratios(a: Row, b: Row) -> Row {
     std::array::from_fn(|at| b[at] / a[at])
 }
 
-/// Returns a percentile of sorted values; 1 if there is none.
+/// Returns a percentile of sorted values; not a number if there is none.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
-    sorted.get(at).copied().unwrap_or(1.0)
+    sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
 impl fmt::Display for Side {

@@ -32,7 +32,6 @@ pub struct Desk {
     record: RefCell<Record>,
     pulse: RefCell<Pulse>,
     has_watcher: bool,
-    under_way: Cell<u64>,
     /// The next start of an open loop, counted over all threads from the beginning.
     slot: Cell<u64>,
 }
@@ -50,7 +49,9 @@ impl Drop for Turn<'_> {
         if let Some(begun) = self.begun {
             self.visitor.settle();
             let before = self.desk.window.from.saturating_duration_since(begun);
-            self.desk.record.borrow_mut().give_up(self.visitor.lap(), before);
+            let mut record = self.desk.record.borrow_mut();
+            record.give_up(self.visitor.lap(), before);
+            record.under_way.push(self.desk.end().saturating_duration_since(begun));
         }
     }
 }
@@ -67,7 +68,6 @@ impl Desk {
             record: RefCell::default(),
             pulse: RefCell::default(),
             has_watcher,
-            under_way: Cell::new(0),
             slot: Cell::new(thread as u64),
         }
     }
@@ -101,9 +101,7 @@ impl Desk {
             visitor.renew().await;
             let begun = Instant::now();
             turn.begun = Some(begun);
-            self.under_way.update(|count| count + 1);
             let outcome = visitor.iterate().await;
-            self.under_way.update(|count| count - 1);
             turn.begun = None;
             let ended = Instant::now();
             let counts = self.window.holds(ended).then_some(ended);
@@ -201,15 +199,20 @@ impl Desk {
         let mut record = self.record.take();
         // In an open loop the schedule tells what is missing, including starts that never began.
         match &self.schedule {
-            None => record.unfinished = self.under_way.get(),
+            None => record.unfinished = record.under_way.len() as u64,
             Some(schedule) => record.waited += self.never_begun(schedule),
         }
         record
     }
 
+    /// Returns when the run ended: with its window, or earlier if it was interrupted.
+    fn end(&self) -> Instant {
+        self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until))
+    }
+
     /// Returns how many of this thread's starts were due in the window and were not taken by any visitor.
     fn never_begun(&self, schedule: &Schedule) -> u64 {
-        let end = self.scene.plan.interrupt.since().map_or(self.window.until, |since| since.min(self.window.until));
+        let end = self.end();
         let first = schedule.counted().start;
         let due = first + schedule.due_within(end.saturating_duration_since(self.window.begin));
         let next = self.slot.get();

@@ -1,6 +1,7 @@
 //! What to measure: the target, the work, how hard and for how long.
 
 use crate::Refusal;
+use crate::chance;
 use crate::interrupt::Interrupt;
 use crate::schedule::Schedule;
 use crate::visitor::Step;
@@ -240,11 +241,13 @@ pub struct User {
     pub password: String,
 }
 
-/// Reads lines `login:password`; the password may hold colons, empty lines are skipped.
+/// Reads lines `login:password`; the password may hold colons, empty lines are skipped. So is a byte order mark at the
+/// beginning, which some editors write: nobody sees that it belongs to the first name.
 ///
 /// # Errors
 /// [`Refusal::Use`] with the number of the line that has no colon.
 pub fn users(text: &str) -> Result<Vec<User>, Refusal> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().filter(|(_, line)| !line.is_empty());
     let read = |(at, line): (usize, &str)| {
         let (login, password) = line
@@ -386,7 +389,9 @@ impl Plan {
             (self.threads == 0, "at least one thread is needed"),
             (self.duration.is_zero(), "the duration is zero"),
             (self.timeout.is_zero(), "the timeout is zero"),
-            (open.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)), "the rate must be above zero"),
+            (open.is_some_and(|rate| rate.is_nan() || rate <= 0.0), "the rate must be above zero"),
+            // So that the starts of the longest run can be counted.
+            (open.is_some_and(|rate| rate > chance::MOST), "the rate must be at most 100 million per second"),
             (self.workload != Workload::Jwks && self.client.id.is_empty(), "this workload needs --client"),
             (self.workload.has_people() && self.client.redirect_uri.is_empty(), "this workload needs --redirect-uri"),
             (self.workload.has_people() && self.users.is_empty(), "this workload needs --users with at least one line"),
@@ -412,86 +417,4 @@ impl Plan {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// Fetches the key set for one second, with one visitor.
-    pub fn plan() -> Plan {
-        Plan {
-            target: Url::parse("http://localhost:1").unwrap(),
-            reach: Arc::default(),
-            workload: Workload::Jwks,
-            pace: Pace::Closed { visitors: 1, pause: Duration::ZERO },
-            shape: Shape::Steady,
-            arrivals: Arrivals::Even,
-            warmup: Duration::ZERO,
-            duration: Duration::from_secs(1),
-            timeout: Duration::from_secs(1),
-            heeds_retry_after: false,
-            threads: 1,
-            client: client(Proof::Nothing),
-            introspector: None,
-            users: vec![],
-            server_pids: vec![],
-            without_refresh: false,
-            without_introspection: false,
-            recovery: None,
-            interrupt: Interrupt::default(),
-        }
-    }
-
-    fn client(proof: Proof) -> Client {
-        let (redirect_uri, scope) = (String::new(), String::new());
-        let (parameters, token_parameters) = (vec![], vec![]);
-        Client { id: "a:b".to_owned(), proof, redirect_uri, scope, own_scope: None, parameters, token_parameters }
-    }
-
-    #[test]
-    fn a_basic_client_is_encoded_before_base64() {
-        let basic = client(Proof::Basic("s/ü".to_owned()));
-        assert_eq!(basic.authorization().unwrap(), format!("Basic {}", STANDARD.encode("a%3Ab:s%2F%C3%BC")));
-        assert_eq!(basic.fields(), []);
-    }
-
-    #[test]
-    fn other_clients_stand_in_the_body() {
-        let post = client(Proof::Post("s".to_owned()));
-        assert_eq!(post.authorization(), None);
-        assert_eq!(post.fields(), [("client_id", "a:b"), ("client_secret", "s")]);
-        assert_eq!(client(Proof::Nothing).fields(), [("client_id", "a:b")]);
-    }
-
-    /// Red where lines are counted, or where nothing is said: four attempts at a time per account are a limit of their
-    /// own.
-    #[test]
-    fn too_few_accounts_are_told() {
-        let with = |workload, visitors: usize, logins: usize| {
-            let user = |n| User { login: format!("user{}", n % logins.max(1)), password: String::new() };
-            let users = (0..2 * logins).map(user).collect();
-            Plan { workload, users, pace: Pace::Closed { visitors, pause: Duration::ZERO }, ..plan() }
-        };
-        let said = |workload, visitors, logins| with(workload, visitors, logins).scarcity().unwrap_or_default();
-        for workload in [Workload::Flow, Workload::SignIn, Workload::Day] {
-            assert!(
-                said(workload, 9, 2)
-                    .starts_with("9 users share 2 accounts: where a server lets few attempts at a time")
-            );
-            assert!(said(workload, 8, 2).starts_with("2 accounts to sign in with: a server that keeps"));
-            assert!(said(workload, 4, 1).starts_with("1 account to sign in with"));
-            assert_eq!(said(workload, 4000, 1000), "");
-            assert!(said(workload, 4001, 1000).starts_with("4001 users share 1000 accounts"));
-        }
-        for workload in [Workload::Session, Workload::Introspect, Workload::Jwks, Workload::SignUp] {
-            assert_eq!(said(workload, 50, 1), "", "{workload:?}");
-        }
-        assert_eq!(with(Workload::Userinfo, 1, 3).accounts(), Some(3));
-        assert_eq!([Workload::Jwks, Workload::SignUp].map(|workload| with(workload, 1, 3).accounts()), [None; 2]);
-    }
-
-    #[test]
-    fn users_are_split_at_the_first_colon() {
-        let read = users("ann:a:b\n\nbob:c\n").unwrap();
-        assert_eq!((read.len(), read[0].login.as_str(), read[0].password.as_str()), (2, "ann", "a:b"));
-        assert!(users("ann:a\nbob\n").err().unwrap().to_string().starts_with("line 2 "));
-    }
-}
+pub(crate) mod tests;

@@ -126,6 +126,8 @@ pub struct Record {
     pub failed: BTreeMap<(Step, String), u64>,
     /// Iterations that had begun, or were due, and did not end in time.
     pub unfinished: u64,
+    /// How long each unfinished iteration of a closed loop had been under way when the run ended.
+    pub under_way: Vec<Duration>,
     /// What the unfinished iterations of a closed loop had done by the end.
     pub cut: Cut,
     /// The same per slice of the window.
@@ -220,6 +222,7 @@ impl Record {
         self.lateness.merge(&other.lateness);
         self.rested += other.rested;
         self.unfinished += other.unfinished;
+        self.under_way.extend(&other.under_way);
         if other.busy.all() >= self.busy.all() {
             self.busy = other.busy;
         }
@@ -281,7 +284,7 @@ mod tests {
         record.take(&lap, second, Duration::from_millis(99), &setback(refused));
         record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
         record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
-        record.rested = 3;
+        (record.rested, record.under_way) = (3, vec![Duration::from_secs(35)]);
         let mut whole = record.clone();
         whole.merge(&record);
         assert_eq!((whole.iterations.count(), whole.requests, whole.rested), (2, 16, 6));
@@ -294,6 +297,8 @@ mod tests {
         assert_eq!((whole.slices.len(), last.done.count(), last.refused, last.failed), (2, 2, 2, 4));
         assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
         assert_eq!((whole.ended, last.ended), (2, 2));
+        // Red without `extend`: of several threads, only one knows of a server that stopped answering.
+        assert_eq!(whole.under_way, [Duration::from_secs(35); 2]);
     }
 
     /// Red where rates count what was due in the window: a server that is offered twice its capacity would then seem to

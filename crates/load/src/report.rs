@@ -1,14 +1,18 @@
 //! The result of a measurement: one structure, shown as an aligned table or written as JSON.
 
+mod drift;
 mod limits;
 mod refusals;
+mod under_way;
 
+pub(crate) use drift::is_drift;
 pub use refusals::Refusals;
 
-use crate::plan::{Arrivals, Pace, Shape};
+use crate::plan::{Arrivals, Pace, Plan, Shape};
 use crate::record::{Latencies, Record};
-use crate::timeline::{Sketch, Slice, slices};
+use crate::timeline::{Slice, slices};
 use crate::visitor::{Scene, Step};
+use drift::drift;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -80,7 +84,8 @@ pub struct Report {
     /// Whole iterations that succeeded; in an open loop measured from their scheduled start.
     pub latency: Latency,
     /// The 99th percentile in milliseconds over all that was due, where iterations that failed, were refused or got no
-    /// answer count as slower than any other. `None` where those are more than 1 %, and in results from before this
+    /// answer count as slower than any other. In a closed loop, those got no answer that were still under way and
+    /// already older than that percentile. `None` where all those are more than 1 %, and in results from before this
     /// field.
     #[serde(default)]
     pub p99_of_all: Option<f64>,
@@ -235,21 +240,16 @@ impl Report {
         let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
-        let (failed, refused) = (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
+        let (failed, refused): (u64, u64) =
+            (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
         let unfinished = match &scene.schedule {
             None => record.unfinished,
             Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
         };
-        // An iteration in flight at the end of a closed loop is not late.
-        let late = if matches!(plan.pace, Pace::Open { .. }) { unfinished } else { 0 };
-        let shape = match plan.shape {
-            Shape::Steady => String::new(),
-            Shape::Ramp(time) => format!(", climbing for {time:?}"),
-            Shape::Day => ", a day with its morning".to_owned(),
-        };
-        let arrivals = match (plan.pace, plan.arrivals) {
-            (Pace::Open { .. }, Arrivals::Poisson) => ", by chance",
-            _ => "",
+        // An iteration in flight at the end of a closed loop is not late by that alone.
+        let late = match plan.pace {
+            Pace::Open { .. } => unfinished,
+            Pace::Closed { .. } => under_way::late(&record, failed + refused),
         };
         let server = spent.server.map(|cpu| Server {
             cpu_seconds: cpu.as_secs_f64(),
@@ -257,10 +257,12 @@ impl Report {
             requests_per_cpu_second: (!cpu.is_zero()).then(|| spent.requests as f64 / seconds / cores(cpu)),
         });
         let gone = spent.server_is_gone.then(|| GONE.to_owned());
+        let timeline = slices(plan, &record.slices, window);
+        let beyond = beyond_figures(&record, &timeline);
         Report {
             workload: plan.name(),
             target: plan.target.to_string().trim_end_matches('/').to_owned(),
-            pace: format!("{}{shape}{arrivals}", plan.pace),
+            pace: pace(plan),
             accounts: plan.accounts(),
             seconds,
             iterations,
@@ -276,7 +278,7 @@ impl Report {
             latency: Latency::from(&record.iterations),
             p99_of_all: p99_of_all(&record.iterations, failed + refused + late),
             steps: scene.steps().into_iter().map(|step| StepReport::of(step, &record)).collect(),
-            timeline: slices(plan, &record.slices, window),
+            timeline,
             generator_busiest: record.busy.running,
             generator_waited: record.busy.waiting,
             lateness: Lateness::of(&record.lateness),
@@ -285,7 +287,7 @@ impl Report {
             generator_cores: spent.generator.map(cores),
             others_cores: spent.others.map(cores),
             server,
-            notes: scene.notes.iter().cloned().chain(gone).chain(none_ended).collect(),
+            notes: scene.notes.iter().cloned().chain(gone).chain(none_ended).chain(beyond).collect(),
             beside: Vec::new(),
         }
     }
@@ -310,6 +312,25 @@ impl Report {
         let all = self.due();
         if all == 0 { 0.0 } else { self.unanswered() as f64 / all as f64 }
     }
+}
+
+/// Describes the load: the pace of a plan, its shape, and how its starts are spaced.
+fn pace(plan: &Plan) -> String {
+    let shape = match plan.shape {
+        Shape::Steady => String::new(),
+        Shape::Ramp(time) => format!(", climbing for {time:?}"),
+        Shape::Day => ", a day with its morning".to_owned(),
+    };
+    let arrivals = match (plan.pace, plan.arrivals) {
+        (Pace::Open { .. }, Arrivals::Poisson) => ", by chance",
+        _ => "",
+    };
+    format!("{}{shape}{arrivals}", plan.pace)
+}
+
+/// Says what the figures of a whole run do not show: what never ended, and how the run changed.
+fn beyond_figures(record: &Record, timeline: &[Slice]) -> Vec<String> {
+    [under_way::told(record), drift(timeline)].into_iter().flatten().collect()
 }
 
 /// Advises what to do when no iteration ended in the window.
@@ -401,7 +422,6 @@ impl fmt::Display for Report {
         for step in self.steps.iter().filter(several) {
             row(f, step.step.name(), step.count, &step.latency)?;
         }
-        drift(f, &self.timeline)?;
         for failure in &self.failures {
             writeln!(f, "{:>12} x {failure}", failure.count)?;
         }
@@ -410,31 +430,6 @@ impl fmt::Display for Report {
         }
         self.beside.iter().try_for_each(|report| write!(f, "beside it: {report}"))
     }
-}
-
-/// Compares the last quarter of a long run with the first: a leak or growth shows here.
-fn drift(f: &mut fmt::Formatter<'_>, timeline: &[Slice]) -> fmt::Result {
-    /// In seconds; a shorter run says little about drift.
-    const LONG: f64 = 60.0;
-    let steady = timeline.windows(2).all(|pair| pair[0].level == pair[1].level);
-    // A run that was ended early may have fewer slices than quarters.
-    if !steady || timeline.len() < 4 || timeline.iter().map(|slice| slice.seconds).sum::<f64>() < LONG {
-        return Ok(());
-    }
-    let quarter = |slices: &[Slice]| {
-        let (mut all, mut managed, mut seconds) = (Sketch::default(), 0, 0.0);
-        for slice in slices {
-            all.merge(&slice.latencies);
-            managed += slice.managed();
-            seconds += slice.seconds;
-        }
-        let [p50, p99] = [0.5, 0.99].map(|share| told(all.count(), all.quantile(share)));
-        (managed as f64 / seconds, p50, p99)
-    };
-    let length = timeline.len() / 4;
-    let (first, last) = (quarter(&timeline[..length]), quarter(&timeline[timeline.len() - length..]));
-    write!(f, "first quarter {:.1}/s, p50 {} ms, p99 {} ms; ", first.0, first.1, first.2)?;
-    writeln!(f, "last {:.1}/s, p50 {} ms, p99 {} ms", last.0, last.1, last.2)
 }
 
 fn row(f: &mut fmt::Formatter<'_>, name: &str, count: u64, latency: &Latency) -> fmt::Result {

@@ -47,7 +47,18 @@ pub fn tell_of_differences(config: &Config) {
 }
 
 /// Warns if fewer threads hash than were asked for, or than there are cores: the memory has no room for so many hashes.
+/// Also warns of a ceiling that is none, since it lies above all the memory there is.
 pub fn tell_of_room(config: &Config) {
+    if let Some((asked, there)) = config.hash.memory.zip(hasher::tune::most_memory())
+        && asked.0 > there
+    {
+        let (asked, there) = (asked.0 >> 20, there >> 20);
+        tracing::warn!(
+            asked_mib = asked,
+            there_mib = there,
+            "hash.memory is more than there is: hashing may use all of it"
+        );
+    }
     let wanted = config.hash.threads.and_then(NonZeroUsize::new).or_else(|| thread::available_parallelism().ok());
     let Some((wanted, (threads, memory))) = wanted.map(NonZeroUsize::get).zip(limits(config)) else { return };
     if threads < wanted {

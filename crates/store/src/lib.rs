@@ -14,6 +14,7 @@ pub mod remote;
 pub mod schema;
 mod sealing;
 pub mod sqlite;
+mod standstill;
 pub mod tables;
 pub mod tally;
 pub mod turn;

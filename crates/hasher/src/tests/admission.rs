@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::stage::*;
+use crate::caller::{caller, on_behalf_of};
 use crate::{Refusal, Settings, Stored, Verified};
 
 #[tokio::test]
@@ -196,6 +197,32 @@ async fn an_idle_thread_admits_what_ever_the_budget() {
     stage.permit(None);
     assert!(first.await.is_ok());
     assert!(ask(&hasher, key("main", 1), usual(), "third").await.is_ok());
+}
+
+#[tokio::test]
+async fn who_goes_away_from_work_that_goes_on_leaves_the_queue_before_anything_was_hashed_and_not_after() {
+    let stage = Stage::closed();
+    let hasher = stage.hasher(narrow());
+    let first = stage.occupy(&hasher);
+    let (asked, (here, somebody)) = (hasher.clone(), caller());
+    let mut waits = begin(on_behalf_of(somebody, async move { ask(&asked, key("main", 1), usual(), "waits").await }));
+    drop(here);
+    assert_eq!(now(&mut waits), Some(Err(Refusal::Withdrawn)));
+    assert_eq!((hasher.state().waiting, hasher.state().withdrawn_total), (0, 1));
+
+    let (asked, (here, somebody)) = (hasher.clone(), caller());
+    let mut goes_on = begin(on_behalf_of(somebody, async move {
+        let first = ask(&asked, key("main", 1), usual(), "begun").await;
+        (first.is_ok(), ask(&asked, key("main", 1), usual(), "after").await.is_ok())
+    }));
+    stage.permit(Some(1));
+    until("it is hashed", || stage.begun().contains(&"begun".to_owned()));
+    drop(here);
+    assert_eq!(now(&mut goes_on), None);
+    stage.permit(None);
+    until("both were hashed", || now(&mut goes_on) == Some((true, true)));
+    assert!(first.await.is_ok());
+    assert_eq!(hasher.state().withdrawn_total, 1);
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ pub enum Generator {
 /// The shares of the limit for which latencies are predicted.
 pub const LEVELS: [f64; 4] = [0.25, 0.5, 0.75, 0.9];
 /// Operations simulated per level: enough for a 99th percentile even of a kind that is one in twenty.
-const OPERATIONS: usize = 12_000;
+const OPERATIONS: usize = 20_000;
 
 /// Builds the model of the machine as queues.
 pub fn stations(probes: &Probes, generator: Generator) -> Stations {

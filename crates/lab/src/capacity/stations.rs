@@ -112,8 +112,12 @@ impl Pool {
             time * (together.max(last) as f64 / last as f64)
         };
         let (alone, crowded) = (at(&self.alone), at(&self.crowded));
-        let more = (crowded - alone).max(0.0) / (self.crowd.max(2) - 1) as f64;
-        alone + more * (active.max(1) - 1) as f64
+        let crowd = self.crowd.max(2);
+        let more = (crowded - alone).max(0.0) / (crowd - 1) as f64;
+        let active = active.max(1);
+        // Beyond what was measured, another thread may add nothing, but takes nothing from all together.
+        let most = if active > crowd { crowded.max(alone) * active as f64 / crowd as f64 } else { f64::INFINITY };
+        (alone + more * (active - 1) as f64).min(most)
     }
 
     /// Returns the processor time of one hash under load.

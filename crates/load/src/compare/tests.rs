@@ -182,6 +182,29 @@ fn a_handful_of_iterations_is_certain_of_nothing() {
     assert_eq!(over_runs([100; 5]), "");
 }
 
+/// Red where every interval that covers 1 shows no difference: one without an end covers everything.
+#[test]
+fn an_interval_without_an_end_shows_nothing() {
+    let figure = |low, high| Figure { name: NAMES[0], a: 1.0, b: 1.0, ratio: 1.0, low, high }.settled();
+    let verdict = |low, high| (figure(low, high).is_judged(), figure(low, high).differs());
+    for (low, high) in [(0.0, f64::INFINITY), (0.0, 1.5), (0.5, f64::INFINITY), (f64::NAN, 0.9), (1.1, f64::NAN), OPEN]
+    {
+        assert_eq!(verdict(low, high), (false, false), "{low} to {high}");
+        assert_eq!((figure(low, high).low, figure(low, high).high), OPEN, "no verdict has no ends");
+    }
+    for (low, high) in [(0.0, 0.9), (0.0, 0.0), (1.1, f64::INFINITY), (f64::INFINITY, f64::INFINITY)] {
+        assert_eq!(verdict(low, high), (true, true), "{low} to {high}");
+    }
+    assert_eq!((verdict(0.9, 1.1), verdict(0.5, 0.9)), ((true, false), (true, true)));
+    // A rate that most draws leave out, on both sides.
+    let text = compare(&sparse(&[200], 90), &sparse(&[200], 90)).unwrap().to_string();
+    let rate = text.lines().find(|line| line.starts_with(NAMES[0])).unwrap();
+    assert!(rate.ends_with("too few for a verdict"), "{text}");
+    // Red without `of_draw`: draws of none but empty slices have a share of nothing, not of zero.
+    let share = compare(&series(1, 100, 20, 1), &sparse(&[9; 5], 90)).unwrap().parts[0].figures[5].clone();
+    assert!(share.is_judged() && !share.differs() && share.low > 0.9, "{share:?}");
+}
+
 #[test]
 fn what_did_not_end_in_an_open_loop_did_not_come_out_well() {
     let mut open = series(1, 100, 20, 1);
@@ -220,6 +243,9 @@ fn two_searches_are_compared_by_what_held_and_what_did_not() {
     assert!(!compare(&a, &b).unwrap().parts[0].figures[0].differs());
     let figure = compare(&a, &series(found(110.0, None))).unwrap().parts[0].figures[0].clone();
     assert!(figure.differs() && figure.high == f64::INFINITY);
+    // Where A held every rate, nothing bounds the ratio from below.
+    let text = compare(&series(found(100.0, None)), &series(found(102.0, Some(107.0)))).unwrap().to_string();
+    assert!(text.contains("too few for a verdict") && !text.contains("no difference"), "{text}");
     assert_eq!(compare(&a, &Series::default()).unwrap_err().to_string(), "B holds no runs");
     let plain = self::series(1, 10, 10, 1);
     assert_eq!(compare(&a, &plain).unwrap_err().to_string(), "one is a search, the other is not");

@@ -1,5 +1,7 @@
 //! Just enough HTML to find forms: start and end tags with their attributes, and the text between them.
 
+use super::entity::named;
+
 /// A piece of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
@@ -184,7 +186,7 @@ fn value(rest: &str) -> (&str, &str) {
     rest.split_at(rest.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(rest.len()))
 }
 
-/// Decodes character references: the five of XML, `&nbsp;`, and numeric ones. Leaves others unchanged.
+/// Decodes character references: numeric ones, and the named ones that are common. Leaves others unchanged.
 pub fn decode(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -205,22 +207,12 @@ pub fn decode(text: &str) -> String {
 }
 
 fn character(name: &str) -> Option<char> {
-    match name {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        "nbsp" => Some('\u{a0}'),
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hex) => u32::from_str_radix(hex, 16),
-                None => number.parse(),
-            };
-            code.ok().and_then(char::from_u32)
-        }
-    }
+    let Some(number) = name.strip_prefix('#') else { return named(name) };
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(hex) => u32::from_str_radix(hex, 16),
+        None => number.parse(),
+    };
+    code.ok().and_then(char::from_u32)
 }
 
 #[cfg(test)]
@@ -317,6 +309,11 @@ mod tests {
         assert_eq!(decode("a=1&amp;b=2&#38;c&#x3D;3&apos;&lt;&gt;"), "a=1&b=2&c=3'<>");
         assert_eq!(decode("a=1&b=2;&unknown;&#xzz;&"), "a=1&b=2;&unknown;&#xzz;&");
         assert_eq!(decode("è&amp;ü"), "è&ü");
+        // Red with the names of XML alone: a button "Best&auml;tigen" is not understood.
+        assert_eq!(
+            decode("Best&auml;tigen&hellip; &laquo;&Eacute;&raquo;&nosuch;&Auml"),
+            "Bestätigen… «É»&nosuch;&Auml"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One virtual user: what it does in an iteration, and how an iteration can go wrong.
 
 mod account;
+mod entity;
 mod errand;
 mod fieldset;
 mod flow;

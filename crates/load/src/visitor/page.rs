@@ -211,9 +211,8 @@ impl Reader {
         self.labels.open(name, tag);
         match name {
             "input" | "button" | "textarea" | "select" if self.groups.are_disabled() => {}
-            "form" => {
-                self.page.forms.extend(self.form.replace(Form::begin(tag)));
-            }
+            // A form within a form is ignored (WHATWG HTML §13.2.6.4.7).
+            "form" if self.form.is_none() => self.form = Some(Form::begin(tag)),
             "base" if self.page.base.is_none() => self.page.base = tag.value("href").map(str::to_owned),
             "meta" if tag.value("http-equiv").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("refresh")) => {
                 self.page.refresh = self.page.refresh.take().or_else(|| refresh(tag.value("content")?));
@@ -286,7 +285,8 @@ impl Reader {
             }
             Some(Open::Button(button, owner)) => self.part(owner, Part::Button(button.labelled(&words))),
             Some(Open::Area(name, required, owner)) => {
-                self.part(owner, Part::Field(Field::of(Kind::Other, name, words).required(required)));
+                let value = typed(&self.words);
+                self.part(owner, Part::Field(Field::of(Kind::Other, name, value).required(required)));
             }
             Some(Open::Option(value, selected, possible)) => {
                 if let Some(select) = self.select.as_mut().filter(|_| possible) {
@@ -327,6 +327,13 @@ fn add(form: &mut Form, part: Part) {
         Part::Field(field) => form.push(field),
         Part::Button(button) => form.push_button(button),
     }
+}
+
+/// Returns what is sent of the text in a `textarea`: without a line end at its beginning (WHATWG HTML §13.2.6.4.7), and
+/// with CRLF as line ends (§4.10.22.6).
+fn typed(text: &str) -> String {
+    let text = decode(text).replace("\r\n", "\n").replace('\r', "\n");
+    text.strip_prefix('\n').unwrap_or(&text).replace('\n', "\r\n")
 }
 
 /// Returns the address of a refresh such as `0; url='/next'`, if it is soon.

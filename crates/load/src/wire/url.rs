@@ -88,12 +88,13 @@ impl Url {
         format!("{}://{}", self.scheme(), self.authority)
     }
 
-    /// Resolves `reference` as it stands on the page at `self` (RFC 3986 §5.2).
+    /// Resolves `reference` as it stands on the page at `self` (RFC 3986 §5.2), cleaned as browsers clean it:
+    /// a link that works in a browser is no mistake of the provider.
     ///
     /// # Errors
     /// The same as [`Url::parse`].
     pub fn join(&self, reference: &str) -> Result<Url, Wrong> {
-        let reference = reference.trim_matches(|c: char| c.is_ascii_whitespace());
+        let reference: &str = &cleaned(reference);
         let path = self.path();
         let folder = &path[..=path.rfind('/').unwrap_or(0)];
         let absolute = match reference {
@@ -175,6 +176,33 @@ fn host_and_port(authority: &str) -> Option<(&str, Option<u16>)> {
         None => return None,
     };
     (!host.is_empty() && !host.contains('@')).then_some((host, port))
+}
+
+/// Cleans an address as browsers do (WHATWG URL §4.4): strips control characters and spaces at both ends, removes tabs
+/// and line ends, and encodes spaces, control characters and all that is not ASCII as UTF-8. A host stays as it is: one
+/// that is not ASCII would have to become Punycode.
+fn cleaned(reference: &str) -> String {
+    let kept = reference.trim_matches(|c: char| c <= ' ').replace(['\t', '\n', '\r'], "");
+    let (host, rest) = kept.split_at(behind_host(&kept));
+    let mut cleaned = host.to_owned();
+    for letter in rest.chars() {
+        if letter.is_ascii_graphic() {
+            cleaned.push(letter);
+        } else {
+            letter.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| cleaned.push_str(&format!("%{byte:02X}")));
+        }
+    }
+    cleaned
+}
+
+/// Returns where the path, the query or the fragment of a reference begins.
+fn behind_host(reference: &str) -> usize {
+    let begin = match reference.find("//") {
+        Some(0) => 2,
+        Some(at) if has_scheme(reference) && reference[..at].ends_with(':') => at + 2,
+        _ => return 0,
+    };
+    reference[begin..].find(['/', '?', '#']).map_or(reference.len(), |length| begin + length)
 }
 
 /// Returns true for `word:…` where a colon precedes anything that ends a scheme (RFC 3986 §3.1).
@@ -265,6 +293,27 @@ mod tests {
         let secure = Url::parse("https://localhost/a").unwrap();
         assert_eq!(secure.join("//localhost:1/b").unwrap().to_string(), "https://localhost:1/b");
         assert_eq!((secure.port(), base.port(), secure.join("/c").unwrap().is_secure()), (443, 8080, true));
+    }
+
+    /// Red without `cleaned`: the run stops at a link that every browser follows.
+    #[test]
+    fn links_are_cleaned_as_in_a_browser() {
+        let base = Url::parse("http://localhost:8080/a/b?c=d").unwrap();
+        for (reference, expected) in [
+            (" /x y?z=a b ", "http://localhost:8080/x%20y?z=a%20b"),
+            ("\u{1}\u{0} ü.html\u{1f}", "http://localhost:8080/a/%C3%BC.html"),
+            ("/lo\tg\r\nin?s=é%20&t=漢", "http://localhost:8080/login?s=%C3%A9%20&t=%E6%BC%A2"),
+            ("ht\ntp://127.0.0.1/ö x", "http://127.0.0.1/%C3%B6%20x"),
+            ("//127.0.0.1:9?q=ä", "http://127.0.0.1:9/?q=%C3%A4"),
+            ("/a\u{7f}\u{1}b?u=http://h/x y", "http://localhost:8080/a%7F%01b?u=http://h/x%20y"),
+            ("\t\n", "http://localhost:8080/a/b?c=d"),
+        ] {
+            assert_eq!(base.join(reference).unwrap().to_string(), expected, "{reference:?}");
+        }
+        for reference in ["http://local host/x", "//local host"] {
+            assert_eq!(base.join(reference), Err(Wrong::Character), "{reference}: a host holds no space");
+        }
+        assert_eq!(Url::parse("http://localhost/x "), Err(Wrong::Character), "what a user types is no link");
     }
 
     #[test]

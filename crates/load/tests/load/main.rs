@@ -316,6 +316,9 @@ fn a_server_that_hangs_leaves_iterations_unfinished() {
     let keys = |url: &str| plan(url, Workload::Jwks);
     let (report, _) = measured_until(Manner::Stuck, keys, |report| report.unfinished == 4);
     assert_eq!((report.unfinished, report.failed), (4, 0), "{report}");
+    // Red without `under_way`: what ended before is perfect, and nothing says that it ended.
+    let said = "4 iterations were still under way, the longest for ";
+    assert!(report.notes.iter().any(|note| note.starts_with(said)), "{report}");
     let impatient = |url: &str| Plan { timeout: Duration::from_secs(4), duration: Duration::from_secs(5), ..keys(url) };
     let (report, _) = measured_until(Manner::Stuck, impatient, |report| report.failed > 0);
     assert_eq!(report.failures[0].reason, "no response in time", "{report}");

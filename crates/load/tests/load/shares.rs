@@ -28,7 +28,9 @@ fn traffic_has_its_shares() {
         assert!((share(Step::Account) - expected).abs() < 0.05, "{report}");
         assert_eq!(share(Step::Account) > 0.0, manner == Manner::Accounts, "{report}");
         assert!(provider.seen(account) > 0);
-        assert_eq!(report.notes.is_empty(), manner == Manner::Accounts, "{:?}", report.notes);
+        // Where the machine stands still at the end, an iteration outlasts the others.
+        let mut notes = report.notes.iter().filter(|note| !note.contains("still under way"));
+        assert_eq!(notes.next().is_none(), manner == Manner::Accounts, "{:?}", report.notes);
     }
 }
 

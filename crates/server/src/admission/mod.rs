@@ -222,15 +222,17 @@ impl Admission {
     }
 
     /// Delays a refusal of a request that `came` then until its turn: see [`refusals`]. Its client is to stay away for
-    /// `absence`. Machines that the operator lists are told at once.
-    pub async fn tell(&self, client: &Client, (came, absence): (Instant, Duration), hasher: &Hasher) {
+    /// `absence`. Machines that the operator lists are told at once. Returns how long it waited.
+    pub async fn tell(&self, client: &Client, (came, absence): (Instant, Duration), hasher: &Hasher) -> Duration {
         if self.lists(client) {
-            return;
+            return Duration::ZERO;
         }
         let ready = Ready { address: client.key(), came, absence };
-        if let Some(turn) = self.refusals.turn(&ready, Instant::now(), || Hashing::of(hasher)) {
+        let ready_at = Instant::now();
+        if let Some(turn) = self.refusals.turn(&ready, ready_at, || Hashing::of(hasher)) {
             timed(Stage::Pace, tokio::time::sleep(turn.wait)).await;
         }
+        ready_at.elapsed()
     }
 
     /// Acts as if hashing were short of cores: refusals go out at this pace for as long as a test takes.

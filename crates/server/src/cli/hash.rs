@@ -2,7 +2,7 @@
 
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::{Table, facts};
-use crate::config::{KeyFile, Raw, Size, Value as _};
+use crate::config::{KeyFile, LEAST_HASHING, Raw, Size, Value as _};
 use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
@@ -75,10 +75,13 @@ fn target(text: &str) -> Result<Duration, String> {
     if fits { Ok(found) } else { Err("must be between 1ms and 10s".to_owned()) }
 }
 
-/// Parses a size as the configuration does, and also with a letter alone, as most tools do.
+/// Parses a size as the configuration does, and also with a letter alone, as most tools do. What is recommended for it
+/// must be one that can be set.
 fn memory(text: &str) -> Result<Size, String> {
     let whole = if text.ends_with(['K', 'M', 'G']) { format!("{text}iB") } else { text.to_owned() };
-    Size::parse(&Raw::Word(whole))
+    let size = Size::parse(&Raw::Word(whole))?;
+    let least = || format!("must be at least {}", LEAST_HASHING.show().unwrap_or_default());
+    if size < LEAST_HASHING { Err(least()) } else { Ok(size) }
 }
 
 impl Command {

@@ -192,12 +192,13 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     runtime.block_on(async {
         let mut reach = Reach::new(&config);
         // A command that follows goes on when the server, or its database, is back.
-        let mut follows: Option<(std::time::Duration, bool)> = None;
+        let mut follows: Option<(std::time::Duration, String)> = None;
         let shown = loop {
             let outcome = match (reach.ask(&request).await, &mut follows) {
                 (Err(Failure::Failed(why)), Some((pause, told))) => {
-                    if !std::mem::replace(told, true) {
+                    if *told != why {
                         outcome::say(&format!("{why}; retrying until that is over"));
+                        *told = why;
                     }
                     tokio::time::sleep(*pause).await;
                     continue;
@@ -216,7 +217,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             outcome.notes.iter().for_each(|note| outcome::say(note));
             let Some(next) = outcome.next else { break Ok(printer.finish()) };
             request.go_on(next);
-            follows = request.pause().map(|pause| (pause, false));
+            follows = request.pause().map(|pause| (pause, String::new()));
             progress.show(request.progress());
             if let Some(pause) = request.pause().filter(|_| outcome.text.is_empty()) {
                 tokio::time::sleep(pause).await;

@@ -32,6 +32,8 @@ pub enum Failure {
     Use(String),
     /// It was understood, but could not be done.
     Failed(String),
+    /// Likewise, and a command that follows something must not go on with it later.
+    Lasting(String),
 }
 
 /// The result of carrying out a command.
@@ -82,13 +84,13 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Use(_) => 2,
-            Failure::Failed(_) => 1,
+            Failure::Failed(_) | Failure::Lasting(_) => 1,
         }
     }
 
     /// Writes the failure to standard error.
     pub fn tell(&self) -> ExitCode {
-        let (Failure::Use(lines) | Failure::Failed(lines)) = self;
+        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Lasting(lines)) = self;
         lines.lines().for_each(say);
         ExitCode::from(self.exit_code())
     }
@@ -98,7 +100,7 @@ impl Failure {
         if format == LogFormat::Text {
             return self.tell();
         }
-        let (Failure::Use(lines) | Failure::Failed(lines)) = self;
+        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Lasting(lines)) = self;
         lines.lines().for_each(|line| logs::tell_failure(&harmless(line)));
         ExitCode::from(self.exit_code())
     }

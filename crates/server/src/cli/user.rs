@@ -274,14 +274,16 @@ impl List {
 
 impl Hashes {
     async fn execute(self, app: &App) -> Reply {
-        let Some(of) = &self.of else { return Ok(kinds(&app.hash_kinds().await?)) };
+        let Some(of) = &self.of else {
+            return Ok(kinds(&app.hash_kinds().await?, app.realm.settings.hash_upgrade));
+        };
         let (users, next) = app.users_with_hash(of, self.after.as_deref().unwrap_or("")).await?;
         let nobody = format!("no account has such a password hash: {}", harmless(of));
         Ok(page(&users, self.goes_on, &nobody).then(next))
     }
 }
 
-fn kinds(found: &BTreeMap<HashKind, u64>) -> Outcome {
+fn kinds(found: &BTreeMap<HashKind, u64>, upgrades: bool) -> Outcome {
     if found.is_empty() {
         return Outcome::new("no account has a password yet", json!({ "kinds": [] }));
     }
@@ -289,7 +291,8 @@ fn kinds(found: &BTreeMap<HashKind, u64>) -> Outcome {
     for (kind, accounts) in found {
         let note = match (kind.is_verifiable, kind.is_outdated) {
             (false, _) => "cannot be verified with these settings",
-            (true, true) => "rehashed at the next sign-in",
+            (true, true) if upgrades => "rehashed at the next sign-in, unless a part of the password does not count",
+            (true, true) => "outdated, and kept: hash.upgrade is false",
             (true, false) => "up to date with the policy",
         };
         let algorithm = kind.algorithm.unwrap_or(UNREADABLE).to_owned();

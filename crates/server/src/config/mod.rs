@@ -28,8 +28,8 @@ pub use render::markdown;
 pub use secret_file::SecretFile;
 pub use store_url::StoreUrl;
 pub use value::{
-    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
-    Value, all,
+    Journal, KeyFile, LEAST_HASHING, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements,
+    Synchronous, TryIt, Value, all,
 };
 
 use reader::{Given, Reader, find, suggestion};

@@ -10,7 +10,8 @@ use super::reader::{Reader, Source};
 use super::secret_file::SecretFile;
 use super::store_url::StoreUrl;
 use super::value::{
-    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous, TryIt, Value,
+    Journal, KeyFile, LEAST_HASHING, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous,
+    TryIt, Value,
 };
 use crate::net::Cidr;
 use app::reach::Target;
@@ -178,7 +179,7 @@ options! {
         max_wait: Duration = Duration::from_secs(3), Start,
             between(Duration::from_millis(100), Duration::from_secs(60));
         /// The most memory in which hashes are computed.
-        memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(Size(8 << 20)));
+        memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(LEAST_HASHING));
         /// Whether the server replaces a hash that was imported, or made under another policy, when its owner signs in.
         /// Turn this off only while another system reads the same hashes.
         upgrade: bool = true, Start;

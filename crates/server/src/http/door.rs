@@ -287,12 +287,13 @@ where
             }
         };
         let response = answer.unwrap_or_else(|refusal| refuse(&door, again, refusal));
-        let response = settled(&door, debt, response);
+        let mut response = settled(&door, debt, response);
         if is_put_off(&response) {
             let (site, client) = (door.site.clone(), door.visit.client.clone());
             // What the request carried is not kept while its refusal waits.
             drop(door);
-            site.admission.tell(&client, (came, reply::absence(&response)), &site.app.hasher).await;
+            let waited = site.admission.tell(&client, (came, reply::absence(&response)), &site.app.hasher).await;
+            reply::told_later(&mut response, waited);
         }
         response
     }

@@ -163,6 +163,15 @@ pub fn absence(response: &Response) -> Duration {
     Duration::from_secs(seconds.unwrap_or_default())
 }
 
+/// Takes the time for which a refusal waited off the times that it names: they began when it was made.
+pub fn told_later(response: &mut Response, waited: Duration) {
+    for (name, least) in [(header::RETRY_AFTER, 1), (HeaderName::from_static("ratelimit-reset"), 0)] {
+        let Some(value) = response.headers_mut().get_mut(name) else { continue };
+        let Some(seconds) = value.to_str().ok().and_then(|text| text.parse::<u64>().ok()) else { continue };
+        *value = seconds.saturating_sub(waited.as_secs()).max(least).into();
+    }
+}
+
 /// Sets a cookie, or removes it.
 pub fn cookie(response: &mut Response, site: &Site, name: Name, value: Option<&str>) {
     response.headers_mut().append(header::SET_COOKIE, site.set_cookie(name, value));
@@ -188,7 +197,20 @@ pub fn session_cookie(response: &mut Response, site: &Site, started: &Started) {
 
 #[cfg(test)]
 mod tests {
-    use super::source;
+    use super::*;
+
+    #[test]
+    fn who_hears_later_of_a_refusal_is_told_to_stay_away_for_as_much_less() {
+        // Red without it: the time would begin once more with the answer.
+        for (named, waited, left) in [("3", 2_700, "1"), ("60", 2_700, "58"), ("1", 900, "1"), ("2", 2_700, "1")] {
+            let mut response = nothing(StatusCode::SERVICE_UNAVAILABLE);
+            set(response.headers_mut(), header::RETRY_AFTER, named);
+            set(response.headers_mut(), HeaderName::from_static("ratelimit-reset"), "2");
+            told_later(&mut response, Duration::from_millis(waited));
+            assert_eq!(response.headers()[header::RETRY_AFTER], left, "{named} s after {waited} ms");
+            assert_eq!(response.headers()["ratelimit-reset"], if waited > 1_000 { "0" } else { "2" });
+        }
+    }
 
     #[test]
     fn rfc8252_7_3_what_a_policy_cannot_name_is_named_by_its_scheme() {

@@ -9,10 +9,10 @@ use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, t
 use crate::loops::panic_of;
 use axum::body::Body;
 use axum::response::Response;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{HeaderMap, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use std::convert::Infallible;
@@ -310,7 +310,7 @@ impl<S: Answers> Room<S> {
         let running = clock.request((multiplexed, told), || self.terms.caps.admit(peer.address.ip()));
         request.extensions_mut().insert(peer);
         // The buffer's limit applies to bytes before a head is complete, not to a complete head.
-        let fits = multiplexed || head_bytes(request.headers()) <= HEADER_BYTES;
+        let fits = multiplexed || head_bytes(&request) <= HEADER_BYTES;
         let request = request.map(|body| clock.coming(body));
         let asked = match running {
             Err(full) => Err(too_many(full)),
@@ -430,19 +430,17 @@ fn has_to_go(
     false
 }
 
-/// Returns the size of HTTP/1 headers, as they are sent.
-fn head_bytes(headers: &HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len()).sum()
+/// Returns the size of the target and the headers of an HTTP/1 request, as they are sent.
+fn head_bytes(request: &Request<Incoming>) -> usize {
+    let (uri, headers) = (request.uri(), request.headers().iter());
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    uri.path().len() + uri.query().map_or(0, str::len) + headers.sum::<usize>()
 }
 
 /// Returns the bytes that a request has taken, as far as it says: its target, its headers, and the beginning of a body.
 fn told_bytes(request: &Request<Incoming>) -> usize {
-    let uri = request.uri();
     let announced = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    uri.path().len()
-        + uri.query().map_or(0, str::len)
-        + head_bytes(request.headers())
-        + announced.unwrap_or(0).min(BODY_AHEAD)
+    head_bytes(request) + announced.unwrap_or(0).min(BODY_AHEAD)
 }
 
 /// Ready once a connection without a request has to make way: for others of its own address, only if it was quiet.

@@ -104,7 +104,9 @@ fn every_workload_goes_through() {
         let report = scene.report(line, 1, |report| {
             assert_eq!(report["runs"][0]["failed"], 0, "{line}: {report:#}");
             // Three accounts are few where passwords are measured, and of no account where they are not.
-            let notes = report["runs"][0]["notes"].as_array().unwrap();
+            let notes = report["runs"][0]["notes"].as_array().unwrap().iter();
+            // Where the machine stands still at the end, an iteration outlasts the others.
+            let notes: Vec<_> = notes.filter(|note| !note.as_str().unwrap().contains("still under way")).collect();
             let few = usize::from(line.starts_with("w1") || line.starts_with("w5"));
             assert_eq!(
                 notes.iter().filter(|note| note.as_str().unwrap().starts_with("3 accounts to sign in")).count(),

@@ -121,8 +121,12 @@ impl Move<'_> {
         let checks = stream::iter(&tables).map(|(table, _)| check::table(self, table));
         let mut sums: Vec<Sum> = checks.buffer_unordered(AT_ONCE).try_collect().await?;
         sums.sort_by(|one, other| one.table.cmp(&other.table));
-        // The server that was compared, whichever one answered when this began.
-        let source = self.from.answering().map(|answering| answering.identity);
+        // The server that was compared, whichever one answered when this began. A file hands on the server that it came
+        // from: nodes that last knew that one lost nothing on the way.
+        let source = match self.from.answering() {
+            Some(answering) => Some(answering.identity),
+            None => marks::moved_from(self.from).await?,
+        };
         self.still_fenced().await?;
         // Also for the target: another server that took over may lack rows that were compared.
         marks::ready((self.to, compared), self.id, source.as_deref()).await?;

@@ -23,6 +23,8 @@ const STATEMENTS: usize = 4096;
 /// Answers contain all their rows.
 const UNLIMITED: &str = "SET SESSION sql_select_limit = 18446744073709551615";
 
+/// The longest time that connecting may take, however patient a request is.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(10);
 /// TCP keepalive probes begin when a connection has been silent for this long.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
@@ -183,9 +185,10 @@ impl Node {
         Ok(Node { host: host.clone(), opts, timeout, accepted })
     }
 
-    /// The longest time that connecting may take: part of a request's time, to leave time for another server.
+    /// The longest time that connecting may take: part of a request's time, to leave time for another server, and no
+    /// longer where a request may take minutes, as in a move.
     pub(super) fn patience(&self) -> Duration {
-        self.timeout / 4
+        (self.timeout / 4).min(LONGEST_PATIENCE)
     }
 
     /// Makes a connection that is set up, to a server that is fit.

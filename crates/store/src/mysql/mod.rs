@@ -14,7 +14,6 @@ mod group;
 mod migrate;
 mod pool;
 mod say;
-mod standstill;
 mod value;
 
 use std::path::Path;
@@ -31,6 +30,7 @@ use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, U
 use crate::held::Held;
 use crate::remote::{OpenError, Replication, Room, Settings, Usage};
 use crate::schema::Migration;
+use crate::standstill::Standstill;
 use crate::tally::{Histogram, Spread, TIMES};
 use crate::turn;
 use address::Address;
@@ -38,7 +38,6 @@ use batch::Batch;
 use connect::Node;
 use pool::{Active, Pool, identity};
 use say::Phrasebook;
-use standstill::Standstill;
 
 /// The longest time that a change of the schema may take.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

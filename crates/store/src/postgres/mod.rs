@@ -33,10 +33,11 @@ pub use server::Identity;
 
 use crate::caught::survive;
 use crate::dialect::Dialect;
-use crate::engine::{Answer, Answering, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use crate::engine::{Answer, Answering, CommitError, Engine, Health, Must, Read, Row, Unavailable, Write};
 use crate::held::{self, Held, Wait};
 use crate::remote::{OpenError, Replication, Room, Settings, Statements, Usage};
 use crate::schema::Migration;
+use crate::standstill::Standstill;
 use crate::turn;
 use cargo::Cargo;
 use flight::{Fault, Reply};
@@ -50,6 +51,7 @@ pub struct Postgres {
     migrations: &'static [Migration],
     keepers: JoinSet<()>,
     room: Room,
+    standstill: Standstill,
     held: Held,
     /// The task ends with the engine.
     _figures: JoinSet<()>,
@@ -79,7 +81,15 @@ impl Postgres {
         let counted = Arc::clone(&pool);
         figures
             .spawn(async move { survive("updating table statistics", || figures::keep(Arc::clone(&counted))).await });
-        Ok(Postgres { pool, migrations, keepers, room: Room::default(), held: Held::default(), _figures: figures })
+        Ok(Postgres {
+            pool,
+            migrations,
+            keepers,
+            room: Room::default(),
+            standstill: Standstill::default(),
+            held: Held::default(),
+            _figures: figures,
+        })
     }
 
     /// The database cluster that answered last; `None` if we may not know it.
@@ -108,6 +118,7 @@ impl Postgres {
             if writes.is_empty() {
                 return Ok(Vec::new());
             }
+            let began = Instant::now();
             let outcome = match self.send(&writes, within).await {
                 Ok(done) => {
                     turn::waited(done.waited);
@@ -119,6 +130,10 @@ impl Postgres {
             };
             // SQLSTATE 53100: disk_full
             self.room.note(&outcome, |why| why.contains("(53100)"));
+            // A batch that only reads waits for no standby.
+            if writes.iter().any(|write| !matches!(write.must, Must::Find(_))) {
+                self.standstill.note(&outcome, (began, Instant::now()), self.pool.timeout);
+            }
             outcome
         })
     }
@@ -213,6 +228,7 @@ impl Engine for Postgres {
                         Ok(()) => {
                             let known = self.recognize(facts.forgets()).await;
                             let taken = known.and_then(|()| self.pool.refuses_batches().map_or(Ok(()), Err));
+                            let taken = taken.and_then(|()| self.standstill.is_over(Instant::now()));
                             taken.and_then(|()| self.room.is_there())
                         }
                         Err(error) => {

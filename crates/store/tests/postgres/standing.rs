@@ -1,6 +1,7 @@
 //! What an engine says of its server, and which servers it refuses.
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::time::Duration;
 
 use store::conformance::{MIGRATIONS, three_reads, three_rows};
 use store::engine::{CommitError, Durability, Engine};
@@ -306,4 +307,24 @@ async fn a_batch_is_for_the_server_that_was_let_in() {
     );
     assert_eq!(engine.fetch(&three_reads(1)).await.unwrap().concat().len(), 0);
     assert_eq!(engine.commit_within(now, three_rows(1)).await, Ok(vec![1, 1, 1]));
+}
+
+/// As where a standby that has to confirm every commit is away. Red without `standstill` in postgres/mod.rs, health.
+#[tokio::test]
+async fn nothing_can_be_written_while_every_batch_waits_and_reads_go_on() {
+    let Some(database) = database().await else { return };
+    let engine = database.ready(|settings| settings.timeout = Duration::from_secs(6)).await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let admin = database.admin().await;
+    let waits = "CREATE FUNCTION public.waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; \
+                 END $$; CREATE TRIGGER waits BEFORE INSERT ON note FOR EACH ROW EXECUTE FUNCTION public.waits()";
+    admin.batch_execute(waits).await.unwrap();
+    assert!(engine.commit(three_rows(2)).await.is_err());
+    let writable = engine.health().await.unwrap().writable;
+    assert!(writable.as_ref().is_err_and(|why| why.contains("since a batch timed out")), "{writable:?}");
+    assert_eq!(engine.fetch(&three_reads(1)).await.unwrap().concat().len(), 3, "reads go on");
+    database.end_sessions("").await;
+    admin.batch_execute("DROP TRIGGER waits ON note").await.unwrap();
+    until("the next commit", async || engine.commit(three_rows(3)).await.is_ok()).await;
+    assert_eq!(engine.health().await.unwrap().writable, Ok(()));
 }

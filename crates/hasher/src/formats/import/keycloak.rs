@@ -14,8 +14,7 @@ use crate::{
 struct CredentialData {
     algorithm: String,
     hash_iterations: u32,
-    #[serde(default)]
-    additional_parameters: Argon2Parameters,
+    additional_parameters: Option<Argon2Parameters>,
 }
 
 /// Each parameter is a list of one text.
@@ -70,7 +69,7 @@ fn imported(data: &CredentialData, secret: &SecretData) -> Result<Stored, ParseE
 }
 
 fn argon2(data: &CredentialData, salt: Vec<u8>, tag: Vec<u8>) -> Result<Stored, ParseError> {
-    let parameters = &data.additional_parameters;
+    let parameters = data.additional_parameters.as_ref().ok_or(NO_PARAMETERS)?;
     let algorithm = match one(&parameters.kind)? {
         "id" => Algorithm::Argon2id,
         "i" => Algorithm::Argon2i,
@@ -91,6 +90,8 @@ fn argon2(data: &CredentialData, salt: Vec<u8>, tag: Vec<u8>) -> Result<Stored, 
     let params = Params { algorithm, version, cost, tag_bytes: tag.len() as u32 };
     Argon2Hash::new(params, None, salt, tag).map(Recipe::Argon2).map(Stored)
 }
+
+const NO_PARAMETERS: ParseError = ParseError::Malformed("credentialData of argon2 has no additionalParameters");
 
 fn one(values: &[String]) -> Result<&str, ParseError> {
     match values {

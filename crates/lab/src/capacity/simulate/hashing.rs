@@ -9,6 +9,9 @@ const LEFT_OVER: f64 = 0.097;
 /// The time to a worker and back, in seconds.
 const FAR: f64 = 1e-3;
 
+/// A number of machines that is larger than a whole one by no more than this is the whole one.
+const ROUNDING: f64 = 1e-6;
+
 /// Passwords side by side on one thread.
 pub(super) struct Batch {
     pub(super) visits: Vec<usize>,
@@ -74,12 +77,16 @@ impl World<'_> {
         if pool.workers <= 0.0 {
             return;
         }
-        let room = pool.threads * pool.lanes;
-        let takes = room as f64 / pool.workers + FAR;
-        while self.away < room {
+        // Workers like this machine: as many as it takes, each of which may be a little slower.
+        let own = pool.threads as f64 / pool.each();
+        let machines = (pool.workers / own - ROUNDING).ceil().max(1.0);
+        let (slower, machines) = (machines * own / pool.workers, machines as usize);
+        let threads = machines * pool.threads;
+        while self.away < threads * pool.lanes {
             let Some(visit) = self.passwords.pop_front() else { return };
             self.away += 1;
-            self.after(takes, Event::Computed(visit));
+            let (together, active) = (self.away.div_ceil(threads), self.away.min(threads).div_ceil(machines));
+            self.after(pool.batch(together, active) * slower + FAR, Event::Computed(visit));
         }
     }
 

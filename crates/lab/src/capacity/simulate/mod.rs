@@ -71,6 +71,24 @@ pub fn in_steps(
     (world.outcome(), steps.collect())
 }
 
+/// Numbers for each thing that chance decides. Two machines that differ in one thing meet the same people in the same
+/// order, so that they differ by that, and not by who came when.
+struct Chances {
+    coming: Chance,
+    kind: Chance,
+    late: Chance,
+    core: Chance,
+    sync: Chance,
+}
+
+impl Chances {
+    fn new() -> Self {
+        let [coming, kind, late, core, sync] =
+            [1, 2, 3, 4, 5].map(|of: u64| Chance(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(of)));
+        Chances { coming, kind, late, core, sync }
+    }
+}
+
 /// Pseudorandom numbers, the same in every run (xorshift).
 struct Chance(u64);
 
@@ -158,7 +176,7 @@ struct World<'a> {
     now: f64,
     order: u64,
     events: BinaryHeap<Due>,
-    chance: Chance,
+    chances: Chances,
     visits: Vec<Visit>,
     came: usize,
     /// Tasks on cores, and tasks that wait for a core.
@@ -204,7 +222,7 @@ impl<'a> World<'a> {
             now: 0.0,
             order: 0,
             events: BinaryHeap::new(),
-            chance: Chance(0x9E37_79B9_7F4A_7C15),
+            chances: Chances::new(),
             visits: Vec::with_capacity(operations),
             came: 0,
             busy: 0,
@@ -274,7 +292,7 @@ impl<'a> World<'a> {
     fn come_and_call(&mut self) {
         self.come();
         let gap = match self.arrivals {
-            Arrivals::People(rate) => -(1.0 - self.chance.next()).ln() / rate,
+            Arrivals::People(rate) => -(1.0 - self.chances.coming.next()).ln() / rate,
             Arrivals::Users(_) => return,
         };
         if self.came < self.operations {
@@ -286,7 +304,7 @@ impl<'a> World<'a> {
         if self.came >= self.operations {
             return;
         }
-        let mut at = self.chance.next();
+        let mut at = self.chances.kind.next();
         let found = self.courses.iter().find(|(share, _)| {
             at -= share;
             at <= 0.0
@@ -388,7 +406,8 @@ impl<'a> World<'a> {
     fn waking(&mut self) -> f64 {
         let (rested, crowded) = self.stations.wake;
         // In a request two threads wake up, and the measured lateness is that of both.
-        let late = if self.chance.next() < 0.5 { lateness(&self.late, self.chance.next()) } else { 0.0 };
+        let chance = &mut self.chances.late;
+        let late = if chance.next() < 0.5 { lateness(&self.late, chance.next()) } else { 0.0 };
         if self.wakes_at_once() { rested } else { crowded + late }
     }
 
@@ -420,7 +439,7 @@ impl<'a> World<'a> {
     fn is_behind_another(&mut self) -> bool {
         let cores = self.stations.cores;
         let crowded = !self.hashing.is_empty() && self.busy + self.hashing.len() >= cores;
-        crowded && self.chance.next() * (cores as f64) < self.busy as f64
+        crowded && self.chances.core.next() * (cores as f64) < self.busy as f64
     }
 
     fn done(&mut self, task: Task, displaces: bool) {
@@ -442,7 +461,7 @@ impl<'a> World<'a> {
             }
             Task::Write => {
                 // The writer waits for the disk, and wakes up; the measured time includes waking up on an idle machine.
-                let sync = self.stations.writer.some_sync(self.chance.next());
+                let sync = self.stations.writer.some_sync(self.chances.sync.next());
                 let late = (self.waking() - self.stations.wake.0).max(0.0);
                 self.after(sync + late, Event::Synced);
             }

@@ -119,6 +119,8 @@ fn what_cannot_work_is_one_line() {
         ("load jwks --no-password", "--no-password is a variant of w1"),
         ("load jwks --vus 0", "at least one virtual user"),
         ("load jwks --rate 0", "the rate must be above zero"),
+        ("load jwks --rate 1e30", "the rate must be at most 100 million per second"),
+        ("load w3 --rate 1e30", "the rate must be at most 100 million per second"),
         ("load w1", "this workload needs --client"),
         ("load w1 --client a --redirect-uri http://localhost/cb", "this workload needs --users"),
         ("load client_credentials --client a", "client_credentials needs a client secret"),

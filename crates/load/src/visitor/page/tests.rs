@@ -110,6 +110,26 @@ fn lists_and_areas_are_sent_as_they_stand() {
     assert_eq!(form(page).sign_in("", "").body, "a=2&b=First+%26+one&t=hi+%3Cyou%3E");
 }
 
+/// Red without `typed`: spaces around a text belong to it, and a server may compare it with what it sent.
+#[test]
+fn the_lines_of_an_area_are_sent_as_browsers_send_them() {
+    let sent = |text: &str| form(&format!("<form><textarea name=t>{text}</textarea></form>")).sign_in("", "").body;
+    for text in ["\na\nb ", "\r\na\r\nb ", "a\rb ", "&#10;a&#13;&#10;b "] {
+        assert_eq!(sent(text), "t=a%0D%0Ab+", "{text:?}");
+    }
+    assert_eq!((sent("\n\na").as_str(), sent("\n").as_str(), sent("").as_str()), ("t=%0D%0Aa", "t=", "t="));
+}
+
+/// Red where a form ends at the next start tag: its own address and fields were lost.
+#[test]
+fn a_form_within_a_form_is_no_form() {
+    let page = "<form method=post action=/in><input name=u><form action=/search><input type=password name=p></form>\
+                <input name=lost><form action=/next><input name=q></form>";
+    let page = Page::of(page);
+    assert_eq!(page.forms.iter().map(Form::action).collect::<Vec<_>>(), ["/in", "/next"]);
+    assert_eq!(page.sign_in().unwrap().sign_in("ann", "pw").body, "u=ann&p=pw");
+}
+
 /// Red without `strays`.
 #[test]
 fn parts_outside_of_their_form_belong_to_it_all_the_same() {

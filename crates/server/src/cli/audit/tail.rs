@@ -95,7 +95,7 @@ async fn late(app: &App) -> Result<Option<String>, Failure> {
 pub async fn reached(app: &App, place: &Place) -> Result<(), Failure> {
     match app.audit_ends_before(place).await? {
         None => Ok(()),
-        Some(end) => Err(Failure::Failed(format!(
+        Some(end) => Err(Failure::Lasting(format!(
             "the log ends with block {end}, but was read beyond that before: lines were removed, or the database was \
              restored (portiere audit verify); start again to follow new lines"
         ))),

@@ -72,8 +72,12 @@ impl Verify {
     /// Carries out the next step.
     pub async fn execute(self, app: &App) -> Reply {
         if let Some(state) = self.state.as_ref().filter(|state| state.done) {
-            let what = if state.count == 1 { "1 thing is" } else { &format!("{} things are", state.count) };
-            return Err(Failure::Failed(format!("{what} wrong with the audit log")));
+            let what = match state.count {
+                0 => "the exported head was not compared".to_owned(),
+                1 => "1 thing is wrong with the audit log".to_owned(),
+                count => format!("{count} things are wrong with the audit log"),
+            };
+            return Err(Failure::Failed(what));
         }
         let told = self.state.as_ref().map(|state| &state.told);
         let step = app.verify_audit(told, self.exported.as_ref()).await?;
@@ -100,15 +104,21 @@ impl Verify {
         if step.done {
             text.push_str(&self.summary(&step, &state));
         }
-        let goes_on = !step.done || count > 0;
+        // Whoever gives a head wants to know that the log was not cut: nothing was proved without it.
+        let goes_on = !step.done || count > 0 || self.compared(&state) == Some(false);
         let next = goes_on.then(|| serde_json::to_string(&state)).transpose();
         let next = next.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(Outcome::new(text, Value::Null).then(next))
     }
 
+    /// Whether the exported head was compared with its block, if one was given.
+    fn compared(&self, state: &State) -> Option<bool> {
+        self.exported.as_ref().map(|head| state.told.met_head() || head.block == 0)
+    }
+
     fn summary(&self, step: &Verified, state: &State) -> String {
         let told = &step.told;
-        let compared = self.exported.as_ref().map(|head| told.met_head() || head.block == 0);
+        let compared = self.compared(state);
         if self.json {
             let shown = json!({
                 "ok": state.count == 0,

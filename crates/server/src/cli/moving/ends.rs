@@ -161,7 +161,12 @@ impl<'a> Source<'a> {
                 return reply.map(|outcome| outcome.text);
             }
             if began.elapsed() > PATIENCE {
-                let why = format!("{} is in use by a process that does not answer", file.display());
+                let why = format!(
+                    "{} is in use, and no server that listens in {} has it: give --data the folder of the server that \
+                     runs on it",
+                    file.display(),
+                    self.data.display()
+                );
                 return Err(Failure::Failed(why));
             }
             tokio::time::sleep(PAUSE).await;

@@ -372,7 +372,7 @@ async fn is_fenced(from: &dyn Engine) -> bool {
 
 /// Says why a move did not finish, and what that means for users of the source.
 fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
-    let (Failure::Use(mut told) | Failure::Failed(mut told)) = why;
+    let (Failure::Use(mut told) | Failure::Failed(mut told) | Failure::Lasting(mut told)) = why;
     if told.contains("max_allowed_packet") {
         told += " (raise max_allowed_packet on that server: SET GLOBAL max_allowed_packet = 67108864, \
                  and in its configuration)";

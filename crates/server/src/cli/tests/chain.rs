@@ -78,7 +78,7 @@ async fn filed(operator: &mut Operator<'_>, server: &Instance) {
     set(operator, server).await;
     // Of another database, or of one that was put back: what is sealed under those numbers would be left out.
     let why = operator.types("audit export --after-block 4", "").await.unwrap_err();
-    assert!(matches!(&why, Failure::Failed(why) if why.contains("ends with block 3")), "{why:?}");
+    assert!(matches!(&why, Failure::Lasting(why) if why.contains("ends with block 3")), "{why:?}");
 }
 
 /// A stream goes on from the place that an export named, or from where the log ends.

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use store::engine::Health;
 use store::moving::marks::{Leave, Marks};
 use tokio::time::timeout;
 
@@ -211,8 +212,12 @@ async fn look(site: &Site) -> Found {
             problems.push(error.0);
             "unknown"
         }
+        // What it said before may be the very thing that is wrong now.
+        Ok(Health { writable: Err(why), .. }) => {
+            problems.push(why);
+            "unknown"
+        }
         Ok(health) => {
-            problems.extend(health.writable.err());
             warnings.extend(site.database.contradiction(health.durability).map(str::to_owned));
             warnings.extend(site.app.engine.warning());
             site.database.promise(health.durability)

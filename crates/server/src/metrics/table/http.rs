@@ -149,7 +149,7 @@ pub static GROUP: Group = Group {
         counter(
             "portiere_admission_slowed_total",
             &[],
-            "Refusals that waited for their turn, for less than a second, because hashing was short of cores.",
+            "Refusals that waited for their turn, for less time than they ask their client to stay away, because hashing was short of cores.",
             |now, out| out.one(now.from.admission.slowed()),
         ),
         gauge(

@@ -1,5 +1,5 @@
-//! RC-11, BF: whoever hangs up in the middle of an attempt is counted as if they had stayed. Hashes are made slow here, so
-//! that there is a middle.
+//! RC-11, BF: whoever hangs up in the middle of an attempt is counted as if they had stayed, and whoever hangs up before it
+//! has begun, as if they had not come. Hashes are made slow here, so that there is a middle.
 
 use super::guessing::heard;
 use crate::monitoring::figures::{SERVED, samples};
@@ -36,10 +36,14 @@ fn events(server: &Server, name: &str) -> usize {
     told.as_array().unwrap().iter().filter(|event| event["event"] == name).count()
 }
 
-/// How many passwords were given to a server with [`SERVED`] to be hashed, whatever became of them.
-pub(super) fn asked_for(server: &Server) -> f64 {
+/// How many passwords a server with [`SERVED`] has begun to hash.
+pub(super) fn begun(server: &Server) -> f64 {
+    hashing(server, &["running", "done_total"])
+}
+
+/// How many passwords are at these stages.
+fn hashing(server: &Server, stages: &[&str]) -> f64 {
     let told = samples(server);
-    let stages = ["waiting", "running", "done_total", "withdrawn_total"];
     stages.iter().map(|stage| told[&format!("portiere_hashing_{stage}")]).sum()
 }
 
@@ -47,8 +51,8 @@ pub(super) fn asked_for(server: &Server) -> f64 {
 /// or this process stood still.
 #[track_caller]
 fn abandon(server: &Server, attempt: &Call) -> bool {
-    let before = asked_for(server);
-    attempt.abandon_once(server.port, || asked_for(server) > before)
+    let before = begun(server);
+    attempt.abandon_once(server.port, || begun(server) > before)
 }
 
 /// Waits until no attempt is under way any more: each holds its place for as long.
@@ -127,6 +131,44 @@ fn bf_a_right_password_clears_the_count_whether_the_answer_is_awaited_or_not() {
     assert!(!abandoned.contains(&0), "{abandoned:?}");
     Browser::of(server, &person).get("/account").must_be(200);
     server.kill();
+}
+
+#[test]
+fn who_hangs_up_while_their_password_waits_leaves_the_queue_and_tried_nothing() {
+    // red without on_behalf_of in app/jobs.rs, to_the_end: it would be hashed in its turn, and counted.
+    let server = server("1000");
+    server.set("PORTIERE_HASH_THREADS", "1");
+    server.restart();
+    if nodes() > 1 {
+        server.only(0);
+    }
+    let screens = Screens::of(server);
+    let free = heard(server, &[&Person::add(server).name], |_, call| call);
+    for door in 0..2 {
+        let before = events(server, "signin.failed");
+        let tried: Vec<_> = (0..10).map(|_| Person::add(server)).collect();
+        let heard_of = tried.iter().take_while(|person| !leaves_the_queue(&screens, person, door)).count();
+        let left = tried.get(heard_of).expect("one of ten");
+        assert_eq!(events(server, "signin.failed"), before + heard_of, "door {door}");
+        assert_eq!(heard(server, &[&left.name], |_, call| call), free, "door {door}: it cost nothing");
+    }
+    server.kill();
+}
+
+/// Guesses at a password while another is hashed, and hangs up; `false` where its turn came first, since this process stood
+/// still.
+#[track_caller]
+fn leaves_the_queue(screens: &Screens, person: &Person, door: usize) -> bool {
+    let server = screens.app.server;
+    let call = doors(screens, &mut Browser::new(server), person, "wrong wrong wrong")[door].1.clone();
+    let (done, withdrawn) = (begun(server), hashing(server, &["withdrawn_total"]));
+    std::thread::scope(|scope| {
+        scope.spawn(|| Person::stranger().added(server));
+        until("a password is hashed", || begun(server) > done);
+        call.abandon_once(server.port, || hashing(server, &["waiting"]) > 0.0);
+    });
+    let_end(server);
+    hashing(server, &["withdrawn_total"]) > withdrawn
 }
 
 /// Whether one attempt was abandoned in time at last: `attempt` says how many were, and is made anew where it was none.

@@ -1,7 +1,7 @@
 //! SE-02, BF-05: what a new password ends, for each way to set one. Whoever changes a password because somebody else
 //! may know it must be rid of them, whichever door was used.
 
-use super::abandoned::asked_for;
+use super::abandoned::begun;
 use super::guessing::heard;
 use crate::monitoring::figures::SERVED;
 use crate::support::*;
@@ -215,10 +215,10 @@ fn overtaken(screens: &Screens, way: Way) -> Option<(u16, String)> {
     let mut changer = way.enter(screens, &person);
     let mut owner = Browser::of(server, &person);
     let others = owner.account_form("/account/sessions/revoke-others");
-    let before = asked_for(server);
+    let before = begun(server);
     let answer = std::thread::scope(|scope| {
         let changing = scope.spawn(|| changer.ask(&person.password, NEW));
-        until("a password is hashed", || asked_for(server) > before || changing.is_finished());
+        until("a password is hashed", || begun(server) > before || changing.is_finished());
         owner.submit(&others).must_be(303);
         changing.join().unwrap()
     });

@@ -1,5 +1,6 @@
-//! Detects whether the server writes anything at all. While a backup tool holds `FLUSH TABLES WITH READ LOCK`, it
-//! answers every query and keeps each batch waiting.
+//! Detects whether the server writes anything at all. While a backup tool holds `FLUSH TABLES WITH READ LOCK` (MySQL and
+//! MariaDB), or a standby that has to confirm every commit is away (PostgreSQL), it answers every query and keeps each
+//! batch waiting.
 //!
 //! The rule: once a batch has run out of time and nothing else was committed since it began, nothing can be written
 //! until something is committed. If others committed meanwhile, the batch only waited for a row that was held. Each
@@ -17,7 +18,7 @@ const QUIET: Duration = Duration::from_secs(6);
 
 /// The outcomes of the last batches that write.
 #[derive(Debug, Default)]
-pub(super) struct Standstill(Mutex<Seen>);
+pub(crate) struct Standstill(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -28,7 +29,7 @@ struct Seen {
 
 impl Standstill {
     /// Notes the outcome, at `now`, of a batch that began at `began` and had `limit`.
-    pub(super) fn note<T>(&self, outcome: &Result<T, CommitError>, (began, now): (Instant, Instant), limit: Duration) {
+    pub(crate) fn note<T>(&self, outcome: &Result<T, CommitError>, (began, now): (Instant, Instant), limit: Duration) {
         let mut seen = self.seen();
         match outcome {
             Ok(_) => *seen = Seen { committed: Some(now), held: None },
@@ -43,7 +44,7 @@ impl Standstill {
     }
 
     /// Returns why nothing can be written, as far as that is known at `now`.
-    pub(super) fn is_over(&self, now: Instant) -> Result<(), String> {
+    pub(crate) fn is_over(&self, now: Instant) -> Result<(), String> {
         match &self.seen().held {
             Some((began, why)) if now.duration_since(*began) >= QUIET => {
                 Err(format!("the database server has committed nothing since a batch timed out: {why}"))
