@@ -11,13 +11,17 @@ const HEARD: usize = 9;
 
 /// With as many failures of an address for nothing.
 fn server(free: &str) -> &'static Server {
-    Server::leaked(&[
+    Server::leaked(&settings(free))
+}
+
+fn settings(free: &str) -> [(&str, &str); 5] {
+    [
         ("PORTIERE_SIGNUP_ENABLED", "true"),
         ("PORTIERE_THROTTLE_ADDRESS_FREE_FAILURES", free),
         pensive(),
         ("PORTIERE_THROTTLE_BASE_DELAY", "10m"),
         SERVED,
-    ])
+    ]
 }
 
 /// Every door that takes a password, as `person` in `browser` would use it with that password.
@@ -136,9 +140,7 @@ fn bf_a_right_password_clears_the_count_whether_the_answer_is_awaited_or_not() {
 #[test]
 fn who_hangs_up_while_their_password_waits_leaves_the_queue_and_tried_nothing() {
     // red without on_behalf_of in app/jobs.rs, to_the_end: it would be hashed in its turn, and counted.
-    let server = server("1000");
-    server.set("PORTIERE_HASH_THREADS", "1");
-    server.restart();
+    let server = Server::leaked(&[&settings("1000")[..], &[("PORTIERE_HASH_THREADS", "1")]].concat());
     if nodes() > 1 {
         server.only(0);
     }
