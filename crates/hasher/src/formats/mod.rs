@@ -164,8 +164,21 @@ impl FromStr for Stored {
         limits::TEXT.length(text.as_bytes())?;
         match FAMILIES.iter().find(|(prefix, _)| text.starts_with(prefix)) {
             Some((_, read)) => read(text).map(Stored),
-            None => Err(ParseError::Unsupported("unknown algorithm")),
+            None => Err(ParseError::Unsupported(unknown(text))),
         }
+    }
+}
+
+/// Returns why a text of no family is none, as far as it tells.
+fn unknown(text: &str) -> &'static str {
+    let is_hex = || text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match text.as_bytes() {
+        [first, ..] if first.is_ascii_whitespace() => "begins with a blank",
+        [b'!' | b'*', ..] | b"x" => "no hash, but the mark of an account without a password",
+        bytes if matches!(bytes.len(), 32 | 40 | 64 | 96 | 128) && is_hex() => {
+            "a bare digest, which does not name its algorithm: import it as an object that does"
+        }
+        _ => "unknown algorithm",
     }
 }
 

@@ -29,6 +29,8 @@ fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too()
     assert!(!of("m=47104 t=1").raises() && of("m=9216 t=4").raises());
     assert!(of("m=9216 t=4").limits[0] > 1.1, "sign-ins");
     assert_eq!(of("m=9216 t=4").limits[1..3], [1.0, 1.0], "what is not hashed is as fast as before");
+    // Red where a password takes a worker as long as all that it has room for.
+    assert!(of("a hash worker").sign_in_p95 < 1.0, "half of the hashes go to an idle machine");
     assert!(of("a hash worker").raises() && of("4 cores in place of 2").limits.iter().all(|limit| *limit > 1.5));
     let disk = of("a disk ten times as fast");
     assert!(!disk.raises() && !disk.hastens(), "{disk:?}");

@@ -170,6 +170,16 @@ fn a_limit_is_the_rate_at_which_it_is_the_limit() {
 }
 
 #[test]
+fn another_core_takes_nothing_from_all_together() {
+    // Red where the line is extended without a bound: noise that makes two threads slower than one in turn would make four
+    // of them slower than two.
+    let pool = Pool { alone: vec![1.0], crowded: vec![3.0], crowd: 2, lanes: 1, ..machine().pool };
+    let together = |threads: usize| threads as f64 / pool.batch(1, threads);
+    near(together(2), 2.0 / 3.0, 1e-9, "as measured");
+    assert!((3..9).all(|threads| together(threads) > together(2) - 1e-9), "{}", together(4));
+}
+
+#[test]
 fn workers_raise_the_limit_until_something_else_sets_it() {
     let rows = staffed(&machine());
     assert_eq!((rows[0].workers, rows[0].bound), (0, bound(&machine(), Operation::SignIn)));

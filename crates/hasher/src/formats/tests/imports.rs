@@ -33,6 +33,24 @@ fn holds_imported(imported: Imported) {
     }
 }
 
+/// What is often taken for a hash is told apart from what is unknown.
+#[test]
+fn a_text_that_is_no_hash_is_refused_with_what_it_looks_like() {
+    for (text, why) in [
+        (" $2b$10$", "begins with a blank"),
+        ("!", "an account without a password"),
+        ("*LK*", "an account without a password"),
+        ("x", "an account without a password"),
+        ("5f4dcc3b5aa765d61d8327deb882cf99", "does not name its algorithm"),
+        ("5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8", "does not name its algorithm"),
+        ("5f4dcc3b5aa765d61d8327deb882cf9", "unknown algorithm"),
+        ("zf4dcc3b5aa765d61d8327deb882cf99", "unknown algorithm"),
+    ] {
+        let refused = text.parse::<Stored>();
+        assert!(matches!(refused, Err(ParseError::Unsupported(told)) if told.contains(why)), "{text}: {refused:?}");
+    }
+}
+
 #[rustfmt::skip]
 #[test]
 fn keycloak() {
@@ -74,8 +92,14 @@ fn keycloak_of_another_shape_is_refused() {
         assert!(argon2(from, to).is_err(), "{from} {to}");
     }
     let pbkdf2 = |iterations: &str| {
-        import::keycloak(&format!(r#"{{"hashIterations":{iterations},"algorithm":"pbkdf2-sha256"}}"#), secret)
+        // Programs that process an export write null for what is not there, and Keycloak reads it.
+        let rest = r#""algorithm":"pbkdf2-sha256","additionalParameters":null"#;
+        import::keycloak(&format!(r#"{{"hashIterations":{iterations},{rest}}}"#), secret)
     };
+    let nothing = r#"{"hashIterations":5,"algorithm":"argon2","additionalParameters":null}"#;
+    assert!(
+        matches!(import::keycloak(nothing, secret), Err(ParseError::Malformed(why)) if why.contains("no additional"))
+    );
     assert!(pbkdf2("27500").is_ok());
     assert!(matches!(pbkdf2("1"), Err(ParseError::Limit(_))));
     assert!(matches!(pbkdf2("10000001"), Err(ParseError::Limit(_))));
