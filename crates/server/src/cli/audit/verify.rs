@@ -72,12 +72,7 @@ impl Verify {
     /// Carries out the next step.
     pub async fn execute(self, app: &App) -> Reply {
         if let Some(state) = self.state.as_ref().filter(|state| state.done) {
-            let what = match state.count {
-                0 => "the exported head was not compared".to_owned(),
-                1 => "1 thing is wrong with the audit log".to_owned(),
-                count => format!("{count} things are wrong with the audit log"),
-            };
-            return Err(Failure::Failed(what));
+            return Err(Failure::Failed(self.objection(state).unwrap_or_default()));
         }
         let told = self.state.as_ref().map(|state| &state.told);
         let step = app.verify_audit(told, self.exported.as_ref()).await?;
@@ -104,8 +99,7 @@ impl Verify {
         if step.done {
             text.push_str(&self.summary(&step, &state));
         }
-        // Whoever gives a head wants to know that the log was not cut: nothing was proved without it.
-        let goes_on = !step.done || count > 0 || self.compared(&state) == Some(false);
+        let goes_on = !step.done || self.objection(&state).is_some();
         let next = goes_on.then(|| serde_json::to_string(&state)).transpose();
         let next = next.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(Outcome::new(text, Value::Null).then(next))
@@ -114,6 +108,17 @@ impl Verify {
     /// Whether the exported head was compared with its block, if one was given.
     fn compared(&self, state: &State) -> Option<bool> {
         self.exported.as_ref().map(|head| state.told.met_head() || head.block == 0)
+    }
+
+    /// Why the command fails at the end, if it does. Whoever gives a head wants to know that the log was not cut:
+    /// nothing was proved without it.
+    fn objection(&self, state: &State) -> Option<String> {
+        match state.count {
+            0 if self.compared(state) == Some(false) => Some("the exported head was not compared".to_owned()),
+            0 => None,
+            1 => Some("1 thing is wrong with the audit log".to_owned()),
+            count => Some(format!("{count} things are wrong with the audit log")),
+        }
     }
 
     fn summary(&self, step: &Verified, state: &State) -> String {
@@ -205,16 +210,39 @@ fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the summary where these were found, of a log of 11 lines in 2 blocks.
-    fn said(found: &[&str]) -> String {
+    /// Returns the end of a verification that found these, of a log of 11 lines in 2 blocks, and met an exported head.
+    fn ended(found: &[&str], met: bool) -> State {
         let end = json!({ "number": 2, "last": 11, "mac": "" });
-        let told = json!({ "end": end, "begin": 0, "blocks": 2, "lines": 11, "missing": null, "met": false });
+        let told = json!({ "end": end, "begin": 0, "blocks": 2, "lines": 11, "missing": null, "met": met });
         let told: Told = serde_json::from_value(told).unwrap();
         let findings: Vec<_> = found.iter().map(|what| Finding::of(1, what, String::new())).collect();
         let count = findings.len() as u64;
-        let state = State { told: told.clone(), found: findings, count, newest: 2, done: true };
-        let step = Verified { told, findings: Vec::new(), done: true, newest: 2, mark: None, unsealed: 0 };
+        State { told, found: findings, count, newest: 2, done: true }
+    }
+
+    /// Returns the summary where these were found.
+    fn said(found: &[&str]) -> String {
+        let state = ended(found, false);
+        let (told, findings) = (state.told.clone(), Vec::new());
+        let step = Verified { told, findings, done: true, newest: 2, mark: None, unsealed: 0 };
         Verify { head: None, exported: None, json: false, state: None }.summary(&step, &state)
+    }
+
+    #[test]
+    fn whoever_gives_a_head_that_is_not_compared_is_told_so_by_the_exit_code() {
+        // Red where the findings alone decide: of a log that retention has passed the head by, nothing was proved.
+        let (realm, mac, key) = ("main".to_owned(), String::new(), "k".to_owned());
+        let head = Head { realm, block: 1, lines: 5, mac, key, sealed_at: rules::Time(0) };
+        let objection = |exported: Option<&Head>, found: &[&str], met| {
+            let of = Verify { head: None, exported: exported.cloned(), json: false, state: None };
+            of.objection(&ended(found, met))
+        };
+        assert_eq!(objection(None, &[], false), None);
+        assert_eq!(objection(Some(&head), &[], true), None);
+        assert_eq!(objection(Some(&Head { block: 0, ..head.clone() }), &[], false), None, "there was nothing yet");
+        assert!(objection(Some(&head), &[], false).is_some_and(|why| why.contains("not compared")));
+        assert!(objection(Some(&head), &[KEY], false).is_some_and(|why| why.starts_with("1 thing is")));
+        assert!(objection(None, &[KEY, "line.edited"], false).is_some_and(|why| why.starts_with("2 things are")));
     }
 
     #[test]
