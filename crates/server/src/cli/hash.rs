@@ -2,7 +2,7 @@
 
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::{Table, facts};
-use crate::config::{KeyFile, LEAST_HASHING, Raw, Size, Value as _};
+use crate::config::{Check as _, KeyFile, Raw, Size, Value as _, hashing_memory};
 use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
@@ -80,8 +80,7 @@ fn target(text: &str) -> Result<Duration, String> {
 fn memory(text: &str) -> Result<Size, String> {
     let whole = if text.ends_with(['K', 'M', 'G']) { format!("{text}iB") } else { text.to_owned() };
     let size = Size::parse(&Raw::Word(whole))?;
-    let least = || format!("must be at least {}", LEAST_HASHING.show().unwrap_or_default());
-    if size < LEAST_HASHING { Err(least()) } else { Ok(size) }
+    hashing_memory().check(&size).map(|()| size)
 }
 
 impl Command {

@@ -3,7 +3,7 @@
 use super::options::Config;
 use super::secret_file::SecretFile;
 use super::store_url::StoreUrl;
-use super::value::{Journal, Replication, Statements, Value};
+use super::value::{Journal, Replication, Size, Statements, Value};
 use crate::net::Cidr;
 use crate::private::Key;
 use app::audit::sink::{Http, Syslog};
@@ -45,6 +45,11 @@ pub fn between<T: PartialOrd + Value>(low: T, high: T) -> Bounds<T> {
 /// Accepts values of at least `low`.
 pub fn at_least<T: PartialOrd + Value>(low: T) -> Bounds<T> {
     Bounds { low, high: None }
+}
+
+/// Accepts as much memory for hashing as can be set.
+pub fn hashing_memory() -> Bounds<Size> {
+    at_least(Size(8 << 20))
 }
 
 impl<T: PartialOrd + Value> Check<T> for Bounds<T> {

@@ -19,6 +19,7 @@ mod store_url;
 mod tests;
 mod value;
 
+pub use checks::{Check, hashing_memory};
 pub use options::*;
 pub use public_url::{CHANGE_PASSWORD, PROBES, PublicUrl};
 pub use reader::{Problem, Source, declared, variable};
@@ -28,8 +29,8 @@ pub use render::markdown;
 pub use secret_file::SecretFile;
 pub use store_url::StoreUrl;
 pub use value::{
-    Journal, KeyFile, LEAST_HASHING, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements,
-    Synchronous, TryIt, Value, all,
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
+    Value, all,
 };
 
 use reader::{Given, Reader, find, suggestion};

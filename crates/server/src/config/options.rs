@@ -1,8 +1,8 @@
 //! The table of options: one entry each, from which everything else is made.
 
 use super::checks::{
-    Check, at_least, between, http_url, if_set, listens, master_key, no_twins, not_all_exempt, not_everybody,
-    readable_name, syslog_url,
+    Check, at_least, between, hashing_memory, http_url, if_set, listens, master_key, no_twins, not_all_exempt,
+    not_everybody, readable_name, syslog_url,
 };
 use super::declare::{Declared, Section, When};
 use super::public_url::PublicUrl;
@@ -10,8 +10,7 @@ use super::reader::{Reader, Source};
 use super::secret_file::SecretFile;
 use super::store_url::StoreUrl;
 use super::value::{
-    Journal, KeyFile, LEAST_HASHING, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous,
-    TryIt, Value,
+    Journal, KeyFile, LogFormat, Loss, ProxyHeader, Replication, Share, Size, Statements, Synchronous, TryIt, Value,
 };
 use crate::net::Cidr;
 use app::reach::Target;
@@ -179,7 +178,7 @@ options! {
         max_wait: Duration = Duration::from_secs(3), Start,
             between(Duration::from_millis(100), Duration::from_secs(60));
         /// The most memory in which hashes are computed.
-        memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(at_least(LEAST_HASHING));
+        memory: Option<Size> = None => "a quarter of the machine's memory", Start, if_set(hashing_memory());
         /// Whether the server replaces a hash that was imported, or made under another policy, when its owner signs in.
         /// Turn this off only while another system reads the same hashes.
         upgrade: bool = true, Start;

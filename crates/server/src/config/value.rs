@@ -60,9 +60,6 @@ pub trait Value: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
 
-/// The least memory for hashing that can be set.
-pub const LEAST_HASHING: Size = Size(8 << 20);
-
 /// A share of everything, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Share(pub f64);

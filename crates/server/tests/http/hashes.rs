@@ -306,4 +306,7 @@ fn tune_recommends_what_owasp_allows_and_says_what_others_choices_cost() {
         let refused = run(folder.path(), &[&["hash", "tune"][..], &wrong].concat(), "");
         assert!([1, 2].contains(&refused.code) && refused.err.lines().count() == 1, "{wrong:?}: {}", refused.err);
     }
+    // Red where any size is taken: what is recommended for it could not be set.
+    let refused = run(folder.path(), &["hash", "tune", "--memory", "7M"], "");
+    assert!(refused.code == 2 && refused.err.contains("must be at least 8MiB;"), "{}", refused.err);
 }
