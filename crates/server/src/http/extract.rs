@@ -25,12 +25,15 @@ const CHARSETS_OF_FORMS: [&str; 4] = ["utf-8", "utf8", "iso-8859-1", "us-ascii"]
 /// # Errors
 /// The text is not UTF-8 (RFC 6749 appendix B): all else would become the same character, and two passwords one.
 pub fn pairs(text: &[u8]) -> Result<Vec<(String, String)>, Error> {
-    if percent_decode(text).decode_utf8().is_err() {
+    // One more than Params accepts, so that it can complain, but not all of a flood.
+    let pairs = form_urlencoded::parse(text).take(300).map(|(name, value)| (name.into_owned(), value.into_owned()));
+    let pairs: Vec<(String, String)> = pairs.collect();
+    // What is not UTF-8 has become that character: only then is all of it decoded once more.
+    let is_odd = |text: &String| text.contains(char::REPLACEMENT_CHARACTER);
+    if pairs.iter().any(|(name, value)| is_odd(name) || is_odd(value)) && percent_decode(text).decode_utf8().is_err() {
         return Err(Error::request("a parameter is not UTF-8"));
     }
-    // One more than Params accepts, so that it can complain, but not all of a flood.
-    let pairs = form_urlencoded::parse(text).take(300);
-    Ok(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    Ok(pairs)
 }
 
 /// Returns the parameters of a query.

@@ -73,8 +73,13 @@ impl Door {
 
     /// Returns the languages that a link asks for, by itself or by the login flow that it carries on.
     pub fn locales_of_link(&self) -> Option<String> {
-        let query = self.uri.query()?.as_bytes();
-        let named = |name: &str| form_urlencoded::parse(query).find(|(known, _)| known == name).map(|(_, value)| value);
+        // Refusals at the door ask for it: nothing but that one value is decoded.
+        let query = self.uri.query()?;
+        let named = |name: &str| {
+            let is_it = |pair: &&str| pair.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
+            let pair = query.split('&').find(is_it)?;
+            form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value)
+        };
         match named("ui_locales") {
             Some(locales) => Some(locales.into_owned()),
             None => Door::locales(&self.site.app.open_flow(&named("flow")?, &self.browser())?),
