@@ -91,6 +91,9 @@ pub struct Parts {
     cache: Cache,
     turnstile: Turnstile,
     stakes: Stakes,
+    /// Applications are changed one at a time: each change raises the epoch, so that of many at once one would be
+    /// committed and all others decided again.
+    registering: tokio::sync::Mutex<()>,
     /// How often each client asks, where that is limited.
     clients: Option<Rates<ClientId>>,
     evening: Evening,
@@ -159,6 +162,7 @@ impl App {
             cache: Cache::new(),
             turnstile: Turnstile::new(),
             stakes: Stakes::default(),
+            registering: tokio::sync::Mutex::default(),
             tally: Tally::default(),
             clients: Rates::new(rate),
             evening: Evening::default(),

@@ -211,7 +211,7 @@ async fn obey(
 
 fn too_many(wait: Duration) -> Failure {
     let seconds = wait.as_secs_f64().ceil();
-    Failure::Failed(format!("the server is busy with other commands: try again in {seconds} s"))
+    Failure::Later(format!("the server is busy with other commands: try again in {seconds} s"))
 }
 
 /// Waits until the caller has gone.

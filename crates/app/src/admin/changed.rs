@@ -3,7 +3,7 @@
 use rules::oauth::client::Client;
 use serde_json::{Map, Value, json};
 
-/// The longest list of additions and removals that is written down, in bytes: an operator's entry must not fill a log.
+/// The longest list of additions and removals in the audit log, in bytes: an operator's entry must not fill it.
 const LONGEST: usize = 4096;
 
 /// The settings of a new application that matter to somebody who looks for what was let in.
@@ -21,8 +21,8 @@ const SENSITIVE: [&str; 11] = [
     "first_party",
 ];
 
-/// Returns every setting that differs: what a list gained and lost, what anything else was and is. Never a secret: of
-/// keys and secrets it says only that they are others.
+/// Returns every setting that differs: what a list gained and lost, what anything else was and is. A list in another
+/// order is the same. Never a secret: of keys and secrets it says only that they are others.
 pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value> {
     let fields = |client: &Client| match serde_json::to_value(client) {
         Ok(Value::Object(fields)) => fields,
@@ -32,9 +32,8 @@ pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value>
     let mut found = Map::new();
     for (name, now) in &is {
         let before = was.get(name).unwrap_or(&Value::Null);
-        if before != now {
-            found.insert(name.clone(), difference(name, before, now));
-        }
+        let difference = Some(before).filter(|before| *before != now).and_then(|was| difference(name, was, now));
+        found.extend(difference.map(|difference| (name.clone(), difference)));
     }
     if before.secret != after.secret {
         let what = if after.secret.is_some() { "another" } else { "none" };
@@ -43,29 +42,36 @@ pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value>
     found
 }
 
-/// Returns what a new application may do, as a change from one that may do nothing.
+/// Returns for the audit log what a new application may do, as a change from one that may do nothing.
 pub(super) fn granted(client: &Client) -> Map<String, Value> {
     let mut granted = differences(&Client::new(client.id.clone(), Vec::new()), client);
     granted.retain(|name, _| SENSITIVE.contains(&name.as_str()));
-    granted
+    bounded(granted)
 }
 
-fn difference(name: &str, was: &Value, is: &Value) -> Value {
+/// Returns differences as they are written down: of long lists only how much they gained and lost.
+pub(super) fn bounded(mut differences: Map<String, Value>) -> Map<String, Value> {
+    let many = |list: &Value| list.as_array().map(Vec::len);
+    for difference in differences.values_mut().filter(|difference| difference.to_string().len() > LONGEST) {
+        if let (Some(added), Some(removed)) = (many(&difference["added"]), many(&difference["removed"])) {
+            *difference = json!({ "added_count": added, "removed_count": removed });
+        }
+    }
+    differences
+}
+
+fn difference(name: &str, was: &Value, is: &Value) -> Option<Value> {
     if name == "jwks" {
-        return json!({ "is": if is.is_null() { "none" } else { "another" } });
+        return Some(json!({ "is": if is.is_null() { "none" } else { "another" } }));
     }
     let (Some(before), Some(after)) = (items(name, was), items(name, is)) else {
-        return json!({ "was": was, "is": is });
+        return Some(json!({ "was": was, "is": is }));
     };
     let without = |all: &[Value], others: &[Value]| -> Vec<Value> {
         all.iter().filter(|item| !others.contains(item)).cloned().collect()
     };
     let (added, removed) = (without(&after, &before), without(&before, &after));
-    let told = json!({ "added": added, "removed": removed });
-    match told.to_string().len() <= LONGEST {
-        true => told,
-        false => json!({ "added": added.len(), "removed": removed.len() }),
-    }
+    (!added.is_empty() || !removed.is_empty()).then(|| json!({ "added": added, "removed": removed }))
 }
 
 /// Returns the items of a list; a scope is one, too, written with spaces.

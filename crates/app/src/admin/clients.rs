@@ -1,7 +1,7 @@
 //! Managing applications.
 
 use super::Refused;
-use super::changed::{differences, granted};
+use super::changed::{bounded, differences, granted};
 use crate::{App, Fault, entropy};
 use rules::decision::Change;
 use rules::events::{Event, Kind};
@@ -61,6 +61,7 @@ impl App {
             return Ok(Err(why));
         }
         let new = &client;
+        let _turn = self.registering.lock().await;
         let reply = self
             .settle(|now, fresh| async move {
                 let person = UserId(new.id.0.clone());
@@ -141,6 +142,7 @@ impl App {
     /// Removes an application: what was issued to it is refused at the next use.
     pub async fn remove_client(&self, id: &ClientId) -> Result<Result<(), Refused>, Fault> {
         self.drop_consents(id).await?;
+        let _turn = self.registering.lock().await;
         self.settle(|now, _| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
@@ -254,6 +256,7 @@ impl App {
         F: Fn(&mut Client, (Time, &Fresh)) -> Result<Option<Details>, Refused> + Sync,
     {
         let change = &change;
+        let _turn = self.registering.lock().await;
         self.settle(|now, fresh| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
             let Some(before) = found else {
@@ -272,7 +275,7 @@ impl App {
             {
                 return Ok(Decision::refuse(why));
             }
-            let event = Event { detail: detail.clone(), ..Event::new(Kind::ClientChanged, now).client(id) };
+            let event = Event { detail: bounded(detail.clone()), ..Event::new(Kind::ClientChanged, now).client(id) };
             Ok(Decision::accept(Edited { client: client.clone(), changed: Some(detail) })
                 .and(Change::SaveClient(Box::new(client)))
                 .and(Change::BumpEpoch)

@@ -4,12 +4,12 @@ use super::Refused;
 use super::users::PAGE;
 use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
-use rules::Decision;
 use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::GroupId;
 use rules::people::User;
 use rules::people::labels::{group_name, spellings};
+use rules::{Decision, Time};
 use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::{ById, InGroup};
 
@@ -53,6 +53,7 @@ impl App {
 
     /// Removes a group, and returns it.
     pub async fn remove_group(&self, name: &str) -> Result<Result<Group, Refused>, Fault> {
+        self.take_all_out(name).await?;
         self.settle(|now, _| async move {
             let Some(group) = self.find_group(name).await? else {
                 return Ok(Decision::refuse(unknown(name)));
@@ -62,6 +63,21 @@ impl App {
             Ok(Decision::accept(group).and(remove).and(Change::Record(event)))
         })
         .await
+    }
+
+    /// Takes everybody out of a group that is to be removed, some at a time: what a user lost is told in their own entry.
+    async fn take_all_out(&self, name: &str) -> Result<(), Fault> {
+        let take_some_out = async |now: Time| {
+            let Some(group) = self.find_group(name).await? else { return Ok(Decision::accept(0)) };
+            let members = self.ask(InGroup { group: &group.id, after: "", limit: PAGE }).await?;
+            let out = members.iter().flat_map(|user| {
+                let change = Change::SetMember { group: group.id.clone(), user: user.id.clone(), member: false };
+                [change, Change::Record(moved(user, &group, "left", now))]
+            });
+            Ok(Decision::<usize, Refused>::accept(members.len()).with(out))
+        };
+        while self.settle(|now, _| take_some_out(now)).await?.is_ok_and(|many| many > 0) {}
+        Ok(())
     }
 
     /// Puts a user into a group, or takes them out, and returns whether that changed anything. What is so already is
@@ -77,9 +93,7 @@ impl App {
             if self.groups_of(user).await?.contains(&group.name) == member {
                 return Ok(Decision::accept(false));
             }
-            let what = if member { "joined" } else { "left" };
-            let event = Event::new(Kind::GroupChanged, now).user(&user.id).detail("group", group.name);
-            let event = event.detail("what", what);
+            let event = moved(user, &group, if member { "joined" } else { "left" }, now);
             let change = Change::SetMember { group: group.id, user: user.id.clone(), member };
             Ok(Decision::accept(true).and(change).and(Change::Record(event)))
         })
@@ -95,6 +109,11 @@ impl App {
         let (typed, composed, apart) = self.ask((ByName(typed), ByName(composed), ByName(apart))).await?;
         Ok(typed.or(composed).or(apart))
     }
+}
+
+/// Returns the audit entry of a user who joined a group, or left it.
+fn moved(user: &User, group: &Group, what: &str, at: Time) -> Event {
+    Event::new(Kind::GroupChanged, at).user(&user.id).detail("group", &*group.name).detail("what", what)
 }
 
 fn unknown(name: &str) -> Refused {

@@ -144,10 +144,7 @@ impl App {
                 .with(ends)
                 .and(Change::Record(Event::new(kind, now).user(&user.id))))
         });
-        match set.await? {
-            Err(refused) => Ok(Err(refused)),
-            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
-        }
+        self.as_it_is_now(user, set.await?).await
     }
 
     /// Removes an account and all that belongs to it. The audit log keeps its id, and nothing that says who it was.
@@ -166,28 +163,38 @@ impl App {
     }
 
     /// Sets a password, ends all that the account holds, and forgives failed attempts.
-    pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<(), Refused>, Fault> {
+    pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<User, Refused>, Fault> {
         let password = match self.acceptable(password, &user.names()) {
             Ok(password) => password,
             Err(why) => return Ok(Err(Refused(weakness(why)))),
         };
         let hashed = &self.hash_new(&user.id, &password, &Browser::default()).await?;
-        self.settle(|now, _| async move {
-            let Some(user) = self.ask(ById(&user.id)).await? else {
-                return Ok(Decision::refuse(Refused::new("no such user")));
-            };
-            let change = Change::SetPassword {
-                user: user.id.clone(),
-                seen: user.password.clone(),
-                password: hashed.clone(),
-                at: user.next_change(now),
-            };
-            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
-            let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
-            let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
-            Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
-        })
-        .await
+        let reply = self
+            .settle(|now, _| async move {
+                let Some(user) = self.ask(ById(&user.id)).await? else {
+                    return Ok(Decision::refuse(Refused::new("no such user")));
+                };
+                let change = Change::SetPassword {
+                    user: user.id.clone(),
+                    seen: user.password.clone(),
+                    password: hashed.clone(),
+                    at: user.next_change(now),
+                };
+                let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
+                let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
+                let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
+                Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
+            })
+            .await?;
+        self.as_it_is_now(user, reply).await
+    }
+
+    /// Returns a user after a change that was made to them, or why it was not.
+    async fn as_it_is_now(&self, user: &User, reply: Result<(), Refused>) -> Result<Result<User, Refused>, Fault> {
+        match reply {
+            Err(refused) => Ok(Err(refused)),
+            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
+        }
     }
 
     /// Sets standard claims of a user; `email` too, which counts as verified. What is so already is not recorded again.
@@ -216,10 +223,7 @@ impl App {
                 Ok(Decision::accept(()).with(edits(user, edited, &changed, now)).and(Change::Record(event)))
             })
             .await?;
-        match reply {
-            Err(refused) => Ok(Err(refused)),
-            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
-        }
+        self.as_it_is_now(user, reply).await
     }
 }
 

@@ -201,18 +201,16 @@ impl App {
         Ok(settled.ok().flatten())
     }
 
-    /// Lets a worker that was wrong work again.
-    pub async fn trust_worker(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
+    /// Lets a worker that was wrong work again, and returns whether it was kept from it.
+    pub async fn trust_worker(&self, name: &str) -> Result<Result<bool, Refused>, Fault> {
         let trusted = self.settle(|now, _| async move {
             let known = self.ask(All).await?;
             match known.into_iter().find(|known| known.name == name) {
                 None => Ok(Decision::refuse(unknown(name))),
-                Some(worker) if worker.quarantine.is_none() => {
-                    Ok(Decision::refuse(Refused(format!("worker {name} is trusted already"))))
-                }
+                Some(worker) if worker.quarantine.is_none() => Ok(Decision::accept(false)),
                 Some(worker) => {
                     let event = Event::new(Kind::WorkerTrusted, now).detail("worker", name);
-                    Ok(Decision::accept(()).and(Change::TrustWorker(worker.key)).and(Change::Record(event)))
+                    Ok(Decision::accept(true).and(Change::TrustWorker(worker.key)).and(Change::Record(event)))
                 }
             }
         });

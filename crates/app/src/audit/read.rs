@@ -3,12 +3,12 @@
 
 use super::wire::outcome;
 use crate::{App, Fault};
-use rules::Time;
 use rules::audit::{Block, Checkpoint, Head, Line, Link};
 use rules::events::Rejection;
 use rules::fresh::first_id;
-use rules::id::RealmId;
+use rules::id::{ClientId, RealmId};
 use rules::secret::hexadecimal;
+use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
 use store::tables::ALIEN_ROW;
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Readable, Within, is_nameable};
@@ -17,6 +17,9 @@ use store::tables::events::Window;
 
 /// Entries that one step looks at. A rare entry is looked for in such steps, so that no request is a long scan.
 const WINDOW: i64 = 2000;
+
+/// What is counted is counted by minute.
+const MINUTE: Span = Span::seconds(60);
 
 /// Which entries are wanted. A field that is not set does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,15 +49,23 @@ pub struct Filter {
 pub struct Failures {
     /// The minute in which they were.
     pub minute: Time,
-    /// What was refused: the `name` that somebody signed in with is nobody's, a `client` was not authenticated, or
-    /// requests were `throttled`; or what only a later version counts, in its word.
-    pub what: String,
-    /// The application that they were about, if any.
-    pub client: Option<String>,
+    /// What was refused; `None`: the name that somebody signed in with is nobody's.
+    pub of: Option<Rejection>,
     /// The address that they came from.
     pub address: String,
     /// How many.
     pub count: i64,
+}
+
+impl Failures {
+    /// Returns what was refused, in one word.
+    pub fn what(&self) -> &str {
+        self.of.as_ref().map_or("name", Rejection::name)
+    }
+    /// Returns the application that they were about, if any.
+    pub fn client(&self) -> Option<&str> {
+        self.of.as_ref().and_then(Rejection::client).map(ClientId::as_str)
+    }
 }
 
 /// A piece of a longer list.
@@ -83,17 +94,24 @@ impl Filter {
 }
 
 impl App {
-    /// Returns what was refused since then to callers that were not authenticated; newest minutes first.
-    pub async fn strangers(&self, since: Time, limit: i64) -> Result<Vec<Failures>, Fault> {
+    /// Returns what was refused since then to callers that were not authenticated, at most `limit` of it: newest minutes
+    /// first, after the last that is known.
+    pub async fn strangers(&self, since: Time, last: Option<&Failures>, limit: i64) -> Result<Vec<Failures>, Fault> {
         // What this node has not written yet is part of it; a database that takes no writes is read all the same.
         self.write_rejections().await.ok();
-        let (names, others) = self.ask((Strangers { since, limit }, Rejections { since, limit })).await?;
-        let name =
-            |(minute, address, count)| Failures { minute, what: "name".to_owned(), client: None, address, count };
-        let other = |(minute, what, address, count): (Time, Rejection, String, i64)| {
-            let client = what.client().map(|client| client.0.clone());
-            Failures { minute, what: what.name().to_owned(), client, address, count }
+        // Within a minute names come first: after one of them come all others, and after one of these no name.
+        let kept = last.and_then(|last| last.of.as_ref()).map(Rejection::text);
+        let (name, other) = match (last, &kept) {
+            (None, _) => (None, None),
+            (Some(last), None) => (Some((last.minute, last.address.as_str())), Some((last.minute, "", ""))),
+            (Some(last), Some(kept)) => {
+                (Some((last.minute - MINUTE, "")), Some((last.minute, kept.as_str(), last.address.as_str())))
+            }
         };
+        let asked = (Strangers { since, after: name, limit }, Rejections { since, after: other, limit });
+        let (names, others) = self.ask(asked).await?;
+        let name = |(minute, address, count)| Failures { minute, of: None, address, count };
+        let other = |(minute, of, address, count)| Failures { minute, of: Some(of), address, count };
         let mut found: Vec<Failures> = names.into_iter().map(name).chain(others.into_iter().map(other)).collect();
         // Stable: within a minute, each kind keeps its order.
         found.sort_by_key(|one| std::cmp::Reverse(one.minute));

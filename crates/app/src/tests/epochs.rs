@@ -199,3 +199,23 @@ async fn rt_02_what_a_client_may_no_longer_have_is_not_issued_by_whoever_saw_it_
     assert!(matches!(issue(before).await, Err(Fault::Contended(_))), "it is somebody else by now");
     assert!(matches!(issue(two.believed().await).await, Ok(Err(_))), "who looks again sees why");
 }
+
+#[tokio::test]
+async fn applications_that_are_changed_all_at_once_are_all_changed() {
+    // Red without `registering`: each change is a rival of all others, and most lose more often than they may try.
+    let two = Two::start().await;
+    let mut changes = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (there, id) = (two.there.clone(), two.svc.clone());
+        changes.spawn(async move {
+            let added = there.add_client(application(&format!("svc{number}")), ClientSecret::Generated).await;
+            let named = there.edit_client(&id, |client| {
+                client.name = format!("Name {number}");
+                Ok(())
+            });
+            told(added).and(told(named.await))
+        });
+    }
+    assert!(changes.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(two.there.clients("").await.unwrap().len(), 41);
+}

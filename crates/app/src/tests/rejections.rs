@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::device::Lookup;
 use crate::flow::{Flow, Place, To};
 use crate::sign_in::Typed;
-use rules::Span;
+use rules::events::Rejection;
 use rules::login::attempt::Refusal;
 use rules::oauth::client::{AuthMethod, Client, Grant};
 use rules::oauth::client_auth::{Means, Proof};
@@ -17,6 +17,7 @@ use rules::oauth::error::Error;
 use rules::oauth::params::Params;
 use rules::people::Role;
 use rules::secret::Secret;
+use rules::{Change, Span};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::engine::{Answer, Around, CommitError, Engine, Write};
@@ -55,11 +56,12 @@ fn commits(app: &App) -> u64 {
 }
 
 async fn listed(app: &App) -> Vec<(&'static str, Option<String>, String, i64)> {
-    let found = app.strangers(NOW - Span::hours(1), 100).await.unwrap();
-    let mut found: Vec<_> = found
-        .into_iter()
-        .map(|Failures { what, client, address, count, .. }| (&*what.leak(), client, address, count))
-        .collect();
+    let found = app.strangers(NOW - Span::hours(1), None, 100).await.unwrap();
+    let told = |one: Failures| {
+        let (what, client) = (one.what().to_owned().leak(), one.client().map(str::to_owned));
+        (&*what, client, one.address, one.count)
+    };
+    let mut found: Vec<_> = found.into_iter().map(told).collect();
     found.sort();
     found
 }
@@ -132,7 +134,7 @@ async fn a_flood_of_wrong_secrets_is_a_commit_a_minute_and_an_address() {
     }
     assert_eq!(commits(&app) - before, 3);
     app.retire().await;
-    let written = app.ask(Rejections { since: NOW - Span::hours(1), limit: 10 }).await.unwrap();
+    let written = app.ask(Rejections { since: NOW - Span::hours(1), after: None, limit: 10 }).await.unwrap();
     assert_eq!(written.iter().map(|(_, _, _, count)| count).sum::<i64>(), 300);
     assert_eq!(listed(&app).await.len(), 3);
 }
@@ -172,4 +174,31 @@ async fn where_nothing_can_be_written_a_refusal_is_told_all_the_same_and_written
     assert_eq!(listed(&app).await, []);
     engine.stopped.store(false, Ordering::Relaxed);
     assert_eq!(listed(&app).await, [("client", None, ADDRESS.to_owned(), 3)]);
+}
+
+#[tokio::test]
+async fn the_list_goes_on_where_a_page_of_it_ended() {
+    // Red where only the newest can be read: a flood hides all that came before it.
+    let (_folder, app, _) = start().await;
+    let shop = || Some("shop".into());
+    let mut changes = Vec::new();
+    for at in [NOW, NOW - Span::minutes(1), NOW - Span::minutes(2)] {
+        for address in ["192.0.2.1", "192.0.2.2"].map(str::to_owned) {
+            changes.push(Change::CountStranger { address: address.clone(), at });
+            for what in [Rejection::Client(None), Rejection::Client(shop()), Rejection::Throttled(None)] {
+                changes.push(Change::CountRejections { what, address: address.clone(), at, many: 2 });
+            }
+        }
+    }
+    app.commit(changes, NOW, &crate::entropy::fresh().unwrap()).await.unwrap();
+    let page = async |last: Option<&Failures>, limit| app.strangers(NOW - Span::hours(1), last, limit).await.unwrap();
+    let whole = page(None, 100).await;
+    assert_eq!(whole.len(), 24);
+    for limit in 1..=9 {
+        let mut pages = page(None, limit).await;
+        while let more @ [_, ..] = &*page(pages.last(), limit).await {
+            pages.extend_from_slice(more);
+        }
+        assert_eq!(pages, whole, "{limit} at a time");
+    }
 }

@@ -54,8 +54,8 @@ async fn ds_05_of_any_number_of_sign_ups_at_once_as_many_are_heard_as_in_turn() 
     assert_eq!(made, 3);
     assert_eq!(sign_up(&app, "gail", &browser).await, Err(LEAK), "all of them were counted");
     // Red without `reject` in app/sign_up.rs.
-    let refused = app.strangers(NOW - Span::hours(1), 10).await.unwrap();
-    assert_eq!(refused.iter().map(|one| (one.what.as_str(), one.count)).collect::<Vec<_>>(), [("throttled", 4)]);
+    let refused = app.strangers(NOW - Span::hours(1), None, 10).await.unwrap();
+    assert_eq!(refused.iter().map(|one| (one.what(), one.count)).collect::<Vec<_>>(), [("throttled", 4)]);
     assert_eq!(sign_up(&app, "hal", &at("203.0.113.1")).await, Ok(()), "elsewhere there is nobody to wait for");
 }
 

@@ -121,10 +121,11 @@ pub fn verify<'k>(
     Ok(claims)
 }
 
-/// The `sub` that a token claims, *unproved*: for finding the keys to prove it with, never for deciding anything.
-pub fn claimed_subject(token: &str) -> Option<String> {
+/// A text that a token claims, *unproved*: for finding the keys to prove it with, or how its sender wants to be told
+/// that it is refused; never for letting anything through.
+pub fn claimed(token: &str, name: &str) -> Option<String> {
     let claims = Parts::of(token, MAX_TOKEN).ok()?.claims().ok()?;
-    claims.subject().map(str::to_owned)
+    claims.all().get(name)?.as_str().map(str::to_owned)
 }
 
 /// The three parts of a compact JWS (RFC 7515 §7.1), still encoded.

@@ -8,6 +8,7 @@ use super::redirect::{Mode, Response, Verified};
 use super::resource;
 use super::scope::Scope;
 use crate::id::ClientId;
+use crate::jose;
 use crate::realm::Realm;
 use crate::time::Span;
 
@@ -119,11 +120,8 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
     }
     let asked = params.get("redirect_uri").ok_or(local("redirect_uri is missing"))?;
     let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
-    let asked_mode = params.get("response_mode").map(Mode::parse);
-    let mode = asked_mode.flatten().unwrap_or(Mode::Query);
     // Whatever its length: RFC 6749 §4.1.2.1 wants it even in the answer that says that it is too long.
-    let state = params.get("state").map(str::to_owned);
-    let back = Back { to, mode, state };
+    let back = Back { to, mode: way_back(params), state: told(params, "state") };
     let silent = is_silent(params);
     let fault = |error| Fault::Client { error, back: back.clone(), silent };
 
@@ -144,6 +142,18 @@ pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<R
         redirect_uri: asked.to_owned(),
         back,
     })
+}
+
+/// Returns how the client wants to be answered; if it does not say it in a way that is known, by a redirect.
+fn way_back(params: &Params) -> Mode {
+    told(params, "response_mode").and_then(|mode| Mode::parse(&mode)).unwrap_or(Mode::Query)
+}
+
+/// Returns a parameter, or what a request object has in its place (OpenID Connect Core §6.1). Nobody has verified that:
+/// it shapes only the answer that refuses the object, which goes where any other answer to this client may go.
+fn told(params: &Params, name: &str) -> Option<String> {
+    let within = || params.get("request").and_then(|object| jose::claimed(object, name));
+    params.get(name).map(str::to_owned).or_else(within)
 }
 
 type Check = fn(&Params, &Client, &Realm) -> Result<(), Error>;
@@ -272,6 +282,7 @@ mod tests {
     use crate::oauth::client::tests::{confidential, native};
     use crate::oauth::params::LONGEST;
     use crate::realm::Settings;
+    use crate::secret::base64url;
 
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
@@ -359,6 +370,32 @@ mod tests {
             assert_eq!(code_of(ask(&client, &[change])), code, "{change:?}");
         }
         assert_eq!(code_of(ask(&client, &[("unknown", "ignored")])), "ok");
+    }
+
+    #[test]
+    fn a_request_object_is_refused_in_the_way_that_only_it_names() {
+        // Red where the way back is read from the outer parameters alone: an application that takes nothing but POST at
+        // its address, as in the suite of the OpenID Foundation, would never hear of the refusal.
+        let client = confidential("c1", "https://app.test/cb");
+        let object = |claims: &str| format!("{}.{}.", base64url(br#"{"alg":"none"}"#), base64url(claims.as_bytes()));
+        let refused = |object: &str, outer: &[(&str, &str)]| {
+            let asked: Vec<_> =
+                [("request", object), ("state", "-")].into_iter().chain(outer.iter().copied()).collect();
+            match ask(&client, &asked) {
+                Err(Fault::Client { error, back, .. }) if error.code == Code::RequestNotSupported => back,
+                other => panic!("{other:?}"),
+            }
+        };
+        let posted = object(r#"{"response_mode":"form_post","state":"s","redirect_uri":"https://evil.test/"}"#);
+        let back = refused(&posted, &[]);
+        assert_eq!((back.mode, back.state.as_deref()), (Mode::FormPost, Some("s")));
+        assert_eq!(back.to.as_str(), "https://app.test/cb");
+        let outer = refused(&posted, &[("response_mode", "fragment"), ("state", "o")]);
+        assert_eq!((outer.mode, outer.state.as_deref()), (Mode::Fragment, Some("o")));
+        for junk in ["x", "..", "e30.e30.", &object("{"), &object(r#"{"response_mode":["form_post"],"state":7}"#)] {
+            let back = refused(junk, &[]);
+            assert_eq!((back.mode, back.state), (Mode::Query, None), "{junk}");
+        }
     }
 
     #[test]

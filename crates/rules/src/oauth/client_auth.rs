@@ -98,7 +98,7 @@ pub fn proof(params: &Params, basic: Option<Basic>) -> Result<Proof, Error> {
     }
     if let Some(assertion) = assertion {
         // Not verified yet: this is text from a stranger, and about to be looked up.
-        let id = jose::claimed_subject(assertion).filter(|id| is_client_id(id));
+        let id = jose::claimed(assertion, "sub").filter(|id| is_client_id(id));
         let id = id.ok_or(Error::client("the client assertion is not valid"))?;
         return match agrees(&id) {
             true => Ok(Proof { client: id.as_str().into(), means: Means::Assertion(Secret::new(assertion)) }),

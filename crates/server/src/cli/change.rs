@@ -163,6 +163,11 @@ impl Set {
 }
 
 impl Edit {
+    /// Returns whether redirect URIs that are registered may go.
+    pub fn drops_redirect_uris(&self) -> bool {
+        !self.redirect_uri.is_empty() || !self.remove_redirect_uri.is_empty()
+    }
+
     /// Applies the changes to `client`.
     pub fn apply(&self, client: &mut Client) -> Result<(), Refused> {
         self.lists(client);

@@ -130,6 +130,12 @@ impl Command {
             Command::Add(add) => add_client(app, *add).await,
             Command::List(list) => list.execute(app).await,
             Command::Show(named) => Ok(shown(&find(app, &named.id).await?)),
+            Command::Set(set) if set.id == try_it::CLIENT_ID && set.edit.drops_redirect_uris() => {
+                Err(Failure::Failed(format!(
+                    "{} is the server's own, and is registered again with its own redirect URI at the next start",
+                    set.id
+                )))
+            }
             Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
@@ -269,7 +275,9 @@ async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
     let here =
         refused.map(|values| format!("; this version still refuses it, because of {values}")).unwrap_or_default();
     let text = format!("client {id} is {state}{before}{ends}{here}");
-    Ok(Outcome::new(text, metadata(&edited.client, None)))
+    let mut told = metadata(&edited.client, None);
+    told["changed"] = json!(edited.changed.is_some());
+    Ok(Outcome::new(text, told))
 }
 
 fn shown(client: &Client) -> Outcome {

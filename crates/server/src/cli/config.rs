@@ -102,7 +102,7 @@ mod tests {
         assert!(!folder.path().join("data").exists(), "whoever looks makes nothing");
         let lines = failure.map(|failure| match failure {
             Failure::Use(lines) => lines,
-            Failure::Failed(lines) | Failure::Lasting(lines) => panic!("{lines}"),
+            other => panic!("{other:?}"),
         });
         (outcome.json, lines)
     }

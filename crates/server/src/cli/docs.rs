@@ -117,11 +117,44 @@ fn synopsis(command: &clap::Command) -> String {
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     let mut program = without_hidden(&Cli::command());
+    if shell == clap_complete::Shell::Bash {
+        program = without_values_after_equals(program);
+    }
     clap_complete::generate(shell, &mut program, "portiere", &mut script);
     if shell == clap_complete::Shell::Fish {
+        script = with_equals_for_fish(&program, &String::from_utf8_lossy(&script)).into_bytes();
         script.extend(choices_for_fish(&program).into_bytes());
     }
     script
+}
+
+/// Makes plain flags of options whose value may only follow an equals sign (`--trusted=no`): bash would offer the value
+/// as the next word, which is refused.
+fn without_values_after_equals(command: clap::Command) -> clap::Command {
+    let plain = |arg: clap::Arg| match arg.get_long().map(named) {
+        Some(long) if arg.is_require_equals_set() => {
+            let flag = clap::Arg::new(arg.get_id().clone()).long(long).action(clap::ArgAction::SetTrue);
+            arg.get_help().into_iter().fold(flag, |flag, help| flag.help(help.clone()))
+        }
+        _ => arg,
+    };
+    command.mut_args(plain).mut_subcommands(without_values_after_equals)
+}
+
+/// Returns the script without the word that makes fish offer such a value as the next word, too.
+fn with_equals_for_fish(program: &clap::Command, script: &str) -> String {
+    let lines = script.lines().map(|line| match needs_equals(program, line) {
+        true => line.replacen(" -r -f -a ", " -f -a ", 1) + "\n",
+        false => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+/// Returns whether a line of that script is about an option whose value may only follow an equals sign.
+fn needs_equals(program: &clap::Command, line: &str) -> bool {
+    let is_named = |arg: &clap::Arg| arg.get_long().is_some_and(|long| line.contains(&format!(" -l {long} ")));
+    program.get_arguments().any(|arg| arg.is_require_equals_set() && is_named(arg))
+        || program.get_subcommands().any(|below| needs_equals(below, line))
 }
 
 /// Returns what fish may offer for a word without a flag: its generator leaves that out, and fish would offer files.
@@ -139,10 +172,13 @@ fn choices_for_fish(program: &clap::Command) -> String {
     lines
 }
 
-/// Copies the table without its hidden entries, which completions would offer, too. Names have to live as long as the
-/// program, so they are leaked: the program makes one script and ends.
+/// Returns a name that lives as long as the program, as those of commands have to: the program makes one script and ends.
+fn named(name: &str) -> &'static str {
+    name.to_owned().leak()
+}
+
+/// Copies the table without its hidden entries, which completions would offer, too.
 fn without_hidden(command: &clap::Command) -> clap::Command {
-    let named = |name: &str| &*name.to_owned().leak();
     let shown = command.get_subcommands().filter(|below| !below.is_hide_set()).map(without_hidden);
     let copy = clap::Command::new(named(command.get_name()))
         .args(command.get_arguments().filter(|arg| !arg.is_hide_set()))

@@ -148,6 +148,7 @@ impl Member {
         let what = if self.remove { "is not in" } else { "is in" };
         let told = if changed { "" } else { " (as before)" };
         let text = format!("user {} {what} group {}{told}", user::who(&user), self.name);
-        Ok(Outcome::new(text, json!({ "id": user.id, "username": user.username, "groups": groups })))
+        let json = json!({ "id": user.id, "username": user.username, "groups": groups, "changed": changed });
+        Ok(Outcome::new(text, json))
     }
 }

@@ -32,6 +32,8 @@ pub enum Failure {
     Use(String),
     /// It was understood, but could not be done.
     Failed(String),
+    /// Likewise, for now: the same command may succeed later.
+    Later(String),
     /// Likewise, and a command that follows something must not go on with it later.
     Lasting(String),
 }
@@ -80,18 +82,24 @@ impl Outcome {
 }
 
 impl Failure {
-    /// Returns 2 for wrong use, 1 for anything else.
+    /// Returns 2 for wrong use, 75 for what may succeed later (`EX_TEMPFAIL` of sysexits.h), 1 for anything else.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Use(_) => 2,
+            Failure::Later(_) => 75,
             Failure::Failed(_) | Failure::Lasting(_) => 1,
         }
     }
 
+    /// Returns the problems, a line each.
+    pub fn told(&self) -> &str {
+        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Later(lines) | Failure::Lasting(lines)) = self;
+        lines
+    }
+
     /// Writes the failure to standard error.
     pub fn tell(&self) -> ExitCode {
-        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Lasting(lines)) = self;
-        lines.lines().for_each(say);
+        self.told().lines().for_each(say);
         ExitCode::from(self.exit_code())
     }
 
@@ -100,8 +108,7 @@ impl Failure {
         if format == LogFormat::Text {
             return self.tell();
         }
-        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Lasting(lines)) = self;
-        lines.lines().for_each(|line| logs::tell_failure(&harmless(line)));
+        self.told().lines().for_each(|line| logs::tell_failure(&harmless(line)));
         ExitCode::from(self.exit_code())
     }
 }
@@ -124,7 +131,11 @@ impl From<Refused> for Failure {
 }
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
-        Failure::Failed(fault.to_string())
+        let told = fault.to_string();
+        match fault {
+            Fault::Busy(_) | Fault::Over(_) | Fault::Unavailable(_) | Fault::Contended(_) => Failure::Later(told),
+            Fault::Broken(_) => Failure::Failed(told),
+        }
     }
 }
 impl From<BootError> for Failure {
@@ -195,6 +206,7 @@ impl<W: Write> Printer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rules::Span;
     use serde_json::json;
 
     fn printed(json: bool, outcomes: &[Outcome]) -> String {
@@ -244,11 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn wrong_use_ends_with_two_and_failure_with_one() {
+    fn wrong_use_ends_with_two_and_failure_with_one_unless_it_may_pass() {
         assert_eq!(Failure::Use(String::new()).exit_code(), 2);
         assert_eq!(Failure::from(Refused("no".into())).exit_code(), 1);
         assert_eq!(Failure::from(load::Refusal::Use("no".into())).exit_code(), 2);
         assert_eq!(Failure::from(BootError::Wrong(vec!["no".into()])).exit_code(), 2);
         assert_eq!(Failure::from(BootError::InUse).exit_code(), 1);
+        let later = [Fault::Busy(Span::seconds(2)), Fault::Unavailable("away".into()), Fault::Contended("x".into())];
+        assert!(later.into_iter().all(|fault| Failure::from(fault).exit_code() == 75));
+        assert_eq!(Failure::from(Fault::Broken("x".into())).exit_code(), 1);
     }
 }

@@ -25,7 +25,7 @@ use std::process::ExitCode;
     max_term_width = 100,
     subcommand_required = true,
     after_help = "\
-Exit codes: 0 done, 1 failed, 2 wrong use.",
+Exit codes: 0 done, 1 failed, 2 wrong use, 75 failed for now.",
     after_long_help = "\
 Examples:
   portiere serve
@@ -33,7 +33,8 @@ Examples:
   portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
   portiere client list --json
 
-Exit codes: 0 done, 1 failed (one line on standard error), 2 wrong use (the same)."
+Exit codes: 0 done; 1 failed, 2 wrong use, 75 failed for now: the same command may succeed later (one line on
+standard error each)."
 )]
 pub struct Cli {
     /// The options that every command takes.
@@ -209,7 +210,19 @@ fn one_line(report: &str, words: &[OsString]) -> String {
     let told = paragraphs.filter(|paragraph| !paragraph.starts_with("For more information"));
     let text: Vec<String> = told.map(|told| told.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let text = in_words(&text.join("; "));
-    format!("{}; try: {} --help", text.strip_prefix("error: ").unwrap_or(&text), named(words).0)
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let (name, command) = named(words);
+    format!("{text}{}; try: {name} --help", equals(words, &command))
+}
+
+/// Says how a value is given to the last option, if a word after it was taken for something else.
+fn equals(words: &[OsString], command: &clap::Command) -> String {
+    let word = |at: &OsString| at.to_str().map(str::to_owned).unwrap_or_default();
+    let wrong = words.windows(2).map(|pair| (word(&pair[0]), word(&pair[1]))).find(|(flag, value)| {
+        let mut options = command.get_arguments().filter(|arg| arg.is_require_equals_set());
+        ["yes", "no"].contains(&value.as_str()) && options.any(|arg| arg.get_long() == flag.strip_prefix("--"))
+    });
+    wrong.map(|(flag, value)| format!("; write {flag}={value}")).unwrap_or_default()
 }
 
 /// Puts what the parser says about numbers into plain words.
@@ -234,11 +247,19 @@ fn in_words(text: &str) -> String {
     }
 }
 
-/// Returns the command that `words` name, without regard to flags, and its full name.
+/// Returns the command that `words` name, without regard to flags and their values, and its full name.
 fn named(words: &[OsString]) -> (String, clap::Command) {
     let mut command = Cli::command();
+    command.build();
     let mut name = "portiere".to_owned();
-    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+    let mut words = words.iter().skip(1).filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        let takes = |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+        let is_it = |arg: &&clap::Arg| arg.get_long().is_some_and(|long| word.strip_prefix("--") == Some(long));
+        if command.get_arguments().find(is_it).is_some_and(takes) {
+            words.next();
+            continue;
+        }
         let Some(next) = command.find_subcommand(word) else { continue };
         name = format!("{name} {word}");
         command = next.clone();

@@ -106,7 +106,7 @@ pub struct Add {
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct List {
     /// Start after the account with this id
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = id)]
     pub after: Option<String>,
     /// Whether an earlier page began the list.
     #[arg(skip)]
@@ -213,7 +213,7 @@ impl Command {
             }
             Command::SetPassword(set) => {
                 let user = find(app, &set.name).await?;
-                app.set_password(&user, reveal(&set.password).as_bytes()).await??;
+                let user = app.set_password(&user, reveal(&set.password).as_bytes()).await??;
                 let text = format!("password of {} set; every session and token of the account was ended", who(&user));
                 Ok(Outcome::new(text, account(&user)))
             }
@@ -258,6 +258,16 @@ impl Add {
 
     fn email(&self) -> &str {
         self.email.as_deref().unwrap_or_default()
+    }
+}
+
+/// Parses the id of an account. Other text sorts somewhere, too, and would be answered with accounts that nobody asked
+/// for.
+fn id(text: &str) -> Result<String, String> {
+    let is_one = text.len() == 22 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    match is_one {
+        true => Ok(text.to_owned()),
+        false => Err("not the id of an account, as user list shows it".to_owned()),
     }
 }
 
@@ -338,14 +348,17 @@ pub fn who(user: &User) -> String {
 async fn enable(app: &App, name: &str, enabled: bool) -> Reply {
     let before = find(app, name).await?;
     let user = app.set_user_enabled(&before, enabled).await??;
+    let changed = before.is_enabled() != user.is_enabled();
     let text = match enabled {
-        _ if before.is_enabled() == user.is_enabled() => {
+        _ if !changed => {
             format!("user {} is {} already", who(&user), if enabled { "enabled" } else { "disabled" })
         }
         true => format!("user {} enabled", who(&user)),
         false => format!("user {} disabled; every session and token of the account was ended", who(&user)),
     };
-    Ok(Outcome::new(text, account(&user)))
+    let mut told = account(&user);
+    told["changed"] = json!(changed);
+    Ok(Outcome::new(text, told))
 }
 
 async fn show(app: &App, user: &User) -> Reply {

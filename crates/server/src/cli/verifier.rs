@@ -147,9 +147,12 @@ impl Command {
                 Ok(Outcome::new(text, json!({ "revoked": name })))
             }
             Command::Trust(Named { name }) => {
-                app.trust_worker(&name).await??;
-                let text = format!("worker {name} is trusted again; it reconnects by itself within half a minute");
-                Ok(Outcome::new(text, json!({ "trusted": name })))
+                let changed = app.trust_worker(&name).await??;
+                let text = match changed {
+                    true => format!("worker {name} is trusted again; it reconnects by itself within half a minute"),
+                    false => format!("worker {name} is trusted already"),
+                };
+                Ok(Outcome::new(text, json!({ "trusted": name, "changed": changed })))
             }
             Command::Enroll(_) | Command::Serve(_) => Err(Failure::Use("this is done on the worker's machine".into())),
         }

@@ -78,10 +78,19 @@ fn without_password(url: &str) -> String {
     let user = before.match_indices(':').nth(1).map_or(before, |(colon, _)| &before[..colon]);
     let hidden = if user.len() < before.len() { ":(hidden)" } else { "" };
     let shown = query.map(|query| {
-        let parts = query.split('&').map(|part| if part.starts_with("password") { "password=(hidden)" } else { part });
+        let parts = query.split('&').map(|part| match part.split_once('=') {
+            Some((name, _)) if is_secret(name) => format!("{name}=(hidden)"),
+            _ => part.to_owned(),
+        });
         format!("?{}", parts.collect::<Vec<_>>().join("&"))
     });
     format!("{user}{hidden}{after}{}", shown.unwrap_or_default())
+}
+
+/// Returns whether a parameter holds a password, by its name: also one that no driver of ours knows (`sslpassword`), since
+/// a URL that is refused is shown, too.
+fn is_secret(name: &str) -> bool {
+    percent_encoding::percent_decode_str(name).decode_utf8_lossy().to_ascii_lowercase().contains("pass")
 }
 
 #[cfg(test)]
@@ -99,6 +108,8 @@ mod tests {
             ("postgres://u:pa:ss@h:1/d", "\"postgres://u:(hidden)@h:1/d\""),
             ("postgresql://u@h,i/d?sslmode=require", "\"postgresql://u@h,i/d?sslmode=require\""),
             ("postgres://h/d?user=u&password=x&port=1", "\"postgres://h/d?user=u&password=(hidden)&port=1\""),
+            // Red where only parameters that begin with `password` are hidden.
+            ("postgres://h/d?sslPassw%6Frd=x&a=b", "\"postgres://h/d?sslPassw%6Frd=(hidden)&a=b\""),
             ("mariadb://u:p@@h/d", "\"mysql://u:(hidden)@h/d\""),
             ("postgres:///d?host=/run/postgresql", "\"postgres:///d?host=/run/postgresql\""),
         ] {

@@ -345,7 +345,8 @@ fn is_put_off(response: &Response) -> bool {
 
 /// Gives back what was counted before a request was worked on, unless it failed or [counts](Counts). An application
 /// that exceeds its own rate has shown who it is: that is held against it alone, and not against others at its address.
-/// Its standing under a rate of its own takes precedence over its address's.
+/// Its standing under a rate of its own takes precedence over its address's. Who failed too often with a password hears
+/// nothing of other requests: those that are left would be an invitation to try again.
 fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response {
     let Some(debt) = debt else { return response };
     let (marks, refused) = (response.extensions(), response.extensions().get::<Refused>());
@@ -357,7 +358,8 @@ fn settled(door: &Door, debt: Option<Debt>, mut response: Response) -> Response 
         _ if wrong || marks.get::<Counts>().is_some() => Went::Wrong,
         _ => Went::Well,
     };
-    let address = door.site.admission.settle(debt, went);
+    let throttled = refused == Some(&Refused::Throttled);
+    let address = door.site.admission.settle(debt, went).filter(|_| !throttled);
     if let Some(standing) = app::asked::standing().or(address) {
         reply::rate_limit(&mut response, &standing);
     }

@@ -438,7 +438,7 @@ async fn operators_commands_have_places_of_their_own_and_are_told_when_there_are
             held.push(place);
         }
         assert_eq!(held.len(), 16);
-        let Err(cli::Failure::Failed(why)) = told().await else { panic!("there is no place") };
+        let Err(cli::Failure::Later(why)) = told().await else { panic!("there is no place") };
         assert!(why.ends_with("with other commands: try again in 1 s"), "{why}");
         let lanes: Vec<_> = house.site.admission.all_lanes().collect();
         assert!(

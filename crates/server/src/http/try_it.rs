@@ -59,7 +59,8 @@ pub async fn ensure_client(app: &App, url: &PublicUrl) -> Result<(), Fault> {
 
 async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fault> {
     let redirect = callback(url);
-    match app.find_client(&CLIENT_ID.into()).await? {
+    let known = app.find_client(&CLIENT_ID.into()).await?;
+    match &known {
         Some(known) if known.redirect_uris.contains(&redirect) => return Ok(Ok(())),
         // The public URL has changed since.
         Some(_) => remove_client(app).await?,
@@ -71,6 +72,8 @@ async fn register(app: &App, url: &PublicUrl) -> Result<Result<(), Refused>, Fau
         grants: vec![Grant::AuthorizationCode],
         scope: Scope::parse("openid profile email").unwrap_or_default(),
         auth_methods: vec![AuthMethod::None],
+        // An operator who disabled it meant it under any URL.
+        disabled_at: known.and_then(|known| known.disabled_at),
         ..Client::new(CLIENT_ID, vec![redirect])
     };
     Ok(app.add_client(client, ClientSecret::Nothing).await?.map(|_| ()))

@@ -32,19 +32,22 @@ impl Question for Each<'_> {
 }
 
 /// Failures with unknown usernames, the newest first: the minute, the address and the count.
-pub struct Strangers {
+pub struct Strangers<'a> {
     /// Only from the minute of this moment on.
     pub since: Time,
+    /// Only those after this one: the last that is known, by minute and address.
+    pub after: Option<(Time, &'a str)>,
     /// The maximum number of rows.
     pub limit: i64,
 }
 
-impl Question for Strangers {
+impl Question for Strangers<'_> {
     type Fact = Vec<(Time, String, i64)>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT minute, address, count FROM strangers WHERE realm = ? AND minute >= ? \
-                   ORDER BY minute DESC, address LIMIT ?";
-        read(sql, values![realm, minute(self.since), self.limit])
+        let sql = "SELECT minute, address, count FROM strangers WHERE realm = ? AND minute >= ? AND minute <= ? \
+                   AND (minute < ? OR address > ?) ORDER BY minute DESC, address LIMIT ?";
+        let (last, address) = self.after.map_or((i64::MAX, ""), |(at, address)| (minute(at), address));
+        read(sql, values![realm, minute(self.since), last, last, address, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, |row| Some((Time(row.int()? * MINUTE), row.text()?, row.int()?)))
@@ -52,19 +55,23 @@ impl Question for Strangers {
 }
 
 /// Refused requests of unidentified senders, the newest first: the minute, what was refused, the address and the count.
-pub struct Rejections {
+pub struct Rejections<'a> {
     /// Only from the minute of this moment on.
     pub since: Time,
+    /// Only those after this one: the last that is known, by minute, what was refused (as it is kept) and address.
+    pub after: Option<(Time, &'a str, &'a str)>,
     /// The maximum number of rows.
     pub limit: i64,
 }
 
-impl Question for Rejections {
+impl Question for Rejections<'_> {
     type Fact = Vec<(Time, Rejection, String, i64)>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT minute, what, address, count FROM rejections WHERE realm = ? AND minute >= ? \
+        let sql = "SELECT minute, what, address, count FROM rejections WHERE realm = ? AND minute >= ? AND minute <= ? \
+                   AND (minute < ? OR what > ? OR (what = ? AND address > ?)) \
                    ORDER BY minute DESC, what, address LIMIT ?";
-        read(sql, values![realm, minute(self.since), self.limit])
+        let (last, what, address) = self.after.map_or((i64::MAX, "", ""), |(at, what, by)| (minute(at), what, by));
+        read(sql, values![realm, minute(self.since), last, last, what, what, address, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         let row = |row: &mut Columns| {

@@ -94,7 +94,7 @@ fn what_only_a_later_version_knows_hides_no_row() {
 
     let refused = |what: &str| values![1_i64, what, "192.0.2.1", 2_i64];
     let rows = ["client:shop", "proof:shop", "proof"].map(refused).to_vec();
-    let found = counters::Rejections { since: Time(0), limit: 9 }.fact(rows).unwrap();
+    let found = counters::Rejections { since: Time(0), after: None, limit: 9 }.fact(rows).unwrap();
     let told: Vec<_> = found.iter().map(|(_, what, ..)| (what.name(), what.client().map(|id| id.as_str()))).collect();
     assert_eq!(told, [("client", Some("shop")), ("proof", Some("shop")), ("proof", None)]);
     assert_eq!(found[1].1.text(), "proof:shop");

@@ -236,6 +236,7 @@ impl Command {
             Command::Export(export) => (export.after, export.goes_on) = (Some(next), true),
             Command::Tail(tail) => tail.go_on(&next),
             Command::Verify(verify) => verify.go_on(&next),
+            Command::Strangers(strangers) => strangers.go_on(&next),
             _ => {}
         }
     }

@@ -372,7 +372,7 @@ async fn is_fenced(from: &dyn Engine) -> bool {
 
 /// Says why a move did not finish, and what that means for users of the source.
 fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
-    let (Failure::Use(mut told) | Failure::Failed(mut told) | Failure::Lasting(mut told)) = why;
+    let mut told = why.told().to_owned();
     if told.contains("max_allowed_packet") {
         told += " (raise max_allowed_packet on that server: SET GLOBAL max_allowed_packet = 67108864, \
                  and in its configuration)";
@@ -380,7 +380,10 @@ fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
     if fenced {
         told += &format!("; {source} takes no writes until this move is run again or given up with --abort");
     }
-    Failure::Failed(told)
+    match why {
+        Failure::Later(_) => Failure::Later(told),
+        _ => Failure::Failed(told),
+    }
 }
 
 /// Checks that this program can do the move. A finished move stays finished, whichever version did it.

@@ -90,6 +90,65 @@ async fn what_a_new_application_may_do_is_told() {
 }
 
 #[tokio::test]
+async fn a_list_in_another_order_is_no_change_and_a_long_one_is_told_whole_to_who_changed_it() {
+    // red where `difference` compares lists as they stand; without `bounded` in app/admin/changed.rs, or with it for both.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.does("client add --id shop --redirect-uri https://shop.test/cb --scope openid profile").await;
+    let same = operator.does("client set shop --scope profile openid").await;
+    assert!(same.json["changed"] == json!({}) && same.text.contains("nothing was changed"), "{}", same.text);
+    assert_eq!(details(&mut operator, "client.changed").await, [] as [Value; 0]);
+
+    let uris: Vec<String> = (0..49).map(|at| format!("https://shop.test/{}{at}", "x".repeat(100))).collect();
+    let set = format!("client set shop --add-redirect-uri {}", uris.join(" "));
+    let changed = operator.does(&set).await.json["changed"]["redirect_uris"].clone();
+    assert_eq!(changed, json!({ "added": uris, "removed": [] }));
+    let counted = json!({ "what": "settings", "redirect_uris": { "added_count": 49, "removed_count": 0 } });
+    assert_eq!(details(&mut operator, "client.changed").await, [counted]);
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn who_loses_a_group_that_is_removed_is_told_in_their_own_line() {
+    // red without `take_all_out` in app/admin/groups.rs.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.does("group add temp").await;
+    for name in ["ada", "bob"] {
+        operator.types(&format!("user add {name} --password-stdin"), PASSWORD).await.unwrap();
+        let member = format!("group member temp {name}");
+        assert_eq!(
+            [&operator.does(&member).await, &operator.does(&member).await].map(|told| told.json["changed"].clone()),
+            [true, false]
+        );
+    }
+    operator.does("group remove temp").await;
+    for name in ["ada", "bob"] {
+        let lines = operator.does(&format!("audit list --kind group.changed --user {name}")).await.json;
+        let told: Vec<&Value> = lines.as_array().unwrap().iter().map(|line| &line["detail"]["what"]).collect();
+        assert_eq!(told, ["left", "joined"], "{name}");
+    }
+    assert!(operator.cannot("group show temp").await.contains("no group is called temp"));
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn what_is_so_already_is_not_changed_and_programs_are_told() {
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    operator.does("client add --id shop --redirect-uri https://shop.test/cb").await;
+    for line in ["user disable ada", "user enable ada", "client disable shop", "client enable shop"] {
+        let told = [operator.does(line).await, operator.does(line).await].map(|told| told.json["changed"].clone());
+        assert_eq!(told, [true, false], "{line}");
+    }
+    // red where the account is told as it was before.
+    let set = operator.types("user set-password ada --password-stdin", "gorse violet anvil 41").await.unwrap().json;
+    assert_eq!(set["updated_at"], operator.does("user show ada").await.json["updated_at"]);
+    operator.0.close().await;
+}
+
+#[tokio::test]
 async fn a_group_is_one_however_its_name_is_typed() {
     // red without `spellings` in app/admin/groups.rs, group, or without `composed` in rules/people/labels.rs.
     let (folder, config) = folder().await;

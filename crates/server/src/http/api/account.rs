@@ -36,7 +36,8 @@ pub async fn change_password(call: Call, input: Input) -> Result<Response, Probl
         Err(NotChanged::New(why)) => Err(Problem::fields(vec![weak("new", why)])),
         Err(NotChanged::SignedOut) => Err(Problem::of(Kind::TokenRefused)),
         Err(NotChanged::Current(refusal)) => Err(Problem::attempt(refusal, Kind::WrongPassword)),
-        Err(NotChanged::Client(error)) => Err(Problem::protocol(error)),
+        // The application was disabled meanwhile: the account's next request would be told the same.
+        Err(NotChanged::Client(_)) => Err(Problem::of(Kind::TokenRefused)),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::BASE;
 use super::input::{Field, LONGEST_NAME, LONGEST_TEXT, MOST_MEMBERS, MOST_VALUES, Takes};
 use super::problem::{self, Kind};
-use super::table::{Caller, OPERATIONS, Operation, Shape};
+use super::table::{Caller, Cookies, OPERATIONS, Operation, Shape};
 use serde_json::{Map, Value, json};
 
 /// Makes the document for `issuer`.
@@ -42,6 +42,7 @@ pub fn described(kind: Kind, issuer: &str) -> Value {
 
 fn operation(one: &Operation) -> Value {
     let security = match one.caller {
+        Caller::Client if one.cookies == Cookies::NoToken => json!([{}, { "client": [] }, { "cookies": [] }]),
         Caller::Client => json!([{}, { "client": [] }]),
         Caller::Account => json!([{ "bearer": [] }, { "cookies": [] }]),
     };
@@ -83,8 +84,9 @@ fn failures(one: &Operation) -> Vec<(String, Value)> {
             let mut response = problem_response();
             response["description"] = json!(names.join(" "));
             let status = kinds[0].status();
-            if let Some(headers) = headers(status) {
-                response["headers"] = headers;
+            let headers = headers(status);
+            if !headers.is_empty() {
+                response["headers"] = Value::Object(headers);
             }
             (status.to_string(), response)
         })
@@ -92,25 +94,29 @@ fn failures(one: &Operation) -> Vec<(String, Value)> {
 }
 
 /// Describes the headers of a refusal.
-fn headers(status: u16) -> Option<Value> {
+fn headers(status: u16) -> Map<String, Value> {
     let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let number = |about: &str| json!({ "description": about, "schema": { "type": "integer" } });
-    let wait = || number("Seconds to wait.");
+    let mut headers = Map::new();
     match status {
-        401 => Some(json!({ "WWW-Authenticate": text(
+        400 => drop(headers.insert("WWW-Authenticate".to_owned(), text(
+            "Where the token of an account cannot be read: `Bearer error=\"invalid_request\"` (RFC 6750 §3.1).",
+        ))),
+        401 => drop(headers.insert("WWW-Authenticate".to_owned(), text(
             "How to authenticate (RFC 9110 §11.6.1): `Basic` for a client, `Bearer` for an account (RFC 6750 §3), with \
              `error=\"invalid_token\"` where a token came. Not for a page whose client was refused.",
-        ) })),
-        429 => Some(json!({
-            "Retry-After": wait(),
-            "RateLimit-Limit": number("How many requests may be made in one go. The three are there where requests are counted, \
-                                       not where attempts failed."),
-            "RateLimit-Remaining": number("How many may be made now."),
-            "RateLimit-Reset": number("Seconds until all of them may be made."),
-        })),
-        503 => Some(json!({ "Retry-After": wait() })),
-        _ => None,
+        ))),
+        429 | 503 => drop(headers.insert("Retry-After".to_owned(), number("Seconds to wait."))),
+        _ => {}
     }
+    if (400..500).contains(&status) {
+        let about = "How many requests of this address may fail in one go, or how many its client may make, if that is \
+                     limited. The three are not there where nothing is counted, nor with `too-many-attempts`.";
+        headers.insert("RateLimit-Limit".to_owned(), number(about));
+        headers.insert("RateLimit-Remaining".to_owned(), number("How many of them are left now."));
+        headers.insert("RateLimit-Reset".to_owned(), number("Seconds until all of them may be made."));
+    }
+    headers
 }
 
 fn answer(shape: Shape) -> Value {

@@ -1,6 +1,8 @@
-//! The guide's configuration of the OpenID Foundation's conformance suite (`docs/guide/conformance.json`).
+//! The OpenID Foundation's conformance suite: the guide's configuration of it (`docs/guide/conformance.json`), and what
+//! its modules ask that no other test does.
 
 use crate::support::*;
+use rules::secret::base64url;
 
 const PLAN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/conformance.json"));
 
@@ -57,4 +59,19 @@ fn what_the_suite_looks_for_is_on_the_pages() {
         };
         assert!(pages.contains(&on_page), "{command:?}");
     }
+}
+
+#[test]
+fn form_post_2_a_request_object_is_refused_in_the_way_that_only_it_names() {
+    // red without `way_back` in rules: the OpenID Foundation's suite for form_post names it nowhere else.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let object = |claims: &str| format!("{}.{}.", base64url(br#"{"alg":"none"}"#), base64url(claims.as_bytes()));
+    let ask = app.ask().with("request", &object(r#"{"response_mode":"form_post"}"#));
+    let answer = Browser::of(server, &person).get(&ask.target()).must_be(200);
+    let form = Form::find(&answer.text(), &app.redirect).unwrap();
+    assert_eq!((form.value("error"), form.value("iss")), ("request_not_supported", &*server.issuer));
+    let page = server.get(&ask.target()).must_stay_here();
+    let back = Form::find(&page.text(), &app.redirect).unwrap();
+    assert_eq!((back.value("error"), back.value("state")), ("request_not_supported", "s-te"));
 }
