@@ -65,10 +65,8 @@ def beside_light(bench: Bench, place: Place, server: Server, heavy) -> tuple[dic
 
 def flood(bench: Bench, place: Place, server: Server) -> None:
     shares, refusals, lost, light, failed, after, stops = [], [], [], [], [], [], []
+    rate = best_rate(bench, place, server)
     for _ in range(bench.rounds):
-        best, _ = beside_light(bench, place, server,
-                               lambda: bench.measure(server, place, "web-es256", "w1", vus=BEST))
-        rate = best["iterations_per_second"]
         calm = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]
         with machine.Disk(bench.folder) as disk:
             report, beside = beside_light(bench, place, server,
@@ -76,15 +74,17 @@ def flood(bench: Bench, place: Place, server: Server) -> None:
         stops.append(disk.longest_ms)
         time.sleep(4)
         again = load(server, "w1", vus=2, seconds=2, arguments=place.arguments("web-es256"))["latency"]["p95"]
-        shares.append(100 * report["iterations_per_second"] / rate)
+        # A shared machine is faster at one time than at another: the best rate is that of just before and just after.
+        before, rate = rate, best_rate(bench, place, server)
+        shares.append(100 * report["iterations_per_second"] / ((before + rate) / 2))
         refusals.append(max(step["refusal"]["p99"] for step in report["steps"]))
         lost.append(report["failed"] + report["unfinished"])
         light.append(max(one["latency"]["p99"] for one in beside.values()))
         failed.append(sum(one["failed"] + one["refused"] + one["unfinished"] for one in beside.values()))
         after.append(again / calm)
-        bench.say(f"offered {10 * rate:.0f}/s: {report['iterations_per_second']:.0f} of {rate:.0f} sign-ins/s, "
-                  f"{report['refused']} refused within {refusals[-1]:.1f} ms (p99), beside them {light[-1]:.1f} ms (p99); "
-                  f"the longest fsync took {stops[-1]:.0f} ms")
+        bench.say(f"offered {10 * before:.0f}/s: {report['iterations_per_second']:.0f} sign-ins/s, {before:.0f} before and "
+                  f"{rate:.0f} after at best, {report['refused']} refused within {refusals[-1]:.1f} ms (p99), beside them "
+                  f"{light[-1]:.1f} ms (p99); the longest fsync took {stops[-1]:.0f} ms")
     meanwhile = f"longest fsync of 4 KiB meanwhile: {', '.join(f'{stop:.0f}' for stop in stops)} ms"
     bench.add("sign-ins at ten times capacity, beside the best rate", shares, "%", least=90)
     bench.add("refusals, p99", refusals, "ms", most=50, reference=meanwhile)
@@ -92,6 +92,12 @@ def flood(bench: Bench, place: Place, server: Server) -> None:
     bench.add("light requests beside the flood, p99", light, "ms", most=15, reference=meanwhile)
     bench.add("light requests that were not answered", failed, "", most=0)
     bench.add("a sign-in 4 s after the flood beside one before it, p95", after, "x", most=1.5)
+
+
+def best_rate(bench: Bench, place: Place, server: Server) -> float:
+    """Returns the sign-ins a second of a closed loop in which nobody is refused, beside the light requests."""
+    best, _ = beside_light(bench, place, server, lambda: bench.measure(server, place, "web-es256", "w1", vus=BEST))
+    return best["iterations_per_second"]
 
 
 def crowd(bench: Bench, place: Place, server: Server, browsers: int) -> None:
