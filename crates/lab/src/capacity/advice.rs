@@ -166,8 +166,6 @@ fn postgres(today: &Stations) -> Stations {
     const CONNECTIONS: usize = 16;
     let mut changed = today.clone();
     changed.round_trip = ROUND_TRIP;
-    // Its disk is in the other machine.
-    changed.toll_commit = 0.0;
     // Most fetches hold three or four reads.
     changed.read = CPU / 3.5;
     let sync = changed.writer.sync.iter().map(|time| time + 2.0 * ROUND_TRIP).collect();

@@ -40,7 +40,6 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         rouse_generator: (http.rested.generator_us.value - http.generator_us.value).max(0.0) * MICRO,
         cold: cold(probes),
         toll: toll(probes),
-        toll_commit: probes.storage.toll_us.map_or(0.0, |toll| toll.value.max(0.0) * MICRO),
         wake: (wake(&http.rested), wake(&http.hashing)),
         late: late(probes),
         read: 1.0 / probes.storage.reads.value,

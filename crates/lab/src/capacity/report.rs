@@ -353,9 +353,6 @@ fn rest(capacity: &Capacity) -> Table {
     if let Some(left) = http.often.hashes_left {
         line("hashing beside those, % of alone", shown(&Figure { value: left.value * 100.0, ..left }));
     }
-    if let Some(toll) = &storage.toll_us {
-        line("µs that a commit takes from hashing", shown(toll));
-    }
     line("memory, one core, GB/s", shown(&memory.alone));
     if let Some(under) = &memory.under_hashing {
         line("the same while the others hash", shown(under));

@@ -203,8 +203,6 @@ pub struct Stations {
     /// What hashing loses per thread that gets work meanwhile, beyond the core time of that work: the hashing thread
     /// gives way, and comes back to caches that hold other data.
     pub toll: f64,
-    /// What hashing loses per commit, beyond that: interrupts of the disk, and on a virtual machine the host's work.
-    pub toll_commit: f64,
     /// The time from when a thread gets work until it runs: on an idle machine, and while all cores hash.
     pub wake: (f64, f64),
     /// How much longer that takes while all cores hash.
@@ -310,7 +308,7 @@ impl Stations {
         let cold = self.chill(hashing, rate * demand.requests);
         // A request right after another takes the core from no hashing thread.
         let turns = (1.0 - awake) * (asks + demand.requests + demand.hashes + 2.0 * demand.batches);
-        let toll = (turns * self.toll + demand.batches / together * self.toll_commit) * hashing;
+        let toll = turns * self.toll * hashing;
         let whole = hash + signing + (bulk + rouse) * cold + toll;
         let generator = (asking + (1.0 - awake) * asks * self.rouse_generator) * cold;
         let mut stations = vec![

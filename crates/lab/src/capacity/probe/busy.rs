@@ -19,22 +19,6 @@ pub struct Busy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What hashing did in some time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Used {
-    /// Finished hashes.
-    pub hashes: u64,
-    /// The processor time of its threads; zero if the system does not tell.
-    pub spent: Duration,
-}
-
-impl Used {
-    /// Returns the processor time of one hash, in seconds; `None` if there was none or it is not known.
-    pub fn each(&self) -> Option<f64> {
-        (self.hashes > 0 && !self.spent.is_zero()).then(|| self.spent.as_secs_f64() / self.hashes as f64)
-    }
-}
-
 impl Busy {
     /// Starts a pool with twice as many passwords in flight as `lanes` on each thread need, in at most `memory` bytes.
     /// When this returns, the pool has found out how many are best side by side.
@@ -73,15 +57,6 @@ impl Busy {
         let (before, begun) = (self.hasher.state().done_total, Instant::now());
         let result = work();
         (result, (self.hasher.state().done_total - before) as f64 / begun.elapsed().as_secs_f64())
-    }
-
-    /// Does `work`, and returns what hashing did and used meanwhile.
-    pub fn used_beside<T>(&self, work: impl FnOnce() -> T) -> (T, Used) {
-        let now = || (self.hasher.state().done_total, self.hasher.cpu_time().ran);
-        let before = now();
-        let result = work();
-        let after = now();
-        (result, Used { hashes: after.0 - before.0, spent: after.1.saturating_sub(before.1) })
     }
 
     /// Returns how many hashes each thread runs side by side.

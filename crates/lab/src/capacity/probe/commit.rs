@@ -1,13 +1,11 @@
 //! Commits: batches per second that reach the disk, alone and in groups, what each costs, and how long the disk takes.
 
-use super::busy::Busy;
 use super::cpu;
 use crate::capacity::figure::{Figure, means, quantile};
 use load::Refusal;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 use store::conformance::{MIGRATIONS, five_reads, three_rows};
 use store::engine::Engine;
@@ -47,10 +45,6 @@ pub struct Storage {
     pub reads_all: Figure,
     /// The default number of connections that read.
     pub readers: u32,
-    /// What a lone commit takes from hashing beside it, beyond the processor time of its threads, in microseconds:
-    /// interrupts of the disk, and on a virtual machine what the host does for it. `None` if it could not be measured.
-    #[serde(default)]
-    pub toll_us: Option<Figure>,
 }
 
 impl Storage {
@@ -65,8 +59,6 @@ const SPAN: Duration = Duration::from_millis(350);
 const CLASSES: usize = 100;
 /// Reads per fetch.
 const IN_A_FETCH: f64 = 5.0;
-/// The time between two commits beside hashing: as many as there are while people sign in.
-const NOW_AND_THEN: Duration = Duration::from_millis(4);
 
 /// Measures storage, sample by sample, in a database file of its own.
 pub struct Probe {
@@ -79,7 +71,6 @@ pub struct Probe {
     alone: Vec<f64>,
     reads: Vec<f64>,
     reads_all: Vec<f64>,
-    tolls: Vec<f64>,
 }
 
 #[derive(Default)]
@@ -117,7 +108,6 @@ impl Probe {
             alone: empty(),
             reads: empty(),
             reads_all: empty(),
-            tolls: empty(),
         })
     }
 
@@ -145,37 +135,6 @@ impl Probe {
         let (one, all) = (self.read(1)?, self.read(self.cores)?);
         self.reads.push(one);
         self.reads_all.push(all);
-        Ok(())
-    }
-
-    /// Takes one more sample of what lone commits take from a pool that hashes on all cores.
-    ///
-    /// # Errors
-    /// As [`Probe::round`].
-    pub fn beside(&mut self, busy: &Busy) -> Result<(), Refusal> {
-        let rest = || busy.used_beside(|| thread::sleep(SPAN)).1.each();
-        let before = rest();
-        let commits = self.engine.stats().commits;
-        let (written, used) = busy.used_beside(|| self.write_now_and_then());
-        written?;
-        let commits = self.engine.stats().commits - commits;
-        let alone = before.zip(rest()).map(|(before, after)| f64::midpoint(before, after));
-        if let Some((alone, beside)) = alone.zip(used.each()).filter(|_| commits > 0) {
-            self.tolls.push((beside - alone) * used.hashes as f64 * 1e6 / commits as f64);
-        }
-        Ok(())
-    }
-
-    /// Writes lone batches, some time apart.
-    fn write_now_and_then(&mut self) -> Result<(), Refusal> {
-        let until = Instant::now() + 3 * SPAN;
-        while Instant::now() < until {
-            let (engine, number) = (&self.engine, self.next);
-            let failed = |error| Refusal::Failure(format!("the disk does not take what is written: {error}"));
-            self.runtime.block_on(engine.commit(three_rows(number))).map_err(failed)?;
-            self.next += 1;
-            thread::sleep(NOW_AND_THEN);
-        }
         Ok(())
     }
 
@@ -258,7 +217,6 @@ impl Probe {
             reads: Figure::of(&self.reads),
             reads_all: Figure::of(&self.reads_all),
             readers: self.readers,
-            toll_us: (!self.tolls.is_empty()).then(|| Figure::of(&self.tolls)),
         }
     }
 }

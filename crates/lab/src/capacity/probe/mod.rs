@@ -10,7 +10,6 @@ pub mod memory;
 pub mod sign;
 
 use crate::private::Folder;
-use busy::Busy;
 use hasher::Policy;
 use load::Refusal;
 use machine::{Machine, Watch};
@@ -86,7 +85,6 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
         signatures.round()?;
         progress("commits and reads", of(0.4));
         commits.round()?;
-        commits.beside(&Busy::start(hashes.lanes(), memory)?)?;
         progress("memory", of(0.6));
         bandwidth.round(hashes.lanes());
         progress("requests, with and without hashing beside them", of(0.7));

@@ -48,10 +48,10 @@ impl World<'_> {
         }
     }
 
-    /// Hashing loses this much time of a core: to a thread that got work, other than from the previous one on its core,
-    /// beyond the time of that work; or to a commit.
-    pub(super) fn hinder(&mut self, toll: f64) {
-        let (toll, active) = (toll / self.stations.cores as f64, self.hashing.len());
+    /// A thread gets work, other than from the previous one on its core: the thread that hashes there gives way, and
+    /// loses more than the time of that work.
+    pub(super) fn hinder(&mut self) {
+        let (toll, active) = (self.stations.toll / self.stations.cores as f64, self.hashing.len());
         for batch in &mut self.hashing {
             batch.left += toll / self.stations.pool.batch(batch.visits.len(), active).max(f64::MIN_POSITIVE);
         }

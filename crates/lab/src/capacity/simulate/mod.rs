@@ -424,7 +424,7 @@ impl<'a> World<'a> {
     fn start(&mut self, task: Task, seconds: f64) {
         if self.busy < self.stations.cores && !self.is_behind_another() {
             self.progress();
-            self.hinder(self.stations.toll);
+            self.hinder();
             let displaces = self.displace();
             self.busy += 1;
             self.after(seconds, Event::Done(task, displaces));
@@ -460,9 +460,6 @@ impl<'a> World<'a> {
                 self.proceed(visit);
             }
             Task::Write => {
-                self.progress();
-                self.hinder(self.stations.toll_commit);
-                self.foresee();
                 // The writer waits for the disk, and wakes up; the measured time includes waking up on an idle machine.
                 let sync = self.stations.writer.some_sync(self.chances.sync.next());
                 let late = (self.waking() - self.stations.wake.0).max(0.0);
