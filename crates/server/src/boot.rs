@@ -1,5 +1,6 @@
 //! Takes a server from its configuration to serving, and back down.
 
+mod error;
 mod folder;
 mod starts;
 mod stop;
@@ -15,7 +16,7 @@ use crate::http::{self, Site};
 use crate::journal::Folder;
 use crate::logs;
 use crate::metrics::{self, Desk};
-use crate::net::{ListenError, Listeners, Terms, TlsError, raise_nofile, serve};
+use crate::net::{Listeners, Terms, raise_nofile, serve};
 use crate::setup_link::{self, LinkFile};
 use crate::trace::Exporter;
 use crate::trial;
@@ -41,6 +42,7 @@ use stop::wind_down;
 use store::tables::realms::Issuer;
 use tokio::sync::{mpsc, oneshot};
 
+pub use error::BootError;
 pub use folder::{make as make_folder, was_used};
 pub use stop::Orders;
 
@@ -50,46 +52,6 @@ const OPENED_EVERY: Duration = Duration::from_millis(100);
 
 /// The realm that set-up makes.
 pub const FIRST_REALM: &str = "main";
-
-/// Why the server does not run.
-#[derive(Debug)]
-pub enum BootError {
-    /// The data folder or its database is in use: a server runs on it.
-    InUse,
-    /// The configuration, or a file that it names, cannot be used: one sentence per problem. Only a correction helps.
-    Wrong(Vec<String>),
-    /// Anything else, as a sentence for the operator.
-    Other(String),
-}
-
-impl std::fmt::Display for BootError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            BootError::InUse => f.write_str("another server runs on this data folder"),
-            BootError::Wrong(problems) => f.write_str(&problems.join("\n")),
-            BootError::Other(why) => f.write_str(why),
-        }
-    }
-}
-
-impl From<Fault> for BootError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Broken(why) | Fault::Unavailable(why) => BootError::Other(why),
-            other => BootError::Other(other.to_string()),
-        }
-    }
-}
-impl From<ListenError> for BootError {
-    fn from(error: ListenError) -> Self {
-        BootError::Other(error.to_string())
-    }
-}
-impl From<TlsError> for BootError {
-    fn from(error: TlsError) -> Self {
-        BootError::Other(error.to_string())
-    }
-}
 
 /// A realm on its database, ready for use cases. Both the server and the command line work on one.
 pub struct Instance {
@@ -211,7 +173,7 @@ fn node_name() -> Result<String, BootError> {
 /// Returns the URL under which the server was last reached; if none ever ran, the URL that it would have.
 async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> Result<String, BootError> {
     let asked = store::tables::ask(&*database.engine(), realm, Issuer).await;
-    let known = asked.map_err(|error| BootError::Other(error.0))?;
+    let known = asked.map_err(|error| BootError::Away(error.0))?;
     let port = config.server.listen.first().map_or(0, |address| address.port());
     Ok(known.unwrap_or_else(|| config.public_url(port).as_str().to_owned()))
 }

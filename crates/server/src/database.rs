@@ -70,7 +70,7 @@ impl Database {
         let engine = self.engine();
         self.arrived().await?;
         // Migrates first of all: a node that cannot migrate the schema has not served from the database.
-        engine.migrate().await.map_err(|error| BootError::Other(error.0))?;
+        engine.migrate().await.map_err(|error| BootError::Away(error.0))?;
         while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
                 // Another node was first, or the move was given up at this moment.
@@ -83,7 +83,7 @@ impl Database {
 
     /// Returns the move that brought everything here, if no node has served from the database yet.
     async fn arrived(&self) -> Result<Option<Mark<Arrival>>, BootError> {
-        let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Other(error.0))?;
+        let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Away(error.0))?;
         match marks.obstacle() {
             Some(why) => Err(BootError::Other(why)),
             None => Ok(marks.into.filter(|into| into.state == Arrival::Ready)),
@@ -97,7 +97,7 @@ impl Database {
         if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
             return Ok(Found::Nothing);
         }
-        let issuer = store::tables::ask(&*engine, realm, Issuer).await.map_err(|error| BootError::Other(error.0))?;
+        let issuer = store::tables::ask(&*engine, realm, Issuer).await.map_err(|error| BootError::Away(error.0))?;
         Ok(if issuer.is_some() { Found::Realm } else { Found::Tables })
     }
 
@@ -109,7 +109,7 @@ impl Database {
             return Ok(Vec::new());
         }
         let asked = store::tables::ask(&*self.engine(), realm, store::tables::keys::All).await;
-        asked.map_err(|error| BootError::Other(error.0))
+        asked.map_err(|error| BootError::Away(error.0))
     }
 
     /// Connects to the database as it is, without the checks of [`Database::open`].

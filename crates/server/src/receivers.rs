@@ -55,7 +55,12 @@ impl Files<'_> {
 
     /// Reports an error under the option that names its file, or under `otherwise` if it is about no file.
     pub fn wrong(&self, error: &OpenError, otherwise: &str) -> BootError {
-        let OpenError::File(wrong, why) = error else { return BootError::Other(format!("{otherwise}: {error}")) };
+        let told = format!("{otherwise}: {error}");
+        let (wrong, why) = match error {
+            OpenError::File(wrong, why) => (wrong, why),
+            OpenError::Unreachable(_) => return BootError::Away(told),
+            OpenError::Settings(_) | OpenError::Unfit(_) => return BootError::Other(told),
+        };
         // The option may hold the key itself instead of the file's path.
         if let Some(key) = self.key.as_ref().filter(|key| ***key == **wrong && !key.exists()) {
             return BootError::Other(key.wrong(&format!("{}.key", self.section), why));
@@ -65,7 +70,7 @@ impl Files<'_> {
             files if is(files.authorities) => "authorities",
             files if is(files.certificate) => "certificate",
             files if files.key.as_ref().is_some_and(|key| **key == **wrong) => "key",
-            _ => return BootError::Other(format!("{otherwise}: {error}")),
+            _ => return BootError::Other(told),
         };
         BootError::Other(format!("{}.{option}: {error}", self.section))
     }

@@ -134,9 +134,8 @@ impl Profile {
     /// Core §5.1. A value that is there already need not be plain or of that form.
     pub fn with(&self, claim: &str, value: &str) -> Result<Self, &'static str> {
         if !SETTABLE.contains(&claim) {
-            return Err(
-                "this claim cannot be set: only email and those of OpenID Connect Core 5.1 can, without sub, updated_at and the _verified ones",
-            );
+            return Err("this claim cannot be set: only email and those of OpenID Connect Core 5.1 can, without sub, \
+                        updated_at and the _verified ones");
         }
         let unfit = "a claim must be at most 1,000 bytes of printable text";
         if value.len() > LONGEST_CLAIM || value.chars().any(char::is_control) {

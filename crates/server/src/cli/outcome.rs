@@ -32,7 +32,7 @@ pub enum Failure {
     Use(String),
     /// It was understood, but could not be done.
     Failed(String),
-    /// Likewise, for now: the same command may succeed later.
+    /// Likewise, but the same command may succeed later.
     Later(String),
     /// Likewise, and a command that follows something must not go on with it later.
     Lasting(String),
@@ -142,6 +142,7 @@ impl From<BootError> for Failure {
     fn from(error: BootError) -> Self {
         match error {
             BootError::Wrong(problems) => Failure::Use(problems.join("\n")),
+            BootError::Away(why) => Failure::Later(why),
             BootError::InUse | BootError::Other(_) => Failure::Failed(error.to_string()),
         }
     }
@@ -262,6 +263,7 @@ mod tests {
         assert_eq!(Failure::from(load::Refusal::Use("no".into())).exit_code(), 2);
         assert_eq!(Failure::from(BootError::Wrong(vec!["no".into()])).exit_code(), 2);
         assert_eq!(Failure::from(BootError::InUse).exit_code(), 1);
+        assert_eq!(Failure::from(BootError::Away("refused".into())).exit_code(), 75);
         let later = [Fault::Busy(Span::seconds(2)), Fault::Unavailable("away".into()), Fault::Contended("x".into())];
         assert!(later.into_iter().all(|fault| Failure::from(fault).exit_code() == 75));
         assert_eq!(Failure::from(Fault::Broken("x".into())).exit_code(), 1);

@@ -134,6 +134,7 @@ impl Restore {
         self.confirm(&mut Input::of_process())?;
         let instance = match Box::pin(Instance::open(config, None)).await {
             Err(BootError::InUse) => return Err(serves(data)),
+            Err(BootError::Away(why)) => return Err(Failure::Later(or_given_up(config, why).await)),
             Err(BootError::Other(why)) => return Err(Failure::Failed(or_given_up(config, why).await)),
             opened => opened?,
         };

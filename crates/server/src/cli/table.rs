@@ -25,7 +25,7 @@ use std::process::ExitCode;
     max_term_width = 100,
     subcommand_required = true,
     after_help = "\
-Exit codes: 0 done, 1 failed, 2 wrong use, 75 failed for now.",
+Exit codes: 0 done, 1 failed, 2 wrong use, 75 failed but may succeed later.",
     after_long_help = "\
 Examples:
   portiere serve
@@ -33,8 +33,8 @@ Examples:
   portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
   portiere client list --json
 
-Exit codes: 0 done; 1 failed, 2 wrong use, 75 failed for now: the same command may succeed later (one line on
-standard error each)."
+Exit codes: 0 done; 1 failed, 2 wrong use, 75 failed but may succeed later (each with a line on
+standard error)."
 )]
 pub struct Cli {
     /// The options that every command takes.

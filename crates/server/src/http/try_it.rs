@@ -108,6 +108,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_an_operator_disabled_stays_so_under_another_url() {
+        // Red without `disabled_at` in register.
+        let house = House::open(&[]).await;
+        let app = &house.instance.app;
+        ensure_client(app, &PublicUrl::parse("https://old.test").unwrap()).await.unwrap();
+        app.set_client_enabled(&CLIENT_ID.into(), false).await.unwrap().unwrap();
+        ensure_client(app, &PublicUrl::parse("https://new.test").unwrap()).await.unwrap();
+        let client = app.find_client(&CLIENT_ID.into()).await.unwrap().unwrap();
+        assert!(client.is_disabled() && client.redirect_uris == ["https://new.test/try/callback"], "{client:?}");
+    }
+
+    #[tokio::test]
     async fn nodes_that_start_at_the_same_moment_all_start() {
         // Red without TRIES in ensure_client, or the second look in remove_client.
         let house = House::open(&[]).await;

@@ -265,7 +265,11 @@ fn unreached(config: &Config, error: BootError) -> Failure {
     let why = error.to_string();
     let why =
         ["store.url: ", "store.password_file: "].iter().find_map(|option| why.strip_prefix(option)).unwrap_or(&why);
-    Failure::Failed(format!("{}: {why}", name(config)))
+    let told = format!("{}: {why}", name(config));
+    match error {
+        BootError::Away(_) => Failure::Later(told),
+        _ => Failure::Failed(told),
+    }
 }
 
 async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
@@ -319,7 +323,7 @@ mod tests {
             ]
         });
         for (failure, path) in told.into_iter().zip(["to", "to", "from", "from"]) {
-            let Failure::Failed(line) = failure else { panic!("{failure:?}") };
+            let Failure::Later(line) = failure else { panic!("{failure:?}") };
             assert!(line.contains(&format!("127.0.0.1:1/{path}: ")), "{line}");
             assert!(!line.contains("store.url") && !line.contains("secret"), "{line}");
         }

@@ -3,6 +3,8 @@
 use super::*;
 use crate::control;
 use app::audit::Filter;
+use rules::oauth::client_auth::{Means, Proof};
+use rules::secret::Secret;
 use serde_json::Value;
 
 /// Returns all pages of an export, how many they were, and the notes.
@@ -102,6 +104,40 @@ async fn set(operator: &mut Operator<'_>, server: &Instance) {
     let told = operator.types("audit list --kind audit.moved", "").await.unwrap();
     assert_eq!(told.text.matches("audit.moved").count(), 3, "{}", told.text);
     operator.does("audit forget http").await;
+}
+
+#[tokio::test]
+async fn refusals_to_strangers_are_listed_page_by_page_up_to_the_limit() {
+    // Red where a page ends the list, begins again or counts the limit anew; the pages of these tests have three lines.
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path());
+    let server = instance(folder.path()).await;
+    let control = control::listen(folder.path(), &server).unwrap();
+    let names: Vec<String> = (0..7).map(|at| format!("c{at}")).collect();
+    let scenario = async {
+        let mut operator = Operator::new(&config);
+        for name in &names {
+            operator.does(&format!("client add --id {name} --redirect-uri https://shop.test/cb")).await;
+            let means = Means::Post(Secret::new("not the secret"));
+            let proof = Proof { client: name.as_str().into(), means };
+            let address = std::net::IpAddr::from([192, 0, 2, 7]);
+            let asked = server.app.within("r".into(), address, server.app.authenticate(proof));
+            assert!(asked.await.unwrap().is_err());
+        }
+        let more = |limit: usize| format!("there are more than these {limit}: see --limit");
+        for (limit, pages, notes) in [(7, 3, vec![]), (9, 3, vec![]), (6, 2, vec![more(6)]), (2, 1, vec![more(2)])] {
+            let line = format!("audit strangers --limit {limit}");
+            let (text, made, told) = exported(&mut operator, &line).await;
+            let listed: Vec<&String> = names.iter().filter(|name| text.contains(&format!(" {name} "))).collect();
+            assert_eq!((listed.len(), made, told), (limit.min(7), pages, notes), "{text}");
+            assert_eq!((text.lines().count(), text.matches("MINUTE").count()), (limit.min(7) + 1, 1), "{text}");
+        }
+    };
+    tokio::select! {
+        () = control.run(std::future::pending()) => panic!("the control socket ended"),
+        () = Box::pin(scenario) => {}
+    }
+    server.close().await;
 }
 
 #[tokio::test]

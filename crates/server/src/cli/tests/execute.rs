@@ -169,6 +169,7 @@ async fn changes(operator: &mut Operator<'_>) {
     let add = "client add --id portiere-try --public --redirect-uri https://shop.test/a";
     assert!(operator.cannot(add).await.contains("reserved for Try it"));
     assert!(operator.cannot("client remove portiere-try").await.contains("try_it"));
+    assert!(operator.cannot("client set portiere-try --redirect-uri https://a.test/b").await.contains("next start"));
 
     // A change that changes nothing is not recorded again.
     let again = operator.does("client set shop --trusted --add-redirect-uri https://shop.test/b").await;

@@ -25,6 +25,7 @@ pub fn document(issuer: &str) -> String {
         "components": {
             "schemas": schemas(),
             "responses": { "Problem": problem_response() },
+            "headers": headers(),
             "securitySchemes": security_schemes(),
         },
         "x-problems": Kind::ALL.iter().map(|kind| described(*kind, issuer)).collect::<Vec<_>>(),
@@ -84,39 +85,50 @@ fn failures(one: &Operation) -> Vec<(String, Value)> {
             let mut response = problem_response();
             response["description"] = json!(names.join(" "));
             let status = kinds[0].status();
-            let headers = headers(status);
-            if !headers.is_empty() {
-                response["headers"] = Value::Object(headers);
+            let headers = headers_of(one.caller, status);
+            if headers != json!({}) {
+                response["headers"] = headers;
             }
             (status.to_string(), response)
         })
         .collect()
 }
 
-/// Describes the headers of a refusal.
-fn headers(status: u16) -> Map<String, Value> {
+/// Returns which headers a refusal with this status has, by reference to [`headers`].
+fn headers_of(caller: Caller, status: u16) -> Value {
+    let of_status: &[&str] = match status {
+        401 => &["WWW-Authenticate"],
+        400 if caller == Caller::Account => &["WWW-Authenticate"],
+        429 | 503 => &["Retry-After"],
+        _ => &[],
+    };
+    let of_rates: &[&str] = if status < 500 { &RATES } else { &[] };
+    let named = of_status.iter().chain(of_rates);
+    named.map(|name| ((*name).to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }))).collect()
+}
+
+/// The headers that say how a caller stands under a rate.
+const RATES: [&str; 3] = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+
+/// Describes the headers of refusals.
+fn headers() -> Value {
     let text = |about: &str| json!({ "description": about, "schema": { "type": "string" } });
     let number = |about: &str| json!({ "description": about, "schema": { "type": "integer" } });
-    let mut headers = Map::new();
-    match status {
-        400 => drop(headers.insert("WWW-Authenticate".to_owned(), text(
-            "Where the token of an account cannot be read: `Bearer error=\"invalid_request\"` (RFC 6750 §3.1).",
-        ))),
-        401 => drop(headers.insert("WWW-Authenticate".to_owned(), text(
+    let [limit, remaining, reset] = RATES;
+    json!({
+        "WWW-Authenticate": text(
             "How to authenticate (RFC 9110 §11.6.1): `Basic` for a client, `Bearer` for an account (RFC 6750 §3), with \
-             `error=\"invalid_token\"` where a token came. Not for a page whose client was refused.",
-        ))),
-        429 | 503 => drop(headers.insert("Retry-After".to_owned(), number("Seconds to wait."))),
-        _ => {}
-    }
-    if (400..500).contains(&status) {
-        let about = "How many requests of this address may fail in one go, or how many its client may make, if that is \
-                     limited. The three are not there where nothing is counted, nor with `too-many-attempts`.";
-        headers.insert("RateLimit-Limit".to_owned(), number(about));
-        headers.insert("RateLimit-Remaining".to_owned(), number("How many of them are left now."));
-        headers.insert("RateLimit-Reset".to_owned(), number("Seconds until all of them may be made."));
-    }
-    headers
+             `error=\"invalid_token\"` where a token came, and with `error=\"invalid_request\"` where it cannot be read \
+             (400). Not for a page whose client was refused.",
+        ),
+        "Retry-After": number("Seconds to wait."),
+        limit: number(
+            "How many requests of this address may fail in one go, or how many its client may make, if that is limited. \
+             The three are not there where nothing is counted, nor with `too-many-attempts`.",
+        ),
+        remaining: number("How many of them are left now."),
+        reset: number("Seconds until all of them may be made."),
+    })
 }
 
 fn answer(shape: Shape) -> Value {
@@ -251,8 +263,9 @@ fn security_schemes() -> Value {
             "in": "cookie",
             "name": "__Host-access-main-ISSUER",
             "description": "Set at sign-in with `cookies`. `ISSUER` stands for the first eight hexadecimal digits of the \
-                            issuer's SHA-256; on a plain http localhost issuer there is no prefix. What changes \
-                            something needs `X-CSRF-Token` too.",
+                            issuer's SHA-256; on a plain http localhost issuer there is no prefix. A refresh \
+                            uses the cookie with `refresh` in place of `access`. What changes something needs \
+                            `X-CSRF-Token` too.",
         },
     })
 }

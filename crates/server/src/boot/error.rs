@@ -1,0 +1,47 @@
+//! Why the server does not run.
+
+use crate::net::{ListenError, TlsError};
+use app::Fault;
+
+/// Why the server does not run.
+#[derive(Debug)]
+pub enum BootError {
+    /// The data folder or its database is in use: a server runs on it.
+    InUse,
+    /// The configuration, or a file that it names, cannot be used: one sentence per problem. Only a correction helps.
+    Wrong(Vec<String>),
+    /// The database server cannot be reached, or does not answer: it may later.
+    Away(String),
+    /// Anything else, as a sentence for the operator.
+    Other(String),
+}
+
+impl std::fmt::Display for BootError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BootError::InUse => f.write_str("another server runs on this data folder"),
+            BootError::Wrong(problems) => f.write_str(&problems.join("\n")),
+            BootError::Away(why) | BootError::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<Fault> for BootError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Unavailable(why) => BootError::Away(why),
+            Fault::Broken(why) => BootError::Other(why),
+            other => BootError::Other(other.to_string()),
+        }
+    }
+}
+impl From<ListenError> for BootError {
+    fn from(error: ListenError) -> Self {
+        BootError::Other(error.to_string())
+    }
+}
+impl From<TlsError> for BootError {
+    fn from(error: TlsError) -> Self {
+        BootError::Other(error.to_string())
+    }
+}
