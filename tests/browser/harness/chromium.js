@@ -142,6 +142,11 @@ export async function violations(page) {
     const lines = violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id} at ${target}: ${failureSummary}`));
     const { scrollWidth, clientWidth } = document.documentElement;
     if (scrollWidth > clientWidth) lines.push(`scrolls sideways: ${scrollWidth} in ${clientWidth} px`);
+    // The parts of a flexible box lose the white space between them: a text beside an element runs into its words.
+    const isText = (node) => node.nodeType === Node.TEXT_NODE && node.data.trim();
+    const boxes = [...document.body.querySelectorAll("*")].filter((one) => /flex|grid/.test(getComputedStyle(one).display));
+    const glued = boxes.filter((one) => one.children.length && [...one.childNodes].some(isText));
+    lines.push(...glued.map((one) => `words run together: ${one.outerHTML}`));
     return lines;
   });
 }

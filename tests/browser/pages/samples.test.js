@@ -18,9 +18,9 @@ test("the samples are there", () => assert.ok(pages.length >= 30, `${pages.lengt
 
 test("a page that is wrong is found out", async () => {
   const page = await browser.newPage();
-  await page.setContent('<title>x</title><img src="x:"><input style="width: 2000px"><p style="color: #aaa">pale</p>');
+  await page.setContent('<title>x</title><img src="x:"><input style="width: 2000px"><p style="color: #aaa">pale</p><p style="display: flex">to <b>x</b></p>');
   const found = (await violations(page)).join("\n");
-  for (const rule of ["image-alt", "label", "color-contrast", "scrolls sideways"]) assert.match(found, new RegExp(rule));
+  for (const rule of ["image-alt", "label", "color-contrast", "scrolls sideways", "words run together"]) assert.match(found, new RegExp(rule));
   await page.close();
 });
 

@@ -160,7 +160,7 @@ fn a_start_that_only_another_configuration_helps_ends_with_two() {
         assert!(!data.exists(), "{settings:?}: nothing is made");
     }
     let (code, said) = ended(&serve, &[("PORTIERE_STORE_URL", "postgres://u:p@127.0.0.1:1/d")]);
-    assert_eq!(code, Some(1), "a database that is away comes back: {said}");
+    assert_eq!(code, Some(75), "a database that is away comes back: {said}");
 }
 
 /// Red without `tell_as` in cli/mod.rs, `ended`, or without `log_format` where the configuration itself is wrong; the last without
@@ -182,8 +182,8 @@ fn where_the_log_is_json_whatever_a_server_says_is() {
     };
     let away = ("PORTIERE_STORE_URL", "postgres://u:p@127.0.0.1:1/d");
     for (more, setting, code, why) in [
-        (&[][..], away, 1, "store.url: "),
-        (&["--json"], away, 1, "store.url: "),
+        (&[][..], away, 75, "store.url: "),
+        (&["--json"], away, 75, "store.url: "),
         (&[], ("PORTIERE_HASH_THREADS", "-1"), 2, "PORTIERE_HASH_THREADS: hash.threads: "),
         (&["--json"], ("PORTIERE_TLS_CERTIFICATE", "c.pem"), 2, "tls.key: is missing"),
     ] {
