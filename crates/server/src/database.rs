@@ -69,8 +69,9 @@ impl Database {
     pub async fn begin(&self) -> Result<(), BootError> {
         let engine = self.engine();
         self.arrived().await?;
-        // Migrates first of all: a node that cannot migrate the schema has not served from the database.
-        engine.migrate().await.map_err(|error| BootError::Away(error.0))?;
+        // Migrates first of all: a node that cannot migrate the schema has not served from the database. What keeps it from
+        // that (a newer schema, rights that are missing) does not pass by itself.
+        engine.migrate().await.map_err(|error| BootError::Other(error.0))?;
         while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
                 // Another node was first, or the move was given up at this moment.
@@ -85,6 +86,7 @@ impl Database {
     async fn arrived(&self) -> Result<Option<Mark<Arrival>>, BootError> {
         let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Away(error.0))?;
         match marks.obstacle() {
+            Some(why) if marks.is_leaving() => Err(BootError::Away(why)),
             Some(why) => Err(BootError::Other(why)),
             None => Ok(marks.into.filter(|into| into.state == Arrival::Ready)),
         }

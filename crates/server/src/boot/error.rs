@@ -10,7 +10,7 @@ pub enum BootError {
     InUse,
     /// The configuration, or a file that it names, cannot be used: one sentence per problem. Only a correction helps.
     Wrong(Vec<String>),
-    /// The database server cannot be reached, or does not answer: it may later.
+    /// The database cannot be reached, does not answer, or is being moved: it may serve later.
     Away(String),
     /// Anything else, as a sentence for the operator.
     Other(String),

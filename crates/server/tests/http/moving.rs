@@ -349,6 +349,10 @@ fn a_move_is_given_up_whatever_its_target_is_called_now() {
         assert!(refused.code == 1 && refused.err.contains(&why), "{line:?}: {}", refused.err);
     }
     assert!(!at("other.db").exists());
+    // Red without `is_leaving` in server/database.rs: a command that has no server was told that it cannot succeed.
+    server.stop();
+    let later = server.command(&["user", "list"], "");
+    assert!(later.code == 75 && later.err.contains("is being moved"), "{} {}", later.code, later.err);
     server.must(&["move", "--abort", "--to", &to, "--yes"], "");
     server.kill();
 }

@@ -112,6 +112,11 @@ impl Marks {
         Ok(marks)
     }
 
+    /// Whether the database is being moved, so that whatever cannot be done here can be done soon, here or there.
+    pub fn is_leaving(&self) -> bool {
+        self.out.as_ref().is_some_and(|out| matches!(out.state, Leave::Fencing | Leave::Fenced | Leave::Lifting))
+    }
+
     /// Returns why no server may start on this database, if so.
     pub fn obstacle(&self) -> Option<String> {
         if let Some(out) = &self.out {
