@@ -10,25 +10,65 @@ const LONGEST: usize = 4096;
 const SENSITIVE: [&str; 11] = [
     "redirect_uris",
     "post_logout_redirect_uris",
-    "grants",
+    "grant_types",
     "scope",
-    "auth_methods",
-    "native",
-    "pkce_optional",
+    "token_endpoint_auth_methods",
+    "application_type",
+    "require_pkce",
     "resources",
     "resource_server",
     "trusted",
     "first_party",
 ];
 
+/// The name of a stored setting of an application where people and programs read it, if that is another: that of client
+/// metadata (RFC 7591 §2), where it has one.
+pub fn told_as(stored: &str) -> &str {
+    match stored {
+        "name" => "client_name",
+        "grants" => "grant_types",
+        "auth_methods" => "token_endpoint_auth_methods",
+        "id_token_alg" => "id_token_signed_response_alg",
+        "access_format" => "access_token_format",
+        "access_alg" => "access_token_signed_response_alg",
+        "access_typ_jwt" => "access_token_typ",
+        "native" => "application_type",
+        "pkce_optional" => "require_pkce",
+        "no_id_token_on_refresh" => "id_token_on_refresh",
+        same => same,
+    }
+}
+
+/// Returns the settings of an application as they are told, by name.
+fn settings(client: &Client) -> Map<String, Value> {
+    let Ok(Value::Object(stored)) = serde_json::to_value(client) else { return Map::new() };
+    let told = |(name, value): (String, Value)| {
+        let value = match name.as_str() {
+            "access_typ_jwt" => json!(access_typ(client)),
+            "native" => json!(application_type(client)),
+            "pkce_optional" => json!(!client.pkce_optional),
+            "no_id_token_on_refresh" => json!(!client.no_id_token_on_refresh),
+            _ => value,
+        };
+        (told_as(&name).to_owned(), value)
+    };
+    stored.into_iter().map(told).collect()
+}
+
+/// Returns the `typ` of an application's access tokens (RFC 9068 §2.1).
+pub fn access_typ(client: &Client) -> &'static str {
+    if client.access_typ_jwt { "JWT" } else { "at+jwt" }
+}
+
+/// Returns the kind of an application (OpenID Connect Dynamic Client Registration §2).
+pub fn application_type(client: &Client) -> &'static str {
+    if client.native { "native" } else { "web" }
+}
+
 /// Returns every setting that differs: what a list gained and lost, what anything else was and is. A list in another
 /// order is the same. Never a secret: of keys and secrets it says only that they are others.
 pub(super) fn differences(before: &Client, after: &Client) -> Map<String, Value> {
-    let fields = |client: &Client| match serde_json::to_value(client) {
-        Ok(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    };
-    let (was, is) = (fields(before), fields(after));
+    let (was, is) = (settings(before), settings(after));
     let mut found = Map::new();
     for (name, now) in &is {
         let before = was.get(name).unwrap_or(&Value::Null);

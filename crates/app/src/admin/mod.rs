@@ -1,6 +1,6 @@
 //! What operators do: manage people, applications, groups and keys.
 
-mod changed;
+pub mod changed;
 pub mod clients;
 pub mod groups;
 pub mod hashes;

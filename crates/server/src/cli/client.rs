@@ -9,6 +9,7 @@ use super::text::{Table, facts, yes};
 use crate::http::try_it;
 use app::App;
 use app::admin::Refused;
+use app::admin::changed::{access_typ, application_type, told_as};
 use app::admin::clients::{ClientSecret, PAGE};
 use clap::{Args, Subcommand};
 use rules::Secret;
@@ -363,11 +364,11 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
         "scope": client.scope,
         "token_endpoint_auth_method": methods.first().copied().unwrap_or(AuthMethod::None.name()),
         "token_endpoint_auth_methods": methods,
-        "application_type": if client.native { "native" } else { "web" },
+        "application_type": application_type(client),
         "id_token_signed_response_alg": client.id_token_alg,
         "access_token_format": client.access_format,
         "access_token_signed_response_alg": client.access_alg,
-        "access_token_typ": if client.access_typ_jwt { "JWT" } else { "at+jwt" },
+        "access_token_typ": access_typ(client),
         "require_pkce": !client.pkce_optional,
         "resources": client.resources,
         "resource_server": client.resource_server,
@@ -392,20 +393,9 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
     fields
 }
 
-/// The fields of an application that may hold values of a later version, with their names for programs.
-const TOLD_AS: [(&str, &str); 6] = [
-    ("grants", "grant_types"),
-    ("auth_methods", "token_endpoint_auth_methods"),
-    ("id_token_alg", "id_token_signed_response_alg"),
-    ("access_format", "access_token_format"),
-    ("access_alg", "access_token_signed_response_alg"),
-    ("jwks", "jwks"),
-];
-
 /// Adds the values that this version does not know, as they are stored, and says that they are not understood.
 fn tell_unknown(client: &Client, fields: &mut Value) {
-    let stored = |(field, name): (&str, &'static str)| Some((name, client.unknown.get(field)?));
-    let unknown: Vec<_> = TOLD_AS.into_iter().filter_map(stored).collect();
+    let unknown: Vec<_> = client.unknown.iter().map(|(field, value)| (told_as(field), value)).collect();
     for (name, value) in &unknown {
         fields[*name] = (*value).clone();
     }

@@ -65,6 +65,7 @@ impl Restore {
         names_its_database(config)?;
         let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
+        is_a_copy(file)?;
         make_folder(data).map_err(|error| Failure::Failed(error.to_string()))?;
         let _held = hold(&database, data)?;
         if database.exists() && !self.force {
@@ -278,26 +279,32 @@ fn hold(database: &Path, data: &Path) -> Result<File, Failure> {
     }
 }
 
+/// Checks that a file can be a copy, before anything is made.
+fn is_a_copy(from: &Path) -> Result<(), Failure> {
+    // Looked at before it is opened: opening a named pipe would wait for a writer.
+    let there = fs::metadata(from).map_err(|error| unread(from, &error))?;
+    if !there.is_file() || there.len() == 0 {
+        return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
+    }
+    // SQLite keeps the log beside the file itself, not beside a link to it.
+    let log = beside(&fs::canonicalize(from).map_err(|error| about(from, error))?, "-wal");
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        let (from, log) = (from.display(), log.display());
+        return Err(Failure::Failed(format!(
+            "{from}: is not a backup but a database in use: its newest changes are in {log}, which would be left \
+             behind; copy it with portiere backup"
+        )));
+    }
+    Ok(())
+}
+
 /// The copy on its way. Dropping it removes whatever is left of it.
 struct Copy(PathBuf);
 
 impl Copy {
+    /// Copies a file that [`is_a_copy`] found usable.
     fn make(&self, from: &Path) -> Result<(), Failure> {
         self.clear();
-        // Looked at before it is opened: opening a named pipe would wait for a writer.
-        let there = fs::metadata(from).map_err(|error| unread(from, &error))?;
-        if !there.is_file() || there.len() == 0 {
-            return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
-        }
-        // SQLite keeps the log beside the file itself, not beside a link to it.
-        let log = beside(&fs::canonicalize(from).map_err(|error| about(from, error))?, "-wal");
-        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-            let (from, log) = (from.display(), log.display());
-            return Err(Failure::Failed(format!(
-                "{from}: is not a backup but a database in use: its newest changes are in {log}, which would be left \
-                 behind; copy it with portiere backup"
-            )));
-        }
         let mut source = File::open(from).map_err(|error| unread(from, &error))?;
         let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.0);
         let mut target = target.map_err(|error| about(&self.0, error))?;

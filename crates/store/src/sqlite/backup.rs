@@ -28,7 +28,7 @@ static TURN: Mutex<()> = Mutex::new(());
 pub(super) fn run(from: &Path, to: &Path) -> Result<(), Unavailable> {
     let failed = |text: String| Unavailable(format!("backup to {}: {text}", to.display()));
     // With this path, SQLite cannot take a file name for a URI.
-    let to = &open::absolute(to).map_err(|error| failed(error.to_string()))?;
+    let to = &open::absolute(to).map_err(|error| Unavailable(format!("backup to {error}")))?;
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if fs::symlink_metadata(to).is_ok() {
         return Err(failed(io::Error::from(io::ErrorKind::AlreadyExists).to_string()));

@@ -78,9 +78,9 @@ async fn what_a_new_application_may_do_is_told() {
     let yes = json!({ "was": false, "is": true });
     let expected = json!({
         "redirect_uris": added(&["https://shop.test/cb"]),
-        "grants": added(&["authorization_code", "refresh_token"]),
+        "grant_types": added(&["authorization_code", "refresh_token"]),
         "scope": added(&["openid"]),
-        "auth_methods": added(&["client_secret_basic", "client_secret_post"]),
+        "token_endpoint_auth_methods": added(&["client_secret_basic", "client_secret_post"]),
         "first_party": yes,
         "trusted": yes,
     });
@@ -105,6 +105,24 @@ async fn a_list_in_another_order_is_no_change_and_a_long_one_is_told_whole_to_wh
     assert_eq!(changed, json!({ "added": uris, "removed": [] }));
     let counted = json!({ "what": "settings", "redirect_uris": { "added_count": 49, "removed_count": 0 } });
     assert_eq!(details(&mut operator, "client.changed").await, [counted]);
+    operator.0.close().await;
+}
+
+/// Red without `told_as` in app/admin/changed.rs: the two had other names for the same thing, and opposite values.
+#[tokio::test]
+async fn a_change_names_settings_as_they_are_shown() {
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.does("client add --id shop --redirect-uri https://shop.test/cb").await;
+    let set = "client set shop --name Laden --grant authorization_code --auth-method client_secret_post --id-token-alg ES256 \
+               --access-token opaque --access-token-alg RS256 --access-token-typ JWT --pkce optional --native \
+               --no-id-token-on-refresh";
+    let told = operator.does(set).await.json;
+    let changed = told["changed"].as_object().unwrap();
+    assert_eq!(changed.len(), 10, "{changed:?}");
+    for (name, difference) in changed {
+        assert!(difference.get("is").is_none_or(|is| *is == told[name]) && told.get(name).is_some(), "{name}: {told}");
+    }
     operator.0.close().await;
 }
 

@@ -477,6 +477,10 @@ async fn what_cannot_be_used_leaves_the_folder_as_it_was() {
         assert_eq!(why.lines().count(), 1, "{file}: {why}");
         assert_eq!(files(&data), ["master.key", "portiere.db.lock"], "{file}: {why}");
     }
+    // Red where the folder is made before the copy is looked at.
+    let nowhere = house.path("nowhere");
+    assert!(house.restore(&nowhere, "missing", false).await.is_err());
+    assert!(!nowhere.exists());
 }
 
 #[tokio::test]
