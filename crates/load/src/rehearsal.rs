@@ -101,12 +101,18 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with('4') => {
             "; does the provider know this --client with this --redirect-uri?"
         }
+        Setback { step: Step::Login, cause: Cause::Wrong(why) } if why.starts_with('4') => {
+            "; if the password is right: does the provider know this --client with this --redirect-uri?"
+        }
         Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with(DESPITE) => {
             "; was the session kept, and if it was: does the client ask for consent each time, which is not given without a password?"
         }
         Setback { step, cause: Cause::Wrong(why) }
-            if authenticates(*step, plan) && (why.starts_with("401") || why.starts_with("400 invalid_client")) =>
+            if is_of_the_client(*step) && (why.starts_with("401") || why.starts_with("400 invalid_client")) =>
         {
+            if plan.client.proof == Proof::Nothing {
+                return "; does this client have a secret (--client-secret-file)?";
+            }
             "; is it this client's secret (--client-secret-file), and the way in which it authenticates (--auth)?"
         }
         _ => "",
@@ -136,10 +142,9 @@ fn of_introspection(why: &str, plan: &Plan) -> &'static str {
     }
 }
 
-/// Whether the client authenticates in this step.
-fn authenticates(step: Step, plan: &Plan) -> bool {
-    let by_client = matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll);
-    by_client && plan.client.proof != Proof::Nothing
+/// Whether the client authenticates in this step, if it has something to do so with.
+fn is_of_the_client(step: Step) -> bool {
+    matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll)
 }
 
 /// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: a plan

@@ -29,15 +29,15 @@ pub struct Pass {
 }
 
 /// What a client remembers between the authorization request and the response.
-struct Errand {
-    verifier: String,
+pub(super) struct Errand {
+    pub(super) verifier: String,
     state: String,
     nonce: String,
 }
 
 impl Errand {
     /// Draws the values from a fast generator that is not secret: nothing here protects anybody.
-    fn new(rng: &mut fastrand::Rng) -> Self {
+    pub(super) fn new(rng: &mut fastrand::Rng) -> Self {
         let mut text = || {
             let mut bytes = [0; 32];
             rng.fill(&mut bytes);
@@ -47,7 +47,7 @@ impl Errand {
     }
 
     /// Returns the code challenge (RFC 7636 §4.2, S256).
-    fn challenge(&self) -> String {
+    pub(super) fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
     }
 }
@@ -107,7 +107,9 @@ impl Visitor {
             landing = self.submit(&seen, filled, &errand).await.map_err(|setback| after(setback, &did))?;
         }
         let done = if did.is_empty() { did } else { format!("; each time {did}") };
-        Err(Step::Login.wrong(format!("too many pages after the password ({last}): what they ask for is no yes{done}")))
+        let login = &user.login;
+        Err(Step::Login
+            .wrong(format!("too many pages after the password ({last}) of {login}: what they ask for is no yes{done}")))
     }
 
     /// Enters the login name, if a separate page asks for it; returns the page that asks for the password.
@@ -341,7 +343,7 @@ fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     match page.question() {
         Some(form) if form.asks_code() => Err(Step::Login.wrong(second_factor(&page.name(), login))),
         Some(form) => Ok(form.approve()),
-        None => Err(Step::Login.wrong(format!("a page without a form ({})", page.name()))),
+        None => Err(Step::Login.wrong(format!("a page without a form ({}) for {login}", page.told()))),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a client requests directly, without the browser: tokens, introspection, userinfo, keys.
 
-use super::flow::Pass;
+use super::flow::{Errand, Pass};
 use super::id_token::Expected;
 use super::{Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Request, Url};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::sync::Arc;
@@ -126,6 +127,9 @@ impl Visitor {
     }
 
     pub(super) async fn introspect(&mut self) -> Result<(), Setback> {
+        if self.scene.cannot_ask() {
+            return Ok(());
+        }
         if self.scene.asks_the_user_endpoint() {
             return self.userinfo().await;
         }
@@ -158,13 +162,21 @@ impl Visitor {
         self.call::<serde::de::IgnoredAny>(Step::Discovery, Bearer::Nobody).await.map(|_| ())
     }
 
-    /// Requests a device code and polls once whether a user has entered it (RFC 8628 §3.1, §3.4): no user has.
+    /// Requests a device code and polls once whether a user has entered it (RFC 8628 §3.1, §3.4): no user has. Some
+    /// providers want a code challenge there, too; others ignore it (RFC 6749 §3.2).
     pub(super) async fn device(&mut self) -> Result<(), Setback> {
         let scene = Arc::clone(&self.scene);
-        let fields = [("scope", scene.plan.client.scope.as_str())];
+        let errand = Errand::new(&mut self.rng);
+        let challenge = errand.challenge();
+        let fields = [
+            ("scope", scene.plan.client.scope.as_str()),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ];
         let given: DeviceCode = self.call(Step::Device, Bearer::Client(&fields)).await?;
         let kind = ("grant_type", "urn:ietf:params:oauth:grant-type:device_code");
-        let form = self.form(Step::Poll, &[kind, ("device_code", &given.device_code)]);
+        let fields = [kind, ("device_code", &given.device_code), ("code_verifier", &errand.verifier)];
+        let form = self.form(Step::Poll, &fields);
         let begun = Instant::now();
         let url = endpoint(&scene, Step::Poll)?;
         let mut headers = vec![("accept", "application/json")];
@@ -221,15 +233,38 @@ impl Visitor {
         if !matches!(reply.status(), 200 | 201) {
             return Err(step.wrong(describe(reply)));
         }
-        let read = serde_json::from_slice(reply.body());
-        let value = read.map_err(|_| step.wrong("200, but the JSON is not what it should be"))?;
+        let kind = reply.header("content-type").unwrap_or_default();
+        let value = match kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/jwt") {
+            true => of_jwt(reply.body()).map_err(|why| step.wrong(why))?,
+            false => {
+                let read = serde_json::from_slice(reply.body());
+                read.map_err(|_| step.wrong("200, but the JSON is not what it should be"))?
+            }
+        };
         self.finish(step, begun);
         Ok(value)
     }
 }
 
+/// Reads the claims of a signed answer (OpenID Connect Core §5.3.2; RFC 9701 §5), whose signature is not verified, as that
+/// of an ID token is not.
+fn of_jwt<T: serde::de::DeserializeOwned>(token: &[u8]) -> Result<T, &'static str> {
+    let parts: Vec<&[u8]> = token.trim_ascii().split(|byte| *byte == b'.').collect();
+    let payload = match parts[..] {
+        [_, payload, _] => URL_SAFE_NO_PAD.decode(payload).ok(),
+        [_, _, _, _, _] => return Err("200, but the claims are encrypted: register the client without"),
+        _ => None,
+    };
+    let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
+    claims.ok_or("200, but the claims in the JWT are not what they should be")
+}
+
 fn endpoint(scene: &super::Scene, step: Step) -> Result<&Url, Setback> {
-    scene.provider.endpoint(step).ok_or_else(|| step.wrong("discovery names no such endpoint"))
+    let lacks = || match scene.asks_the_user_endpoint() && step == Step::Userinfo {
+        true => step.wrong("discovery names neither this endpoint nor one for introspection"),
+        false => step.wrong("discovery names no such endpoint"),
+    };
+    scene.provider.endpoint(step).ok_or_else(lacks)
 }
 
 #[cfg(test)]

@@ -183,7 +183,9 @@ impl Scene {
             (Schedule::of(&plan).map(Arc::new), plan.scarcity().into_iter().chain(plan.place()).collect());
         let mut scene =
             Scene { account: None, first: None, schedule, notes, authorization, plan, provider, turn, activity };
-        if scene.asks_the_user_endpoint() {
+        if scene.cannot_ask() {
+            scene.notes.push("without introspection: the provider has no such endpoint, nor userinfo".to_owned());
+        } else if scene.asks_the_user_endpoint() {
             let why = match scene.plan.without_introspection {
                 true => "as it was asked for",
                 false => "the provider has no introspection endpoint",
@@ -219,11 +221,19 @@ impl Scene {
             && (self.plan.without_introspection || self.provider.endpoint(Step::Introspect).is_none())
     }
 
+    /// Whether nobody can be asked about a token, so that a sign-in goes without.
+    pub fn cannot_ask(&self) -> bool {
+        let goes_on = matches!(self.plan.workload, Workload::Flow | Workload::Session);
+        goes_on && self.asks_the_user_endpoint() && self.provider.endpoint(Step::Userinfo).is_none()
+    }
+
     /// Returns the steps of an iteration, in order.
     pub fn steps(&self) -> Vec<Step> {
         let mut steps = self.plan.workload.steps().to_vec();
         steps.retain(|step| !(self.plan.without_refresh && *step == Step::Refresh));
-        if self.asks_the_user_endpoint() {
+        if self.cannot_ask() {
+            steps.retain(|step| *step != Step::Introspect);
+        } else if self.asks_the_user_endpoint() {
             let there = steps.contains(&Step::Userinfo);
             steps.retain(|step| !there || *step != Step::Introspect);
             steps.iter_mut().filter(|step| **step == Step::Introspect).for_each(|step| *step = Step::Userinfo);

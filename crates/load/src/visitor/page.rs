@@ -43,7 +43,9 @@ impl Page {
                 Piece::Text(text) if reader.element.is_some() => reader.words.push_str(text),
                 Piece::Text(text) => {
                     reader.labels.read(text);
-                    reader.read(text);
+                    if reader.unseen.is_none() {
+                        reader.read(text);
+                    }
                 }
             }
         }
@@ -114,6 +116,11 @@ impl Page {
         self.title.as_deref().unwrap_or("no title").chars().take(60).collect()
     }
 
+    /// Returns what the page says, if it says anything.
+    pub fn told(&self) -> String {
+        Some(self.said()).filter(|said| !said.is_empty()).unwrap_or_else(|| self.name())
+    }
+
     /// Says why a sign-in form that uses GET is not sent: its fields would be in the address, which servers and proxies
     /// log. A form that leaves the sending to a script has no method, which means GET (WHATWG HTML §4.10.19.6).
     pub fn sends_by_get(&self) -> String {
@@ -129,7 +136,9 @@ impl Page {
         let name = self.name();
         match (self.forms.is_empty(), self.scripts) {
             (true, true) => format!("a script draws the sign-in page, and none is run here ({name})"),
-            (true, false) => format!("no form is on the page: does a way to sign in have to be chosen first? ({name})"),
+            (true, false) => {
+                format!("no form is on the page: does a way to sign in have to be chosen first? ({})", self.told())
+            }
             // A search form is sent by GET, too, but does not ask for a login.
             (false, true) if self.forms.iter().any(|form| form.is_get() && form.name_rank() > 1) => self.sends_by_get(),
             (false, _) => format!("no form asks a password ({name})"),
@@ -183,6 +192,8 @@ struct Reader {
     strays: Vec<(String, Part)>,
     select: Option<Choice>,
     labels: Labels,
+    /// The name of the element around the current position that is not shown, and how many of that name are open since.
+    unseen: Option<(String, usize)>,
     element: Option<Open>,
     /// The text since `element` began.
     words: String,
@@ -209,6 +220,11 @@ impl Reader {
         let owner = tag.value("form").map(str::to_owned);
         self.groups.open(name, tag);
         self.labels.open(name, tag);
+        match &mut self.unseen {
+            Some((outer, depth)) => *depth += usize::from(outer == name),
+            None if is_unseen(name, tag) => self.unseen = Some((name.to_owned(), 1)),
+            None => {}
+        }
         match name {
             "input" | "button" | "textarea" | "select" if self.groups.are_disabled() => {}
             // A form within a form is ignored (WHATWG HTML §13.2.6.4.7).
@@ -251,6 +267,14 @@ impl Reader {
     fn close(&mut self, name: &str) {
         self.groups.close(name);
         self.labels.close(name);
+        if let Some((outer, depth)) = &mut self.unseen
+            && outer == name
+        {
+            *depth -= 1;
+            if *depth == 0 {
+                self.unseen = None;
+            }
+        }
         match name {
             "form" => {
                 self.end();
@@ -320,6 +344,14 @@ impl Reader {
         self.page.forms.iter_mut().for_each(|form| form.read_labels(|key| self.labels.text(key)));
         self.page
     }
+}
+
+/// Whether an element with contents is not shown, by its own attributes; style sheets are not read.
+fn is_unseen(name: &str, tag: &Attributes) -> bool {
+    const EMPTY: [&str; 8] = ["area", "br", "hr", "img", "input", "link", "meta", "wbr"];
+    let style = tag.value("style").unwrap_or_default();
+    let style: String = style.chars().filter(|letter| !letter.is_whitespace()).collect();
+    !EMPTY.contains(&name) && (tag.has("hidden") || style.to_ascii_lowercase().contains("display:none"))
 }
 
 fn add(form: &mut Form, part: Part) {

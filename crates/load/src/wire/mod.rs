@@ -44,8 +44,9 @@ pub struct Request<'a> {
     pub cookies: Option<&'a Jar>,
 }
 
-/// Some providers require one.
-const AGENT: &str = concat!("user-agent: portiere-load/", env!("CARGO_PKG_VERSION"), "\r\n");
+/// Some providers require the first; without the second, an answer may be compressed (RFC 9110 §12.5.3).
+const AGENT: &str =
+    concat!("user-agent: portiere-load/", env!("CARGO_PKG_VERSION"), "\r\naccept-encoding: identity\r\n");
 
 impl Request<'_> {
     fn write(&self, out: &mut Vec<u8>) {

@@ -192,10 +192,15 @@ impl Inbox {
         let close = reply.headers("connection").any(asks_close);
         let chunked = reply.header("transfer-encoding").map(|coding| coding.trim().eq_ignore_ascii_case("chunked"));
         let length = reply.header("content-length").map(|value| value.trim().parse::<usize>());
+        let coded = reply.headers("content-encoding").any(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
         self.keep_alive &= !close;
         self.body = head..head;
         match (chunked, length) {
             _ if matches!(self.status, 204 | 304) => Ok(Stage::Counted(head)),
+            // Of a redirect nobody reads the body.
+            _ if coded && !matches!(self.status, 300..=399) => {
+                Err(Fault::Malformed("the response is compressed, although that was not accepted"))
+            }
             (Some(true), None) => Ok(Stage::Chunks(head)),
             (Some(_), _) => Err(Fault::Malformed("the response has an unknown transfer coding")),
             (None, Some(Ok(length))) if length <= MAX_REPLY => {
@@ -266,6 +271,19 @@ mod tests {
         }
         let reply = inbox.reply();
         Ok(Some((reply.status(), reply.text().into_owned(), inbox.keeps_alive())))
+    }
+
+    /// Red without `coded`: a page that was compressed unasked was said to have no form.
+    #[test]
+    fn what_is_compressed_is_not_taken_for_text() {
+        let of = |status: &str, coding: &str| {
+            let head = format!("HTTP/1.1 {status}\r\nContent-Encoding: {coding}\r\nContent-Length: 1\r\n\r\nx");
+            read(head.as_bytes(), 999).map(|read| read.is_some())
+        };
+        assert_eq!([of("200 OK", "identity"), of("302 Found", "gzip")], [Ok(true), Ok(true)]);
+        for status in ["200 OK", "400 Bad Request"] {
+            assert!(of(status, "gzip").unwrap_err().to_string().contains("compressed"));
+        }
     }
 
     #[test]

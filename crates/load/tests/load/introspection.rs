@@ -34,6 +34,24 @@ fn another_client_may_ask_about_tokens() {
     }
 }
 
+/// Red without `of_jwt` in visitor/grant.rs, and without `cannot_ask`: w1 could not be run at all.
+#[test]
+fn who_signs_what_it_tells_and_who_tells_nothing_can_be_measured() {
+    let place = Place::new("silent");
+    let told = |manner: Manner, what: &str| {
+        let provider = Provider::start(manner);
+        (said(&format!("{what} {SHORT} --target {} {}", provider.url, place.client())), provider.seen("/userinfo"))
+    };
+    let (signed, asked) = told(Manner::Signing, "w1 --no-introspection");
+    let table = signed.unwrap();
+    assert!(table.contains("\nuserinfo in place of introspection: as it was asked for") && asked > 0, "{table}");
+    let (table, asked) = told(Manner::Silent, "w1");
+    let (table, note) = (table.unwrap(), "\nwithout introspection: the provider has no such endpoint, nor userinfo");
+    assert!(table.contains(note) && asked == 0, "{table}");
+    let refusal = told(Manner::Silent, "w5 --rate 50").0.unwrap_err().to_string();
+    assert!(refusal.contains("discovery names neither this endpoint nor one for introspection"), "{refusal}");
+}
+
 /// Red where W4 has introspection beside its flood whatever there is: it ended when its capacity was known.
 #[test]
 fn an_overload_asks_userinfo_where_nobody_introspects_and_fails_before_it_begins() {

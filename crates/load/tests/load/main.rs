@@ -1,6 +1,7 @@
 //! The generator against a small provider of its own, in the same process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod asked;
 mod commands;
 mod connections;
 mod interrupt;
@@ -228,6 +229,8 @@ fn a_mistake_is_one_clear_line() {
     let no_access = plan(&members.url, Workload::Flow);
     let closed = Provider::start(Manner::Closed);
     let refuses = plan(&closed.url, Workload::Flow);
+    let mut no_secret = plan(&provider.url, Workload::Flow);
+    no_secret.client.proof = Proof::Nothing;
     let no_sign_up = plan(&provider.url, Workload::SignUp);
     let lenient = Provider::start(Manner::Public);
     let mut public = plan(&lenient.url, Workload::Flow);
@@ -237,6 +240,7 @@ fn a_mistake_is_one_clear_line() {
             wrong_password,
             "failed: login: the sign-in page came back (Sign in) to user0@example.com: wrong login or password",
         ),
+        (no_secret, "failed: token: 401 invalid_client; does this client have a secret (--client-secret-file)?"),
         (wrong_secret, "failed: token: 401 invalid_client; is it this client's secret (--client-secret-file), and"),
         (no_provider, "is not an OpenID provider"),
         (nobody, "http://127.0.0.1:1/: no connection (connection refused)"),

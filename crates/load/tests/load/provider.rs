@@ -1,10 +1,11 @@
 //! A provider that is just real enough: it remembers nothing it need not, and misbehaves on request.
 
+use crate::asked::{Asked, Told, error, json, jwt, page, problem, read};
 use crate::strange::{URI, Way};
 use crate::trust::Lie;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,6 +55,10 @@ pub enum Manner {
     Public,
     /// Introspects nothing.
     Mute,
+    /// Introspects nothing, and tells nothing of users either.
+    Silent,
+    /// Signs what it tells of users.
+    Signing,
     /// Introspects for `api` with `api-secret`, and for nobody else.
     Apis,
     /// Gives no refresh tokens.
@@ -156,35 +161,6 @@ impl Provider {
     }
 }
 
-struct Asked {
-    path: String,
-    values: HashMap<String, String>,
-    headers: HashMap<String, String>,
-}
-
-#[derive(Default)]
-struct Told {
-    status: u16,
-    headers: Vec<String>,
-    body: String,
-}
-
-fn json(body: String) -> Told {
-    Told { status: 200, headers: vec!["Content-Type: application/json".to_owned()], body }
-}
-
-fn page(body: String) -> Told {
-    Told { status: 200, headers: vec!["Content-Type: text/html".to_owned()], body }
-}
-
-fn problem(status: u16, code: &str) -> Told {
-    Told { status, body: format!(r#"{{"type":"x","code":"{code}"}}"#), ..Told::default() }
-}
-
-fn error(status: u16, code: &str) -> Told {
-    Told { status, body: format!(r#"{{"error":"{code}"}}"#), ..Told::default() }
-}
-
 /// The sign-in page of a flow.
 fn sign_in_form(flow: &str) -> String {
     format!(
@@ -193,34 +169,6 @@ fn sign_in_form(flow: &str) -> String {
         <input name="login" type="email"><input name="password" type="password"><button>Sign in</button></form>"#,
         flow.replace('&', "&amp;")
     )
-}
-
-fn read<S: Read>(reader: &mut BufReader<S>) -> std::io::Result<Option<Asked>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
-    let mut headers = HashMap::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        let fresh = headers.insert(name.to_ascii_lowercase(), value.to_owned()).is_none();
-        assert!(fresh, "{name} was sent twice");
-    }
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let values = match headers.get("content-type").is_some_and(|kind| kind == "application/json") {
-        true => serde_json::from_slice(&body).unwrap(),
-        false => {
-            let pairs = form_urlencoded::parse(query.as_bytes()).chain(form_urlencoded::parse(&body));
-            pairs.map(|(k, v)| (k.into_owned(), v.into_owned())).collect()
-        }
-    };
-    Ok(Some(Asked { path: path.to_owned(), values, headers }))
 }
 
 impl State {
@@ -281,12 +229,24 @@ impl State {
             "/introspect" if !self.may_introspect(asked) => error(401, "invalid_client"),
             "/introspect" => json(format!(r#"{{"active":{}}}"#, asked.values["token"].starts_with("at-"))),
             "/userinfo" if asked.headers.get("authorization").is_some_and(|value| value.starts_with("Bearer at-")) => {
-                json(r#"{"sub":"1"}"#.to_owned())
+                match self.manner {
+                    // {"sub":"1"}
+                    Manner::Signing => jwt("e30.eyJzdWIiOiIxIn0.c2ln"),
+                    _ => json(r#"{"sub":"1"}"#.to_owned()),
+                }
             }
             "/userinfo" => error(401, "invalid_token"),
             "/jwks" => self.keys(),
             "/device" if !client_is_right(asked) => error(401, "invalid_client"),
-            "/device" => json(r#"{"device_code":"dc-1","user_code":"X"}"#.to_owned()),
+            "/device" if asked.values["code_challenge_method"] != "S256" => error(400, "invalid_request"),
+            "/device" => {
+                let code = format!("dc-{}", self.next());
+                self.codes
+                    .lock()
+                    .unwrap()
+                    .insert(code.clone(), (asked.values["code_challenge"].clone(), String::new()));
+                json(format!(r#"{{"device_code":"{code}","user_code":"X"}}"#))
+            }
             path if self.manner == Manner::Accounts && path.starts_with("/api/v1/") => self.account(asked),
             _ => page("<title>Nothing here</title>".to_owned()).with_status(404),
         }
@@ -302,12 +262,16 @@ impl State {
         let issuer = if self.manner == Manner::Lying(Lie::Issuer) { "http://127.0.0.1:1" } else { url };
         let token = if self.manner == Manner::Elsewhere { "http://example.com" } else { url };
         let introspects = match self.manner {
-            Manner::Mute => String::new(),
+            Manner::Mute | Manner::Silent => String::new(),
             _ => format!(r#""introspection_endpoint":"{url}/introspect","#),
+        };
+        let tells = match self.manner {
+            Manner::Silent => String::new(),
+            _ => format!(r#""userinfo_endpoint":"{url}/userinfo","#),
         };
         format!(
             r#"{{"issuer":"{issuer}","authorization_endpoint":"{url}/authorize","token_endpoint":"{token}/token",
-            "jwks_uri":"{url}/jwks",{introspects}"userinfo_endpoint":"{url}/userinfo",
+            "jwks_uri":"{url}/jwks",{introspects}{tells}
             "device_authorization_endpoint":"{url}/device","authorization_response_iss_parameter_supported":true}}"#
         )
     }
@@ -438,13 +402,14 @@ impl State {
         if !client_is_right(asked) && self.manner != Manner::Public {
             return error(401, "invalid_client");
         }
+        let remembered = |code: &str| {
+            let remembered = self.codes.lock().unwrap().remove(&asked.values[code]);
+            let verified = URL_SAFE_NO_PAD.encode(Sha256::digest(asked.values["code_verifier"].as_bytes()));
+            remembered.filter(|(challenge, _)| *challenge == verified).map(|(_, nonce)| nonce)
+        };
         match asked.values["grant_type"].as_str() {
             "authorization_code" => {
-                let remembered = self.codes.lock().unwrap().remove(&asked.values["code"]);
-                let verified = URL_SAFE_NO_PAD.encode(Sha256::digest(asked.values["code_verifier"].as_bytes()));
-                let Some((_, nonce)) = remembered.filter(|(challenge, _)| *challenge == verified) else {
-                    return error(400, "invalid_grant");
-                };
+                let Some(nonce) = remembered("code") else { return error(400, "invalid_grant") };
                 let lie = if let Manner::Lying(lie) = self.manner { Some(lie) } else { None };
                 let mut told = self.tokens();
                 told.body = told.body.replacen('{', &Lie::member(lie, &self.url, &nonce), 1);
@@ -468,7 +433,9 @@ impl State {
                 drop(live);
                 self.tokens()
             }
-            grant if grant.ends_with(":device_code") => error(400, "authorization_pending"),
+            grant if grant.ends_with(":device_code") => {
+                error(400, remembered("device_code").map_or("invalid_grant", |_| "authorization_pending"))
+            }
             _ => self.tokens(),
         }
     }
@@ -483,12 +450,6 @@ impl State {
         json(format!(
             r#"{{"access_token":"at-{refresh}","token_type":"Bearer","expires_in":{life},"refresh_token":"{refresh}"}}"#
         ))
-    }
-}
-
-impl Told {
-    fn with_status(self, status: u16) -> Told {
-        Told { status, ..self }
     }
 }
 

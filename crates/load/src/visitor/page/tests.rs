@@ -162,8 +162,25 @@ fn a_page_leads_on_by_itself_only_soon_and_only_where_nobody_is_asked() {
 fn a_page_that_asks_nothing_says_why() {
     let why = |text: &str| Page::of(text).asks_nothing();
     assert!(why("<title>flow</title><div></div><SCRIPT src=a.js></SCRIPT>").starts_with("a script draws"));
-    assert!(why("<a href=/google>Google</a>").starts_with("no form is on the page"));
+    // Red without `told`: only a title was named, and such a page has none.
+    let no_form = "no form is on the page: does a way to sign in have to be chosen first? ";
+    assert_eq!(
+        why("<h3>Client ID Error</h3><p>It is missing.</p>"),
+        format!("{no_form}(Client ID Error It is missing.)")
+    );
+    assert_eq!(why("<a href=/google></a>"), format!("{no_form}(no title)"));
     assert_eq!(why("<title>T</title><form><input name=q></form><script></script>"), "no form asks a password (T)");
+}
+
+/// Red without `unseen`: what nobody sees was quoted as what the page says.
+#[test]
+fn what_is_not_shown_is_not_said() {
+    let said = |text: &str| Page::of(text).said();
+    assert_eq!(
+        said("<div style='Display: none'>a<div>b</div>c<br></div><p hidden>d</p><input hidden>e<b>f</b>"),
+        "e f"
+    );
+    assert_eq!(said("<div style='display:block'>a</div>b"), "a b");
 }
 
 #[test]
