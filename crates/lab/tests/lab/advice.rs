@@ -4,9 +4,16 @@ use lab::capacity::figure::Figure;
 use lab::capacity::outcome::Capacity;
 use lab::capacity::probe::Probes;
 use lab::capacity::{page, report, users};
+use std::sync::LazyLock;
 
 fn probes() -> Probes {
     serde_json::from_str(include_str!("probes.json")).unwrap()
+}
+
+/// What follows from them. Computed once: in tests it takes ten seconds.
+fn capacity() -> Capacity {
+    static CAPACITY: LazyLock<Capacity> = LazyLock::new(|| Capacity::of(probes()));
+    CAPACITY.clone()
 }
 
 /// The same, where hashes of 46 MiB and one pass are computed so many times as often as the default's.
@@ -24,7 +31,7 @@ fn where_46_mib_is(times: f64) -> Probes {
 #[test]
 fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too() {
     // red if only what is faster were listed.
-    let changes = Capacity::of(probes()).changes;
+    let changes = capacity().changes;
     let of = |what: &str| changes.iter().find(|change| change.what.contains(what)).unwrap();
     assert!(!of("m=47104 t=1").raises() && of("m=9216 t=4").raises());
     assert!(of("m=9216 t=4").limits[0] > 1.1, "sign-ins");
@@ -41,7 +48,7 @@ fn every_choice_that_is_as_strong_is_judged_and_what_does_not_help_is_told_too()
 /// Red where the page says the note alone: of what does not help it said how it would be done.
 #[test]
 fn the_page_judges_each_change_as_the_text_does() {
-    let mut capacity = Capacity::of(probes());
+    let mut capacity = capacity();
     let change = |limit: f64, sign_in_p95| {
         let mut change = capacity.changes[0].clone();
         (change.limits, change.sign_in_p95, change.note) = ([1.0, limit, 1.0, 1.0], sign_in_p95, "as it is".to_owned());
@@ -73,7 +80,7 @@ fn other_parameters_are_recommended_where_they_are_faster_and_not_smaller() {
 
 #[test]
 fn people_a_month_follow_from_the_limit_as_it_is_printed() {
-    let capacity = Capacity::of(probes());
+    let capacity = capacity();
     let day = capacity.forecasts.iter().find(|one| one.operation.name() == "a day's mix").unwrap().bound;
     let found = &capacity.users;
     assert_eq!(found.rate, day * users::USED);
@@ -86,7 +93,7 @@ fn people_a_month_follow_from_the_limit_as_it_is_printed() {
 
 #[test]
 fn settings_are_toml_with_the_names_of_the_configuration() {
-    let capacity = Capacity::of(probes());
+    let capacity = capacity();
     let text = report::settings(&capacity);
     for line in ["[hash]", "[hash.argon2]", "[store]", "threads = 2", "memory_kib = 19456", "passes = 2", "lanes = 1"] {
         assert!(text.contains(line), "{line}: {text}");
@@ -107,10 +114,10 @@ fn one_sample_is_not_told_to_be_exact() {
         }
     }
     let told = |rounds: u32| {
-        let mut saved: serde_json::Value = serde_json::from_str(include_str!("probes.json")).unwrap();
+        let mut saved = serde_json::to_value(capacity()).unwrap();
         unspread(&mut saved);
-        saved["rounds"] = rounds.into();
-        let capacity = Capacity::of(serde_json::from_value(saved).unwrap());
+        saved["probes"]["rounds"] = rounds.into();
+        let capacity: Capacity = serde_json::from_value(saved).unwrap();
         [report::text(&capacity), page::of(&capacity)]
     };
     for (one, three) in told(1).into_iter().zip(told(3)) {
