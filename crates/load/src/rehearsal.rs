@@ -110,10 +110,12 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         Setback { step, cause: Cause::Wrong(why) }
             if is_of_the_client(*step) && (why.starts_with("401") || why.starts_with("400 invalid_client")) =>
         {
-            if plan.client.proof == Proof::Nothing {
-                return "; does this client have a secret (--client-secret-file)?";
+            match plan.client.proof {
+                Proof::Nothing => "; does this client have a secret (--client-secret-file)?",
+                _ => {
+                    "; is it this client's secret (--client-secret-file), and the way in which it authenticates (--auth)?"
+                }
             }
-            "; is it this client's secret (--client-secret-file), and the way in which it authenticates (--auth)?"
         }
         _ => "",
     }
@@ -142,7 +144,7 @@ fn of_introspection(why: &str, plan: &Plan) -> &'static str {
     }
 }
 
-/// Whether the client authenticates in this step, if it has something to do so with.
+/// Whether the client authenticates in this step, unless it is public.
 fn is_of_the_client(step: Step) -> bool {
     matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll)
 }

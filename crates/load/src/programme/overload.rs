@@ -91,16 +91,17 @@ fn reached(plan: &Plan, (first, long): (usize, Duration), run: Runner<'_>) -> Re
 }
 
 /// Returns the light requests: only those that W1 has shown to work, so that none fails once its capacity is known.
-fn light(alone: &Report) -> [Workload; 3] {
-    let asks_the_user_endpoint = alone.steps.iter().any(|step| step.step == Step::Userinfo);
-    let about_a_token = if asks_the_user_endpoint { Workload::Userinfo } else { Workload::Introspect };
-    [about_a_token, Workload::Refresh, Workload::Jwks]
+fn light(alone: &Report) -> Vec<Workload> {
+    let has_shown = |step| alone.steps.iter().any(|one| one.step == step);
+    let about_a_token = [(Step::Userinfo, Workload::Userinfo), (Step::Introspect, Workload::Introspect)];
+    let about_a_token = about_a_token.into_iter().find(|(step, _)| has_shown(*step)).map(|(_, workload)| workload);
+    about_a_token.into_iter().chain([Workload::Refresh, Workload::Jwks]).collect()
 }
 
 /// Offers fractions and multiples of `capacity`, with light requests beside them.
 fn flood(
     plan: &Plan,
-    (capacity, workloads): (f64, [Workload; 3]),
+    (capacity, workloads): (f64, Vec<Workload>),
     run: Runner<'_>,
     (trials, notes): (&mut Vec<Trial>, &mut Vec<String>),
 ) -> Result<(), Refusal> {

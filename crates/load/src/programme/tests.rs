@@ -20,8 +20,13 @@ fn server(plans: &[Plan]) -> Report {
     report
 }
 
+fn step(step: Step) -> crate::report::StepReport {
+    let (latency, refusal) = Default::default();
+    crate::report::StepReport { step, count: 100, refused: 0, failed: 0, latency, refusal }
+}
+
 fn report(name: &str, count: u64, rate: f64) -> Report {
-    crate::report::tests::report(name, count, rate)
+    Report { steps: vec![step(Step::Introspect)], ..crate::report::tests::report(name, count, rate) }
 }
 
 #[test]
@@ -184,20 +189,14 @@ fn users_are_doubled_until_that_brings_next_to_nothing() {
 /// Red where W4 uses introspection beside its flood although W1 used something else.
 #[test]
 fn what_w1_did_without_w4_does_without() {
-    let mut asks = |plans: &[Plan]| {
-        let step = crate::report::StepReport {
-            step: Step::Userinfo,
-            count: 100,
-            refused: 0,
-            failed: 0,
-            latency: Default::default(),
-            refusal: Default::default(),
-        };
-        Ok(Report { steps: vec![step], ..server(plans) })
+    let beside = |shown: &[Step]| {
+        let mut asks =
+            |plans: &[Plan]| Ok(Report { steps: shown.iter().copied().map(step).collect(), ..server(plans) });
+        let series = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut asks).unwrap();
+        series.trials[0].report.beside.iter().map(|one| one.workload.clone()).collect::<Vec<_>>()
     };
-    let series = Programme::Overload { grows: false }.carry_out(&plan(), 1, &mut asks).unwrap();
-    let beside: Vec<_> = series.trials[0].report.beside.iter().map(|one| one.workload.as_str()).collect();
-    assert_eq!(beside, ["userinfo", "refresh", "jwks"]);
+    assert_eq!(beside(&[Step::Token, Step::Userinfo]), ["userinfo", "refresh", "jwks"]);
+    assert_eq!(beside(&[Step::Token]), ["refresh", "jwks"], "nobody can be asked about a token");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use super::flow::{Errand, Pass};
 use super::id_token::Expected;
+use super::jwt;
 use super::{Setback, Step, Visitor, ask, describe};
-use crate::wire::{Body, Request, Url};
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use crate::wire::{Body, Reply, Request, Url};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::sync::Arc;
@@ -233,30 +233,23 @@ impl Visitor {
         if !matches!(reply.status(), 200 | 201) {
             return Err(step.wrong(describe(reply)));
         }
-        let kind = reply.header("content-type").unwrap_or_default();
-        let value = match kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/jwt") {
-            true => of_jwt(reply.body()).map_err(|why| step.wrong(why))?,
-            false => {
-                let read = serde_json::from_slice(reply.body());
-                read.map_err(|_| step.wrong("200, but the JSON is not what it should be"))?
-            }
-        };
+        let value = read(reply).map_err(|why| step.wrong(why))?;
         self.finish(step, begun);
         Ok(value)
     }
 }
 
-/// Reads the claims of a signed answer (OpenID Connect Core §5.3.2; RFC 9701 §5), whose signature is not verified, as that
-/// of an ID token is not.
-fn of_jwt<T: serde::de::DeserializeOwned>(token: &[u8]) -> Result<T, &'static str> {
-    let parts: Vec<&[u8]> = token.trim_ascii().split(|byte| *byte == b'.').collect();
-    let payload = match parts[..] {
-        [_, payload, _] => URL_SAFE_NO_PAD.decode(payload).ok(),
-        [_, _, _, _, _] => return Err("200, but the claims are encrypted: register the client without"),
-        _ => None,
-    };
-    let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
-    claims.ok_or("200, but the claims in the JWT are not what they should be")
+/// Reads an answer: JSON, or claims that are signed (OpenID Connect Core §5.3.2).
+fn read<T: serde::de::DeserializeOwned>(reply: Reply<'_>) -> Result<T, &'static str> {
+    let kind = reply.header("content-type").and_then(|kind| kind.split(';').next()).unwrap_or_default();
+    if !kind.trim().eq_ignore_ascii_case("application/jwt") {
+        return serde_json::from_slice(reply.body()).map_err(|_| "200, but the JSON is not what it should be");
+    }
+    match jwt::Claims::of(reply.body()) {
+        jwt::Claims::Read(claims) => Ok(claims),
+        jwt::Claims::Encrypted => Err("200, but the claims are encrypted, and the client has no key to read them"),
+        jwt::Claims::Unreadable => Err("200, but the claims in the JWT are not what they should be"),
+    }
 }
 
 fn endpoint(scene: &super::Scene, step: Step) -> Result<&Url, Setback> {

@@ -9,6 +9,7 @@ pub mod form;
 mod grant;
 pub mod html;
 mod id_token;
+mod jwt;
 mod label;
 pub mod page;
 mod patience;

@@ -34,7 +34,7 @@ fn another_client_may_ask_about_tokens() {
     }
 }
 
-/// Red without `of_jwt` in visitor/grant.rs, and without `cannot_ask`: w1 could not be run at all.
+/// Red without jwt.rs in `read`, visitor/grant.rs, and without `cannot_ask`: w1 could not be run at all.
 #[test]
 fn who_signs_what_it_tells_and_who_tells_nothing_can_be_measured() {
     let place = Place::new("silent");
@@ -48,6 +48,8 @@ fn who_signs_what_it_tells_and_who_tells_nothing_can_be_measured() {
     let (table, asked) = told(Manner::Silent, "w1");
     let (table, note) = (table.unwrap(), "\nwithout introspection: the provider has no such endpoint, nor userinfo");
     assert!(table.contains(note) && asked == 0, "{table}");
+    let overload = of_five(|| told(Manner::Silent, "w4").0, Result::is_ok);
+    assert!(overload.unwrap().starts_with("w4: w1, refresh, jwks\n"));
     let refusal = told(Manner::Silent, "w5 --rate 50").0.unwrap_err().to_string();
     assert!(refusal.contains("discovery names neither this endpoint nor one for introspection"), "{refusal}");
 }

@@ -222,8 +222,8 @@ impl Spacing {
             each if wanted < gone.mul_f64(IDLE) || share > ENOUGH => {
                 each.map(|each| each.div_f64(FASTER)).filter(|_| waiting > 0)
             }
-            each if share > SHORT => each,
             Some(each) if each * waiting < NEXT_TO_NOTHING => None,
+            each if share > SHORT => each,
             // It is not the refused clients that take the cores.
             None if refused < allowed => None,
             each => {
@@ -367,6 +367,13 @@ mod tests {
             waited += u32::from(turn.is_some() && number > 1_000);
         }
         assert!(waited == 0 && refusals.pace().each.is_none(), "{waited}");
+        // Red with the pace kept where hashing has neither too little nor enough.
+        let look = Look { gone: LOOK, refused: 900.0 };
+        let cores = CpuTime { ran: LOOK.mul_f64(1.6), waited: LOOK.mul_f64(0.4) };
+        let mut pace = refusals.pace();
+        (pace.seen, pace.each) = (Hashing::default(), Some(Duration::from_millis(1)));
+        pace.judge(&look, Hashing { cores, done: 8, busy: true }, 1);
+        assert_eq!(pace.each, None);
     }
 
     #[test]
