@@ -191,12 +191,15 @@ fn ue_02_a_hash_that_one_node_took_in_is_reckoned_with_at_the_others() {
         server.both();
         took
     };
-    // Twice as long as the hasher expects of this one is more than that; and there is nothing to wait for before.
-    let (hash, dear) = (DJANGO.replace("$1000$", "$3000000$"), Duration::from_millis(300));
-    until("sign-ins take no longer than where nobody has such a hash", || (0..2).all(|node| took(node) <= dear));
+    // The dearest that is taken, of which the hasher expects about three seconds: far beyond what a sign-in takes on a
+    // machine that does much else. And there is nothing to wait for before.
+    let (hash, dear) = (DJANGO.replace("$1000$", "$10000000$"), Duration::from_secs(3));
+    for node in 0..2 {
+        until("sign-ins take no longer than where nobody has such a hash", || took(node) <= dear);
+    }
     import(server, &hash);
     for node in 0..2 {
-        let least = (0..3).map(|_| took(node)).min().unwrap();
+        let least = took(node).min(took(node));
         assert!(least > dear, "node {node}: {least:?}, and the dearest hash takes {dear:?}");
     }
     server.kill();
