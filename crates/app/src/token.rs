@@ -269,8 +269,7 @@ impl App {
             Ok(text) => text,
             Err(error) => return Ok(Decision::refuse(error)),
         };
-        if !client.may(Grant::RefreshToken) {
-            let error = Error::new(Code::UnauthorizedClient, "the client may not use refresh_token");
+        if let Err(error) = client.registered_for(Grant::RefreshToken) {
             return Ok(Decision::refuse(error));
         }
         let Some(token) = RefreshToken::read(text, &self.keyring.sealing) else {
@@ -334,10 +333,8 @@ impl App {
     }
 
     fn own(&self, client: &Client, params: &Params, at: (Time, &Fresh)) -> Decision<Tokens, Error> {
-        match resource::asked(params, client, &self.realm.issuer) {
-            Ok(resources) => token::own(client, params.get("scope"), resources, &self.context(), at),
-            Err(error) => Decision::refuse(error),
-        }
+        let resources = resource::asked(params, client, &self.realm.issuer);
+        token::own(client, params.get("scope"), resources, &self.context(), at)
     }
 
     fn poll(

@@ -9,6 +9,9 @@ use std::time::Duration;
 const DAY: [(f64, f64); 5] = [(0.0, 1.0), (7.0, 1.0), (9.0, 5.0), (11.0, 1.0), (24.0, 1.0)];
 /// The rate at which a ramp begins, as a share of the rate at its end.
 const FOOT: f64 = 0.05;
+/// Where more than so many starts are due in a second at some time, all that are due within a millisecond come together,
+/// at its beginning: waking for each of them would take a tenth of a core, which the server may need.
+const GROUPED_ABOVE: f64 = 1000.0;
 
 /// The starts of an open loop, counted from the beginning of the warm-up.
 pub struct Schedule {
@@ -16,6 +19,8 @@ pub struct Schedule {
     counted: Range<u64>,
     /// The positions of random starts; without it each start lies at its number.
     chance: Option<Chance>,
+    /// Whether starts come in groups.
+    grouped: bool,
 }
 
 /// A stretch in which the rate changes linearly.
@@ -80,9 +85,10 @@ impl Schedule {
             segments.push(Segment { from, seconds, rates: (pair[0].1, pair[1].1), before });
             before += segments[segments.len() - 1].starts();
         }
+        let grouped = segments.iter().any(|segment| segment.rates.0.max(segment.rates.1) > GROUPED_ABOVE);
         // The sums may be off in the last bit, which must not add a start.
         let whole = |starts: f64| (starts - 1e-6).ceil().max(0.0) as u64;
-        Some(Schedule { segments, counted: whole(first)..whole(before), chance: None })
+        Some(Schedule { segments, counted: whole(first)..whole(before), chance: None, grouped })
     }
 
     /// Returns when a start is due.
@@ -94,7 +100,10 @@ impl Schedule {
         // The time t with first·t + slope·t²/2 = rest, written so that a slope of zero causes no division by zero.
         let slope = if seconds > 0.0 { (last - first) / seconds } else { 0.0 };
         let root = (first * first + 2.0 * slope * rest).max(0.0).sqrt();
-        Duration::try_from_secs_f64(from + 2.0 * rest / (first + root)).unwrap_or(Duration::MAX)
+        let exact = 2.0 * rest / (first + root);
+        // Counted from the segment's beginning, so that none comes before it.
+        let since = if self.grouped { (exact * 1000.0).floor() / 1000.0 } else { exact };
+        Duration::try_from_secs_f64(from + since).unwrap_or(Duration::MAX)
     }
 
     /// Returns the starts per second at a time since the beginning.
@@ -188,6 +197,28 @@ mod tests {
                 assert!(counted.clone().all(is_in), "{arrivals:?} {rate}");
                 assert!((0..counted.start).all(|start| schedule.due(start) < warmup), "{arrivals:?} {rate}");
             }
+        }
+    }
+
+    #[test]
+    fn above_a_thousand_a_second_starts_come_in_groups_and_none_is_late_or_lost() {
+        for (rate, grouped) in [(1000.0, false), (3441.0, true)] {
+            let pace = Pace::Open { rate, visitors: 1 };
+            // The warm-up ends within a millisecond.
+            let (warmup, duration) = (Duration::from_micros(666_700), Duration::from_secs(2));
+            let schedule = Schedule::of(&Plan { pace, warmup, duration, ..plan() }).unwrap();
+            let counted = schedule.counted();
+            let since = |start: u64| schedule.due(start).as_secs_f64() - warmup.as_secs_f64();
+            let exact = |start: u64| start as f64 / rate - warmup.as_secs_f64();
+            let early: Vec<f64> = counted.clone().map(|start| exact(start) - since(start)).collect();
+            assert!(early.iter().all(|early| (-1e-6..0.001).contains(early)), "{rate}: {early:?}");
+            assert!(counted.clone().all(|start| since(start) > -1e-6 && since(start) < 2.0), "{rate}");
+            let mut dues: Vec<Duration> = counted.clone().map(|start| schedule.due(start)).collect();
+            assert!(dues.is_sorted());
+            dues.dedup();
+            let groups = if grouped { 2000 } else { counted.clone().count() };
+            assert_eq!(dues.len(), groups, "{rate}");
+            assert_eq!(schedule.due_within(warmup + duration), counted.end - counted.start);
         }
     }
 

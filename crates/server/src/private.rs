@@ -117,16 +117,19 @@ pub fn read_key(file: &Path) -> Result<Key, Unread> {
 
 /// Creates a file, durably. Fails if the file exists, and leaves it as it is.
 pub fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    let written = open.write_all(bytes).and_then(|()| open.sync_all()).and_then(|()| sync_folder(file));
-    // A half-written file would be in the way of the next attempt.
-    written.inspect_err(|_| drop(fs::remove_file(file)))
+    made(file, bytes, |_| Ok(()))
 }
 
 /// Creates a file as [`create`] does, for the owner of its folder: see [`hand_over`].
 pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    create(file, bytes)?;
-    hand_over(file).inspect_err(|_| drop(fs::remove_file(file)))
+    made(file, bytes, |open| hand_over(open, file))
+}
+
+fn made(file: &Path, bytes: &[u8], and: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let written = open.write_all(bytes).and_then(|()| and(&open)).and_then(|()| open.sync_all());
+    // A half-written file would be in the way of the next attempt.
+    written.and_then(|()| sync_folder(file)).inspect_err(|_| drop(fs::remove_file(file)))
 }
 
 /// Creates or replaces a file, durably: a reader finds either version, whole. Two threads of this process take turns:
@@ -144,13 +147,13 @@ pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Gives a file that root made in the data folder of another user to that user, whose server could not read it
-/// otherwise. For a file that has just been made, under a name that nobody else uses.
-pub fn hand_over(file: &Path) -> io::Result<()> {
+/// otherwise. It is given away as it was opened: the owner of the folder could put another file under its name.
+pub fn hand_over(open: &File, file: &Path) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
     let folder = fs::metadata(folder_of(file))?;
-    std::os::unix::fs::lchown(file, Some(folder.uid()), Some(folder.gid()))
+    std::os::unix::fs::fchown(open, Some(folder.uid()), Some(folder.gid()))
 }
 
 /// Returns the path beside this one whose name is the same with this ending.

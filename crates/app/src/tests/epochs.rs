@@ -185,7 +185,7 @@ async fn rt_02_what_a_client_may_no_longer_have_is_not_issued_by_whoever_saw_it_
     let issue = async |client: Arc<Client>| {
         let client = &client;
         let own = |now, fresh: Fresh| async move {
-            Ok(token::own(client, Some("read"), Vec::new(), &here.context(), (now, &fresh)).map(drop))
+            Ok(token::own(client, Some("read"), Ok(Vec::new()), &here.context(), (now, &fresh)).map(drop))
         };
         here.settle(own).await
     };

@@ -2,6 +2,7 @@
 
 mod stored;
 
+use super::error::{Code, Error};
 use super::scope::Scope;
 use crate::Fresh;
 use crate::fresh::time_of;
@@ -205,6 +206,14 @@ impl Client {
     /// Whether it may use `grant`.
     pub fn may(&self, grant: Grant) -> bool {
         self.grants.contains(&grant)
+    }
+    /// The same, as the token endpoint says it (RFC 6749 §5.2): before anything else, or a client would take a fault of
+    /// its registration for one of what it presents.
+    pub fn registered_for(&self, grant: Grant) -> Result<(), Error> {
+        match self.may(grant) {
+            true => Ok(()),
+            false => Err(Error::new(Code::UnauthorizedClient, "the client is not registered for this grant")),
+        }
     }
     /// Whether it cannot keep a secret (RFC 6749 §2.1).
     pub fn is_public(&self) -> bool {

@@ -165,6 +165,20 @@ pub fn redeem(
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
+    let decision = judge(ask, found, context, (now, fresh));
+    match ask.client.registered_for(Grant::AuthorizationCode) {
+        // What it presented is burnt all the same, and told to nobody.
+        Err(error) => Decision { reply: Err(error), ..decision },
+        Ok(()) => decision,
+    }
+}
+
+fn judge(
+    ask: &Redemption<'_>,
+    found: Option<&Found>,
+    context: &Context<'_>,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Tokens, Error> {
     let Some(found) = found.filter(|found| found.code.handle == ask.code.handle()) else {
         return Decision::refuse(Error::grant("the code is not valid"));
     };
@@ -188,14 +202,13 @@ pub fn redeem(
         return Decision::refuse(Error::grant("the code is not valid"));
     }
     let burn = Change::BurnCode { family: code.family.clone(), at: now };
-    if !ask.client.may(Grant::AuthorizationCode) {
-        let error = Error::new(ErrorCode::UnauthorizedClient, "the client may not use authorization_code");
-        return Decision::refuse(error).and(burn);
-    }
     if let Some(why) = broken.next() {
         // The client was disabled meanwhile, and the caller came by the code rightly.
         let refused = if why == ANOTHER { Decision::refuse(Error::grant(why)) } else { misuse(code, why, now) };
         return refused.and(burn);
+    }
+    if let Err(error) = ask.client.registered_for(Grant::AuthorizationCode) {
+        return Decision::refuse(error).and(burn);
     }
     let (Some(session), Some(user)) = (&found.session, &found.user) else {
         return Decision::refuse(Error::grant("the session has ended")).and(burn);

@@ -140,8 +140,8 @@ pub fn ask(
     realm: &Realm,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Asked, Error> {
-    if !client.may(Grant::DeviceCode) {
-        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
+    if let Err(error) = client.registered_for(Grant::DeviceCode) {
+        return Decision::refuse(error);
     }
     let asked = match scope.map(Scope::parse) {
         // RFC 6749 §3.3: by default `openid`, or if the client may not have that, everything that it is registered for.
@@ -307,8 +307,8 @@ pub fn poll(
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    if !client.may(Grant::DeviceCode) {
-        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use the device grant"));
+    if let Err(error) = client.registered_for(Grant::DeviceCode) {
+        return Decision::refuse(error);
     }
     let Some(found) = found.filter(|found| is_of(&found.device, client)) else {
         return Decision::refuse(Error::grant("the device code is not valid"));

@@ -285,7 +285,7 @@ mod tests {
         let own = crate::oauth::token::own(
             &registered,
             Some(SCOPE),
-            vec![account],
+            Ok(vec![account]),
             &world.context(),
             (NOW, &Fresh::new([4; 32])),
         );

@@ -42,8 +42,8 @@ pub fn renew(
     context: &Context<'_>,
     at: (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    if !ask.client.may(Grant::RefreshToken) {
-        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "the client may not use refresh_token"));
+    if let Err(error) = ask.client.registered_for(Grant::RefreshToken) {
+        return Decision::refuse(error);
     }
     // A line of the account API is refreshed there. Here it does not exist, and stays as it is.
     let ours = |found: &&Found| !is_for_accounts(found, context.realm);
@@ -159,7 +159,7 @@ fn hand_out(
         groups: &found.groups,
         granted: &found.family.granted,
         family: &found.family.id,
-        line: Line::GoesOn { refresh: successor, rotation: rotation.map(Box::new) },
+        line: Line::GoesOn { refresh: successor, rotation: rotation.map(Box::new), ends: found.family.expires },
     };
     let ask = Ask { client: ask.client, way, scope, resources, person: Some(person) };
     let touched = session.and_then(|session| session.touch(&context.realm.settings, at.0));

@@ -12,7 +12,7 @@ use crate::Fresh;
 use crate::decision::{Change, Decision, Standing};
 use crate::events::{Event, Kind};
 use crate::fresh::time_of;
-use crate::id::{ClientId, FamilyId, LifeId, SessionId};
+use crate::id::{ClientId, FamilyId, LifeId};
 use crate::jose::Alg;
 use crate::login::session::Session;
 use crate::people::User;
@@ -102,7 +102,18 @@ pub enum Line {
         refresh: Secret,
         /// The change that makes it the current one, unless it is that already.
         rotation: Option<Box<Change>>,
+        /// When the family ends, whatever happens.
+        ends: Time,
     },
+}
+
+/// How a line of tokens goes on from here.
+#[derive(Default)]
+struct Course {
+    refresh: Option<Secret>,
+    changes: Vec<Change>,
+    /// When the family ends, and the session that it is bound to, even if they are used until then.
+    ends: Vec<Time>,
 }
 
 /// What is handed out; it is signed after the changes are committed.
@@ -232,14 +243,11 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
         return Decision::refuse(error);
     }
     let client = ask.client;
-    let (refresh, line) = match ask.person.as_ref().map(|person| (&person.line, person)) {
-        None => (None, Vec::new()),
-        Some((Line::GoesOn { refresh, rotation }, _)) => {
-            (Some(refresh.clone()), rotation.iter().map(|rotation| (**rotation).clone()).collect())
-        }
-        Some((Line::Begins, person)) => begin(ask, person, context, (now, fresh)),
-    };
-    let claims = access_claims(ask, context.realm, now, fresh);
+    let course = ask.person.as_ref().map(|person| course(ask, person, context, (now, fresh))).unwrap_or_default();
+    // It never says that it lasts longer than it does.
+    let most = now + context.realm.settings.access_ttl;
+    let expires = course.ends.into_iter().fold(most, Time::min);
+    let claims = access_claims(ask, context.realm, (now, expires), fresh);
     let mut event = Event::new(Kind::TokensIssued, now).client(&client.id).detail("grant", ask.way.name());
     if let Some(person) = &ask.person {
         event = event.user(&person.user.id);
@@ -254,14 +262,24 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
     let opaque = match &access {
         Access::Jwt { .. } => None,
         Access::Opaque(secret) => {
-            let expires = now + context.realm.settings.access_ttl;
             Some(Change::IssueOpaque(Box::new(Opaque { handle: secret.handle(), claims, expires })))
         }
     };
     let id = ask.person.as_ref().and_then(|person| id_token(ask, person, context.realm, now));
-    let tokens =
-        Tokens { access, expires_in: context.realm.settings.access_ttl, scope: ask.scope.clone(), id, refresh };
-    Decision::accept(tokens).and(standing(ask)).with(line).with(opaque).and(Change::Record(event))
+    let tokens = Tokens { access, expires_in: Span(expires.since(now).0 / 1000 * 1000), scope: ask.scope.clone(), id, refresh: course.refresh };
+    Decision::accept(tokens).and(standing(ask)).with(course.changes).with(opaque).and(Change::Record(event))
+}
+
+/// Begins or continues the line of tokens of a user.
+fn course(ask: &Ask<'_>, person: &Person<'_>, context: &Context<'_>, at: (Time, &Fresh)) -> Course {
+    match &person.line {
+        Line::GoesOn { refresh, rotation, ends } => Course {
+            refresh: Some(refresh.clone()),
+            changes: rotation.iter().map(|rotation| (**rotation).clone()).collect(),
+            ends: person.session.map(|session| session.expires).into_iter().chain([*ends]).collect(),
+        },
+        Line::Begins => begin(ask, person, context, at),
+    }
 }
 
 /// Checks what no grant may leave out.
@@ -293,9 +311,7 @@ fn admit(ask: &Ask<'_>, realm: &Realm, now: Time) -> Result<(), Error> {
 /// account API cannot be registered: tokens for it come only from a sign-in on a first-party client's own screens.
 fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> {
     let client = ask.client;
-    if !client.may(grant) {
-        return Err(Error::new(ErrorCode::UnauthorizedClient, "the client may not use this grant"));
-    }
+    client.registered_for(grant)?;
     let mut single = ask.person.iter().flat_map(|person| person.granted.claims.scopes());
     if !ask.scope.is_within(&client.scope) || single.any(|scope| !client.scope.has(scope)) {
         return Err(match ask.person {
@@ -329,12 +345,7 @@ fn standing(ask: &Ask<'_>) -> Change {
 }
 
 /// Begins a family: its row, and its refresh token if the client may have one.
-fn begin(
-    ask: &Ask<'_>,
-    person: &Person<'_>,
-    context: &Context<'_>,
-    (now, fresh): (Time, &Fresh),
-) -> (Option<Secret>, Vec<Change>) {
+fn begin(ask: &Ask<'_>, person: &Person<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh)) -> Course {
     let settings = &context.realm.settings;
     let offline = ask.scope.has("offline_access");
     let token = ask
@@ -342,7 +353,7 @@ fn begin(
         .goes_on(ask.client)
         .then(|| RefreshToken::make(person.family, fresh.bytes("refresh"), context.sealing))
         .flatten();
-    let session: Option<SessionId> = person.session.filter(|_| !offline).map(|session| session.id.clone());
+    let session = person.session.filter(|_| !offline);
     let (idle, absolute) = match &token {
         Some(_) => (settings.refresh_idle, settings.refresh_absolute),
         None => (settings.access_ttl + settings.skew, settings.access_ttl + settings.skew),
@@ -352,7 +363,7 @@ fn begin(
         client: ask.client.id.clone(),
         life: ask.client.life().cloned(),
         user: person.user.id.clone(),
-        session,
+        session: session.map(|session| session.id.clone()),
         granted: Granted { nonce: None, session: person.session.map(|at| at.id.clone()), ..person.granted.clone() },
         refresh: token.as_ref().map(|token| Refresh { current: token.secret.handle(), previous: None, turn: 0 }),
         created: now,
@@ -360,10 +371,14 @@ fn begin(
         expires: now + absolute,
         revoked_at: None,
     };
-    (token.map(|token| token.secret), vec![Change::StartFamily(Box::new(family))])
+    Course {
+        refresh: token.map(|token| token.secret),
+        ends: session.map(|session| session.expires).into_iter().chain([family.expires]).collect(),
+        changes: vec![Change::StartFamily(Box::new(family))],
+    }
 }
 
-fn access_claims(ask: &Ask<'_>, realm: &Realm, now: Time, fresh: &Fresh) -> AccessClaims {
+fn access_claims(ask: &Ask<'_>, realm: &Realm, (now, expires): (Time, Time), fresh: &Fresh) -> AccessClaims {
     let chance = base64url(&fresh.bytes("jti")[..16]);
     let aud = match ask.resources.as_slice() {
         [] => Audience::One(realm.issuer.clone()),
@@ -375,7 +390,7 @@ fn access_claims(ask: &Ask<'_>, realm: &Realm, now: Time, fresh: &Fresh) -> Acce
         iss: realm.issuer.clone(),
         sub: person.map_or_else(|| own_subject(&ask.client.id), |person| person.user.id.0.clone()),
         aud,
-        exp: (now + realm.settings.access_ttl).seconds(),
+        exp: expires.seconds(),
         iat: now.seconds(),
         jti: match (person, ask.client.life()) {
             (Some(person), _) => format!("{}.{chance}", person.family),
@@ -431,13 +446,18 @@ fn id_token(ask: &Ask<'_>, person: &Person<'_>, realm: &Realm, now: Time) -> Opt
 pub fn own(
     client: &Client,
     scope: Option<&str>,
-    resources: Vec<String>,
+    resources: Result<Vec<String>, Error>,
     context: &Context<'_>,
     at: (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
-    if client.is_public() {
-        return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, "a public client has no tokens of its own"));
-    }
+    let resources = match client.registered_for(Grant::ClientCredentials).and(resources) {
+        Ok(_) if client.is_public() => {
+            let why = "a public client has no tokens of its own";
+            return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, why));
+        }
+        Ok(resources) => resources,
+        Err(error) => return Decision::refuse(error),
+    };
     let asked = match scope.map(Scope::parse) {
         None => {
             super::scope::STANDARD.iter().fold(client.scope.clone(), |scope, about_people| scope.without(about_people))

@@ -247,9 +247,10 @@ impl Admission {
     }
 
     /// Returns whether a request comes from this machine, a listed proxy itself, or a network that the operator trusts.
-    /// A request through an unlisted proxy there may be anybody's.
+    /// A request through an unlisted proxy there may be anybody's, and so may one whose sender a proxy does not name.
     pub fn trusts(&self, client: &Client) -> bool {
-        !client.untrusted_forwarding && (client.key().is_none() || self.is_exempt(client))
+        let may_be_anybodys = client.untrusted_forwarding || client.unnamed;
+        !may_be_anybodys && (client.key().is_none() || self.is_exempt(client))
     }
 
     /// Returns whether a request comes from a network that the operator lists: nothing is counted for its address.

@@ -9,7 +9,7 @@ use crate::private::Key;
 use app::audit::sink::{Http, Syslog};
 use app::reach::Target;
 use base64::Engine as _;
-use rules::Secret;
+use rules::{Secret, Span};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use zeroize::Zeroizing;
@@ -402,6 +402,18 @@ fn covers(one: SocketAddr, beside: &[SocketAddr], address: IpAddr) -> bool {
     ip == address || ip.is_unspecified() && (both || ip.is_ipv4() == address.is_ipv4())
 }
 
+/// Warns if an application that renews its tokens when they have expired finds that the session is over: it is noted as
+/// used only then, and not more often than every so often.
+pub fn short_sessions(config: &Config) -> Option<String> {
+    let (idle, tokens) = (config.session.idle, config.token.access_ttl);
+    let noted = config.session.touch_every.min(Span(idle.0 / 2));
+    (idle <= tokens + noted).then(|| {
+        "session.idle is not longer than token.access_ttl and session.touch_every together: applications that renew \
+         their tokens when these have expired may find that the session is over"
+            .to_owned()
+    })
+}
+
 fn both_or_none(certificate: &Option<PathBuf>, key: &Option<SecretFile>, names: &'static [&'static str; 2]) -> Joint {
     let option = if certificate.is_some() { names[1] } else { names[0] };
     let holds = certificate.is_some() == key.is_some();
@@ -411,6 +423,15 @@ fn both_or_none(certificate: &Option<PathBuf>, key: &Option<SecretFile>, names: 
 #[cfg(test)]
 mod tests {
     use crate::config::{Config, Sources};
+
+    #[test]
+    fn sessions_that_end_before_the_next_refresh_warn() {
+        for (idle, warns) in [("16m", true), ("21m", false), ("20m", true)] {
+            let env = vec![("PORTIERE_SESSION_IDLE".to_owned(), idle.to_owned())];
+            let told = Config::load(Sources { env, ..Sources::default() }).unwrap().warnings.concat();
+            assert_eq!(told.contains("session.idle"), warns, "{idle}: {told}");
+        }
+    }
 
     #[test]
     fn a_certificate_is_for_whoever_is_reached_over_tls() {

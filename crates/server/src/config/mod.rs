@@ -141,6 +141,7 @@ impl Config {
         if outside && config.server.public_url.is_none() {
             config.warnings.push("public_url is not set: the server answers to localhost only".to_owned());
         }
+        config.warnings.extend(checks::short_sessions(&config));
         Ok(config)
     }
 

@@ -61,6 +61,9 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     if visit.client.untrusted_forwarding {
         site.forgotten_proxy.store(true, Ordering::Relaxed);
     }
+    if visit.client.unnamed {
+        site.silent_proxy.store(true, Ordering::Relaxed);
+    }
     let (is_coded, is_padded) = (is_coded(request.headers()), is_padded(&request));
     let known = is_ours(&site, peer.tls || visit.client.via_proxy, &request);
     let shape = Shape::of(&site, &request);

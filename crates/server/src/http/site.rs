@@ -68,6 +68,8 @@ pub struct Inside {
     pub discovery: String,
     /// A local peer that is no listed proxy sent forwarded headers: probably a proxy that nobody listed.
     pub forgotten_proxy: std::sync::atomic::AtomicBool,
+    /// A listed proxy passed on a request for somebody whom it did not name.
+    pub silent_proxy: std::sync::atomic::AtomicBool,
     /// The server was told to stop, and answers only clients that do not know it yet.
     pub leaving: std::sync::atomic::AtomicBool,
 }
@@ -115,6 +117,7 @@ impl Site {
             jwks: RwLock::new(None),
             discovery,
             forgotten_proxy: false.into(),
+            silent_proxy: false.into(),
             leaving: false.into(),
             readiness: Arc::default(),
             url,

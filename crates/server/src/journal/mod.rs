@@ -13,9 +13,10 @@ use crate::private;
 use app::ward::{Journal, Memory};
 use rules::Time;
 use rules::ending::Record;
+use rustix::fs::OFlags;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -61,7 +62,9 @@ impl Folder {
         let folder = data.join(FOLDER);
         if !folder.exists() {
             fs::DirBuilder::new().mode(0o700).create(&folder)?;
-            private::hand_over(&folder)?;
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+            let made = fs::OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(&folder)?;
+            private::hand_over(&made, &folder)?;
             fs::File::open(data)?.sync_all()?;
         }
         private::nothing_waits(&folder).map_err(io::Error::other)?;

@@ -167,7 +167,7 @@ impl Hand {
         let path = part_file(&self.folder, self.part);
         let file = (self.create)(&path)?;
         let begin = || {
-            private::hand_over(&path)?;
+            private::hand_over(&file, &path)?;
             sync(&self.folder)?;
             let mut part = Part { file, length: 0, begun: written(&path)? };
             part.add(text).map(|()| part)

@@ -289,7 +289,7 @@ impl Running {
     /// Wraps the body of the response. With HTTP/2, the client has the idle time to take it, whatever else goes on. The
     /// request's place is held until then.
     pub fn answered(mut self, body: Body) -> Body {
-        let watched = body.size_hint().lower() >= WORTH_IT && self.clock.multiplexed();
+        let watched = !body.is_end_stream() && self.clock.multiplexed();
         let untaken = watched.then(|| Untaken::new(&self.clock));
         match (untaken, self.place.take()) {
             (None, None) => body,
@@ -360,9 +360,6 @@ impl hyper::body::Body for Coming {
         self.body.size_hint()
     }
 }
-
-/// The smallest body that is watched, in bytes: a shorter one holds no more memory than its stream does.
-const WORTH_IT: u64 = 1024;
 
 /// A response's body that is held until the client has made room for all of it (RFC 9113, 5.2).
 ///

@@ -3,6 +3,7 @@
 use super::{AddressKey, Cidr, Peer};
 use crate::config::{Config, ProxyHeader};
 use axum::http::HeaderMap;
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 /// The proxies whose headers are believed. The default is none.
@@ -57,6 +58,9 @@ pub struct Client {
     /// True if a local or private peer that is no listed proxy sent forwarded headers: probably a proxy that the
     /// operator forgot to list.
     pub untrusted_forwarding: bool,
+    /// True if a listed proxy passed the request on for somebody whom it does not name, or whose address is listed as
+    /// well and not this machine's own: a network that hides its visitors' addresses may be listed as a whole.
+    pub unnamed: bool,
     counted: bool,
 }
 
@@ -88,14 +92,16 @@ pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Cl
     if !proxies.lists(own) {
         let untrusted_forwarding =
             is_private(own) && headers.keys().any(|name| FORWARDING_HEADERS.contains(&name.as_str()));
-        return Client { address: own, proto: own_proto, via_proxy: false, untrusted_forwarding, counted: true };
+        let (via_proxy, unnamed, counted) = (false, false, true);
+        return Client { address: own, proto: own_proto, via_proxy, untrusted_forwarding, unnamed, counted };
     }
     let hops = match proxies.header {
         ProxyHeader::XForwardedFor => x_forwarded(headers),
         ProxyHeader::Forwarded => forwarded(headers),
     };
-    let (mut address, mut proto) = (own, own_proto);
+    let (mut address, mut proto, mut unread) = (own, own_proto, false);
     for hop in hops.iter().rev() {
+        unread = hop.address.is_none();
         let Some(named) = hop.address else { break };
         address = named;
         proto = hop.proto.unwrap_or(proto);
@@ -103,7 +109,9 @@ pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Cl
             break;
         }
     }
-    Client { address, proto, via_proxy: true, untrusted_forwarding: false, counted: !proxies.lists(address) }
+    let counted = !proxies.lists(address);
+    let unnamed = unread || !hops.is_empty() && !counted && !address.is_loopback();
+    Client { address, proto, via_proxy: true, untrusted_forwarding: false, unnamed, counted }
 }
 
 /// One entry of a forwarded header.
@@ -112,26 +120,30 @@ struct Hop {
     proto: Option<Proto>,
 }
 
-/// Returns all values of a list header, in order, over repeated lines (RFC 9110 §5.3).
-fn entries<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
-    // A line that is not text counts as one entry that names no address.
-    headers.get_all(name).iter().flat_map(|line| line.to_str().unwrap_or("?").split(',')).map(str::trim).collect()
+/// Returns the lines of a header as text. A client may write any bytes (RFC 9110 §5.5), and a proxy appends to its line:
+/// what is not text spoils the entry that it is in, and no other. None of the bytes that separate entries is replaced.
+fn lines<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+    headers.get_all(name).iter().map(|line| String::from_utf8_lossy(line.as_bytes()))
 }
 
 fn x_forwarded(headers: &HeaderMap) -> Vec<Hop> {
     // The nearest proxy wrote the last scheme; many proxies do not keep a list.
-    let proto = entries(headers, "x-forwarded-proto").last().and_then(|text| scheme(text));
-    let addresses = entries(headers, "x-forwarded-for");
-    addresses.into_iter().map(|entry| Hop { address: node(entry), proto }).collect()
+    let last = |line: Cow<'_, str>| scheme(line.rsplit(',').next().unwrap_or_default().trim());
+    let proto = lines(headers, "x-forwarded-proto").last().and_then(last);
+    // One list over repeated lines (RFC 9110 §5.3).
+    let mut hops = Vec::new();
+    for line in lines(headers, "x-forwarded-for") {
+        hops.extend(line.split(',').map(|entry| Hop { address: node(entry.trim()), proto }));
+    }
+    hops
 }
 
 /// RFC 7239 §4: elements are separated by commas, pairs by semicolons; a quoted string holds an IPv6 address, or a host
 /// as the client wrote it, which may contain commas and semicolons.
 fn forwarded(headers: &HeaderMap) -> Vec<Hop> {
     let mut hops: Vec<Hop> = Vec::new();
-    for line in headers.get_all("forwarded") {
-        // A line that is not text names no address.
-        hops.extend(unquoted(line.to_str().unwrap_or("?"), b',').into_iter().rev().map(hop));
+    for line in lines(headers, "forwarded") {
+        hops.extend(unquoted(&line, b',').into_iter().rev().map(hop));
     }
     hops
 }
@@ -227,9 +239,12 @@ mod tests {
     use axum::http::{HeaderName, HeaderValue};
     use std::net::SocketAddr;
 
+    /// Each `¿` becomes a byte that is no text.
     fn headers(lines: &[(&str, &str)]) -> HeaderMap {
         let pair = |(name, value): &(&str, &str)| {
-            (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_bytes(value.as_bytes()).unwrap())
+            let bytes = value.chars().flat_map(|c| if c == '¿' { vec![0xff] } else { c.to_string().into_bytes() });
+            let value = HeaderValue::from_bytes(&bytes.collect::<Vec<u8>>()).unwrap();
+            (HeaderName::from_bytes(name.as_bytes()).unwrap(), value)
         };
         lines.iter().map(pair).collect()
     }
@@ -294,6 +309,11 @@ mod tests {
             ("6.6.6.6,", "10.1.1.1"),
             ("10.0.0.9, 10.0.0.8", "10.0.0.9"),
             ("127.0.0.1' OR 1=1", "10.1.1.1"),
+            // Red where a line is read as text or not at all: whoever writes such a byte would be nobody.
+            ("¿, 198.51.100.1", "198.51.100.1"),
+            ("¿,¿é\u{a0}, 198.51.100.1, 10.0.0.7", "198.51.100.1"),
+            ("6.6.6.6, ¿", "10.1.1.1"),
+            ("6.6.6.6, 198.51.100.1¿", "10.1.1.1"),
         ] {
             let client = ask("10.1.1.1", &[("x-forwarded-for", value)], ProxyHeader::XForwardedFor);
             assert_eq!((client.address.to_string().as_str(), client.via_proxy), (expected, true), "{value}");
@@ -320,6 +340,9 @@ mod tests {
             ("for=\"[fe80::1%eth0]:47\"", "fe80::1", Proto::Http),
             ("for=_hidden", "10.1.1.1", Proto::Http),
             ("for=\"198.51.100.1", "10.1.1.1", Proto::Http),
+            ("for=¿;host=\"¿, for=198.51.100.1;proto=https", "198.51.100.1", Proto::Https),
+            ("for=198.51.100.1;host=\"a¿b\";proto=https", "198.51.100.1", Proto::Https),
+            ("for=198.51.100.1¿", "10.1.1.1", Proto::Http),
             ("", "10.1.1.1", Proto::Http),
         ] {
             let client = ask("10.1.1.1", &[("forwarded", value)], ProxyHeader::Forwarded);
@@ -369,6 +392,14 @@ mod tests {
         let behind = ask("10.1.1.1", &[("x-forwarded-for", "198.51.100.1")], ProxyHeader::XForwardedFor);
         assert_eq!(behind.key(), Some(AddressKey::of("198.51.100.1".parse().unwrap())));
         assert!(ask("203.0.113.9", &[], ProxyHeader::XForwardedFor).key().is_some());
+    }
+
+    #[test]
+    fn whom_a_proxy_does_not_name_is_not_the_proxy() {
+        let asks = |lines: &[(&str, &str)]| ask("10.1.1.1", lines, ProxyHeader::XForwardedFor).unnamed;
+        assert!(asks(&[("x-forwarded-for", "unknown")]) && asks(&[("x-forwarded-for", "unknown, 10.0.0.7")]));
+        assert!(asks(&[("x-forwarded-for", "10.0.0.7")]), "all visitors, where their addresses are hidden");
+        assert!(!asks(&[]) && !asks(&[("x-forwarded-for", "unknown, 198.51.100.1")]));
     }
 
     #[test]

@@ -216,7 +216,7 @@ fn refreshed(world: &mut World, at: (&FamilyId, usize, usize), twist: Twist, tok
 /// A client asks for a token of its own.
 pub fn own_token(world: &World, fresh: &Fresh, client: &ClientId, scope: Option<&str>) -> Plan {
     let Some(client) = world.tables.client(client) else { return Plan::nothing() };
-    let decision = own(client, scope, Vec::new(), &world.context(), (world.now, fresh));
+    let decision = own(client, scope, Ok(Vec::new()), &world.context(), (world.now, fresh));
     let may = client.scope.clone();
     Plan::of(decision.changes, move |world| {
         let Ok(tokens) = decision.reply else { return };

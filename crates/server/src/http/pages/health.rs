@@ -97,7 +97,7 @@ const WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Readiness {
     at: Instant,
-    seen: [bool; 3],
+    seen: [bool; 4],
     ready: bool,
     /// JSON, for clients that may see it.
     told: Arc<str>,
@@ -155,11 +155,12 @@ fn still_good(site: &Site, last: Option<&Readiness>) -> Option<Readiness> {
     last.filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(site)).cloned()
 }
 
-/// Returns what is known without the database: whether the server is stopping, whether a proxy is not listed, and
-/// whether the journal works. An answer made before one of these changed is not reused.
-fn seen(site: &Site) -> [bool; 3] {
-    let [leaving, forgotten_proxy] = [&site.leaving, &site.forgotten_proxy].map(|flag| flag.load(Ordering::Relaxed));
-    [leaving, forgotten_proxy, matches!(site.app.guarded(), Some(Err(_)))]
+/// Returns what is known without the database: whether the server is stopping, whether a proxy is not listed or names
+/// nobody, and whether the journal works. An answer made before one of these changed is not reused.
+fn seen(site: &Site) -> [bool; 4] {
+    let flags = [&site.leaving, &site.forgotten_proxy, &site.silent_proxy];
+    let [leaving, forgotten, silent] = flags.map(|flag| flag.load(Ordering::Relaxed));
+    [leaving, forgotten, silent, matches!(site.app.guarded(), Some(Err(_)))]
 }
 
 fn word(ready: bool) -> &'static str {
@@ -187,7 +188,7 @@ struct Found {
     warnings: Vec<String>,
     durability: &'static str,
     outgrown: Option<String>,
-    seen: [bool; 3],
+    seen: [bool; 4],
 }
 
 impl Found {
@@ -234,13 +235,18 @@ async fn look(site: &Site) -> Found {
 /// Makes the answer of what was found, and of what is known without asking the database.
 fn told(site: &Site, found: Found) -> Readiness {
     let Found { mut problems, mut warnings, durability, outgrown, seen } = found;
-    let [leaving, forgotten_proxy, _] = seen;
+    let [leaving, forgotten_proxy, silent_proxy, _] = seen;
     if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
     if forgotten_proxy {
         let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
         warnings.push(ignored.to_owned());
+    }
+    if silent_proxy {
+        let uncounted = "a proxy that proxy.trusted lists passed on a request without the address of a client that it \
+                         does not list: no limit per address counts it";
+        warnings.push(uncounted.to_owned());
     }
     if leaving {
         problems.push("this node is stopping".to_owned());

@@ -52,6 +52,8 @@ fn bf_04_what_a_client_writes_left_of_its_address_changes_nothing() {
         ("198.51.100.#, unknown, 203.0.113.4", "203.0.113.4"),
         ("203.0.113.5:40#", "203.0.113.5"),
         ("::ffff:203.0.113.6", "203.0.113.6"),
+        // Bytes that are no ASCII: red where a line of them is not read at all.
+        ("é#, 203.0.113.8", "203.0.113.8"),
     ] {
         assert_eq!(guesses_with(server, "x-forwarded-for", value), HEARD, "{value}");
         assert_eq!(guesses_with(server, "x-forwarded-for", own), 0, "{value} is {own}");
@@ -66,6 +68,11 @@ fn bf_04_what_a_client_writes_left_of_its_address_changes_nothing() {
             .header("x-forwarded-for", "203.0.113.7")
     };
     assert_eq!(guesses(server, lines), HEARD, "several lines are one list");
+    // Whom the proxy does not name is not the proxy, which may see more. Red without `unnamed` in admission, trusts.
+    let told = |call: Call| server.send(&call).must_be(200).json();
+    let ready = serde_json::json!({ "status": "ready" });
+    assert_eq!(told(Call::get("/readyz").header("x-forwarded-for", "unknown")), ready);
+    assert!(told(Call::get("/readyz"))["warnings"].to_string().contains("without the address of a client"));
     server.kill();
 }
 
@@ -133,6 +140,7 @@ fn px_01_the_standard_header_is_read_where_it_is_the_one_and_then_alone() {
         // What the proxy quoted is the client's: red without `!quoted` in net/forwarded.rs, unquoted.
         ("for=203.0.113.6;host=\"a;for=198.51.100.#;b\"", "for=203.0.113.6"),
         ("for=203.0.113.7;host=\"a,for=198.51.100.#;b\"", "for=203.0.113.7"),
+        ("for=é#, for=203.0.113.8", "for=203.0.113.8"),
     ] {
         assert_eq!(guesses_with(server, "forwarded", value), HEARD, "{value}");
         assert_eq!(guesses_with(server, "forwarded", own), 0, "{value} is {own}");

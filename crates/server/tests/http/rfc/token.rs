@@ -25,6 +25,31 @@ fn rfc6749_5_1_the_answer_is_whole_and_kept_by_nobody() {
 }
 
 #[test]
+fn rfc6749_5_1_no_token_says_that_it_lasts_longer_than_its_session_or_its_line() {
+    // red without `ends` in rules/oauth/token.rs, issue.
+    let server = Server::leaked(&[
+        ("PORTIERE_SESSION_ABSOLUTE", "5m"),
+        ("PORTIERE_SESSION_IDLE", "5m"),
+        ("PORTIERE_REFRESH_ABSOLUTE", "10m"),
+        ("PORTIERE_REFRESH_IDLE", "10m"),
+    ]);
+    let person = Person::add(server);
+    for (format, scope, most) in [("jwt", "openid", 300), ("opaque", "openid", 300), ("jwt", "offline_access", 600)] {
+        let app = App::add(server, Grants::Usual, &["--trusted", "--access-token", format]);
+        let ask = app.ask().with("scope", scope);
+        let first = app.tokens_for(&mut Browser::new(server), &person, &ask);
+        let second = Tokens::of(&app.refresh(&first.refresh));
+        for tokens in [first, second] {
+            let (lasts, told) = (tokens.json["expires_in"].as_i64().unwrap(), app.introspect(&tokens.access));
+            assert!(lasts <= most && lasts > most - 200, "{format}, {scope}: {lasts}");
+            let says = told["exp"].as_i64().unwrap() - told["iat"].as_i64().unwrap();
+            assert!((lasts..=lasts + 1).contains(&says), "{format}, {scope}: {says} and {lasts}");
+        }
+    }
+    server.kill();
+}
+
+#[test]
 fn rfc6749_4_1_3_redirect_uri_has_to_be_the_same() {
     for uri in [None, Some("https://other.test/cb"), Some("")] {
         let (app, code) = with_code();
@@ -62,7 +87,15 @@ fn rfc6749_5_2_unknown_and_missing_grants() {
 fn rfc6749_5_2_a_grant_that_was_not_registered_is_unauthorized_client() {
     let server = default_server();
     let app = App::web(server);
-    app.post("/oauth2/token", &[("grant_type", "client_credentials")]).must_fail(400, "unauthorized_client");
+    // Whatever else is wrong: red where `own` or `redeem` look at the grant last.
+    for more in [[("scope", "openid")], [("scope", "")], [("resource", "https://elsewhere.test")]] {
+        let own = [&[("grant_type", "client_credentials")][..], &more[..]].concat();
+        app.post("/oauth2/token", &own).must_fail(400, "unauthorized_client");
+    }
+    let service = App::trusted(server);
+    server.must(&["client", "set", &service.id, "--remove-grant", "authorization_code"], "");
+    let code = [("grant_type", "authorization_code"), ("code", "x")];
+    service.post("/oauth2/token", &code).must_fail(400, "unauthorized_client");
     let device = [("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", "x")];
     app.post("/oauth2/token", &device).must_fail(400, "unauthorized_client");
 }
