@@ -4,6 +4,8 @@
 //! `WITHOUT ROWID`. Statements of a batch are wrapped so that the server itself raises an error where a row count is
 //! wrong: only then can a whole batch, including its commit, be sent without waiting for an answer in between.
 
+use std::ops::Range;
+
 use crate::engine::Must;
 
 /// The SQLSTATE that a wrapped statement raises: division by zero, which nothing else here can cause.
@@ -130,10 +132,11 @@ pub(crate) fn table(sql: &str) -> Option<&str> {
     }
 }
 
-/// Returns the index of the first of the two arguments, realm and id, that name the one row that a statement is about.
-pub(crate) fn names_row(sql: &str) -> Option<usize> {
-    let (before, _) = sql.split_once(" WHERE realm = ? AND id = ?")?;
-    Some(before.matches('?').count())
+/// Returns which arguments name the one row that a statement is about, if its condition begins with `named`.
+pub(crate) fn names_row(sql: &str, named: &str) -> Option<Range<usize>> {
+    let (before, _) = sql.split_once(named)?;
+    let at = before.matches('?').count();
+    Some(at..at + named.matches('?').count())
 }
 
 /// Whether a statement inserts exactly one row, or fails.

@@ -279,6 +279,8 @@ mod tests {
             ("UPDATE clients SET n = 1 WHERE realm = ? AND id = ?", Some(alone)),
             ("DELETE FROM clients WHERE realm = ? AND id = ?", Some(alone)),
             ("SELECT 1 FROM clients WHERE realm = ? AND id = ?", Some(shared)),
+            ("UPDATE realms SET n = 1 WHERE id = ? AND n = ?", Some(alone)),
+            ("SELECT 1 FROM realms WHERE id = ? AND n = ?", Some(shared)),
             ("INSERT INTO clients (realm, id) VALUES (?, ?)", None),
             ("UPDATE a SET n = 1 WHERE realm = ? AND id = ?", None),
         ] {

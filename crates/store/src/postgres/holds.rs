@@ -1,4 +1,5 @@
-//! Advisory locks for the rows of applications, which every batch that issues something checks until it ends.
+//! Advisory locks for the rows that requests rely on all the time: that of an application, which every batch that issues
+//! something checks until it ends, and that of the realm, which every batch that uses an assertion up checks.
 //!
 //! A lock on such a row itself would be written to the row, and again for each set of holders at the same time; and a
 //! batch that wants to change the row would wait for ever, since under load there is always a holder. So an advisory
@@ -13,22 +14,20 @@ use sha2::{Digest, Sha256};
 use crate::dialect::postgres::{self as dialect, Verb};
 use crate::engine::{Value, Write};
 
-/// The table whose rows are locked this way.
-pub(crate) const TABLE: &str = "clients";
+/// The tables whose rows are locked this way, and how the condition of a statement begins that names one row.
+pub(crate) const TABLES: [(&str, &str); 2] = [("clients", " WHERE realm = ? AND id = ?"), ("realms", " WHERE id = ?")];
 
 /// The locks that a batch begins with, in an order that is the same for all batches: whether each is exclusive.
 pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
     let mut holds = BTreeMap::new();
     for write in writes {
-        let sql = write.sql.text();
-        let alone = match dialect::verb(sql) {
-            _ if dialect::table(sql) != Some(TABLE) => continue,
+        let alone = match dialect::verb(write.sql.text()) {
             Verb::Insert | Verb::Other => continue,
             Verb::Select => false,
             Verb::Update | Verb::Delete => true,
         };
-        // A statement that names no row locks the rows that it finds, as for other tables. No statement that changes a
-        // client is of that kind (tables/tests.rs): it would bypass the batches that share the lock.
+        // A statement that names no row locks the rows that it finds, as for other tables. No statement that changes
+        // such a row is of that kind (tables/tests.rs): it would bypass the batches that share the lock.
         if let Some(name) = name(write) {
             *holds.entry(name).or_default() |= alone;
         }
@@ -38,18 +37,22 @@ pub(super) fn of(writes: &[Write]) -> BTreeMap<i64, bool> {
 
 /// Whether a statement only checks a row for which a lock is held.
 pub(super) fn covers(write: &Write) -> bool {
-    let sql = write.sql.text();
-    dialect::verb(sql) == Verb::Select && dialect::table(sql) == Some(TABLE) && name(write).is_some()
+    dialect::verb(write.sql.text()) == Verb::Select && name(write).is_some()
 }
 
 /// The number of the lock for the one row that a statement is about.
 fn name(write: &Write) -> Option<i64> {
-    let at = dialect::names_row(write.sql.text())?;
-    let [Value::Text(realm), Value::Text(id)] = write.args.get(at..at + 2)? else { return None };
+    let sql = write.sql.text();
+    let (table, named) = TABLES.into_iter().find(|(table, _)| dialect::table(sql) == Some(table))?;
     let mut hash = Sha256::new();
-    for part in [TABLE, realm, id] {
+    let mut add = |part: &str| {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
+    };
+    add(table);
+    for part in write.args.get(dialect::names_row(sql, named)?)? {
+        let Value::Text(part) = part else { return None };
+        add(part);
     }
     hash.finalize().first_chunk().map(|bytes| i64::from_be_bytes(*bytes))
 }
@@ -62,11 +65,14 @@ mod tests {
     const LOOK: &str = "SELECT 1 FROM clients WHERE realm = ? AND id = ? AND disabled_at IS NULL";
     const SAVE: &str = "UPDATE clients SET data = ?, life = COALESCE(?, life) WHERE realm = ? AND id = ? AND epoch < ?";
     const REMOVE: &str = "DELETE FROM clients WHERE realm = ? AND id = ?";
+    const YOUNGER: &str = "SELECT 1 FROM realms WHERE id = ? AND (fenced IS NULL OR fenced <= ?)";
+    const RAISE: &str = "UPDATE realms SET epoch = ?, fenced = ? WHERE id = ? AND epoch = ?";
 
     fn about(sql: &'static str, id: &str) -> Write {
-        let before = dialect::names_row(sql).unwrap_or(0);
+        let named = TABLES.iter().find_map(|(_, named)| dialect::names_row(sql, named)).unwrap_or(0..2);
         let mut args = vec![Value::Int(1); sql.matches('?').count()];
-        args.splice(before..before + 2, ["main", id].map(|text| Value::Text(text.into())));
+        let names = ["main", id].map(|text| Value::Text(text.into()));
+        args.splice(named.clone(), names.into_iter().skip(2 - named.len()));
         Write { sql: Sql::fixed(sql), args, must: Must::Any }
     }
 
@@ -76,11 +82,13 @@ mod tests {
 
     #[test]
     fn who_looks_shares_and_who_changes_is_alone() {
-        for (sql, alone) in [(LOOK, false), (SAVE, true), (REMOVE, true)] {
+        for (sql, alone) in [(LOOK, false), (SAVE, true), (REMOVE, true), (YOUNGER, false), (RAISE, true)] {
             assert_eq!(modes(&[about(sql, "shop")]), [alone], "{sql}");
         }
-        assert_eq!(modes(&[about(LOOK, "shop"), about(SAVE, "shop"), about(LOOK, "shop")]), [true]);
-        assert!(covers(&about(LOOK, "shop")) && !covers(&about(SAVE, "shop")));
+        for [look, change] in [[LOOK, SAVE], [YOUNGER, RAISE]].map(|pair| pair.map(|sql| about(sql, "shop"))) {
+            assert!(covers(&look) && !covers(&change));
+            assert_eq!(modes(&[look.clone(), change, look]), [true]);
+        }
     }
 
     #[test]
@@ -89,6 +97,9 @@ mod tests {
         assert_eq!(one(LOOK, "shop"), one(SAVE, "shop"));
         assert_eq!(one(LOOK, "shop"), one(REMOVE, "shop"));
         assert_ne!(one(LOOK, "shop"), one(LOOK, "shops"));
+        assert_eq!(one(YOUNGER, "main"), one(RAISE, "main"));
+        assert_ne!(one(YOUNGER, "main"), one(YOUNGER, "other"));
+        assert_ne!(one(YOUNGER, "main"), one(LOOK, "main"));
         let (here, there) = (of(&[about(LOOK, "a"), about(SAVE, "b")]), of(&[about(SAVE, "b"), about(LOOK, "a")]));
         assert_eq!(here, there);
     }
@@ -97,7 +108,7 @@ mod tests {
     fn other_tables_and_new_rows_have_none() {
         let insert = "INSERT INTO clients (realm, id) VALUES (?, ?)";
         let other = "UPDATE users SET data = ? WHERE realm = ? AND id = ?";
-        for sql in [insert, other] {
+        for sql in [insert, other, "INSERT INTO realms (id, epoch) VALUES (?, ?)"] {
             assert_eq!(modes(&[about(sql, "shop")]), Vec::<bool>::new(), "{sql}");
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use rules::Handle;
 use rules::decision::{Change, Standing};
 use rules::fresh::Fresh;
 use rules::id::RealmId;
@@ -199,23 +200,46 @@ async fn a_batch_does_not_wait_for_a_row_for_ever_and_holds_up_no_read() {
     engine.commit(three_rows(2)).await.unwrap();
 }
 
-/// An operator disables an application at which people sign in without a pause.
+/// An operator changes what requests rely on without a pause: an application at which people sign in, and the
+/// configuration of a realm whose applications send signed assertions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_everybody_holds_is_changed_under_load() {
     // red with a lock on the row in place of one of its name (postgres/holds.rs): there was always somebody who held it.
+    let stands = |number: u64, _| {
+        let standing = Standing { client: Some("shop".into()), ..Standing::default() };
+        let count = Change::CountStranger { address: format!("192.0.2.{number}"), at: Time(1) };
+        vec![Change::Stands(standing), count]
+    };
+    let asserts = |number: u64, round: u64| {
+        let jti = Handle::of(&format!("{number} {round}"));
+        vec![Change::UseAssertion { client: "shop".into(), jti, issued: Time(1), expires: Time(2) }]
+    };
+    changing_under_load("clients", stands).await;
+    changing_under_load("realms", asserts).await;
+}
+
+async fn changing_under_load(held: &str, holds: fn(u64, u64) -> Vec<Change>) {
     let Some(database) = database().await else { return };
-    let (engine, over) = (with_tables(&database, Statements::Kept).await, Arc::new(AtomicBool::new(false)));
+    let settings = store::remote::Settings { timeout: Duration::from_secs(20), ..database.settings() };
+    let engine = Arc::new(Postgres::open(settings, store::migrations::MIGRATIONS).await.unwrap());
+    engine.migrate().await.unwrap();
+    let (shop, over) = (Client::new("shop", vec![]), Arc::new(AtomicBool::new(false)));
     engine.commit(realms::ensure(&realm(), "http://a", Time(1))).await.unwrap();
-    let shop = Client::new("shop", vec![]);
     engine.commit(changes(&[Change::AddClient(Box::new(shop.clone()))])).await.unwrap();
+    // As where a standby confirms each commit.
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.01); RETURN NEW; END $$; \
+                CREATE TRIGGER slow BEFORE UPDATE ON strangers FOR EACH ROW EXECUTE FUNCTION slow(); \
+                CREATE TRIGGER slow BEFORE INSERT ON assertions FOR EACH ROW EXECUTE FUNCTION slow()";
+    database.admin().await.batch_execute(slow).await.unwrap();
     let mut holders = JoinSet::new();
     for number in 0..24 {
         let (engine, over) = (Arc::clone(&engine), Arc::clone(&over));
         holders.spawn(async move {
-            let stands = Change::Stands(Standing { client: Some("shop".into()), ..Standing::default() });
-            let count = Change::CountStranger { address: format!("192.0.2.{number}"), at: Time(1) };
-            while !over.load(Relaxed) {
-                engine.commit(changes(&[stands.clone(), count.clone()])).await.unwrap();
+            for round in 0.. {
+                if over.load(Relaxed) {
+                    break;
+                }
+                engine.commit(changes(&holds(number, round))).await.unwrap();
             }
         });
     }
@@ -228,10 +252,9 @@ async fn what_everybody_holds_is_changed_under_load() {
     over.store(true, Relaxed);
     holders.join_all().await;
     // Who held it left nothing at the row.
-    let stands = Change::Stands(Standing { client: Some("shop".into()), ..Standing::default() });
-    let count = Change::CountStranger { address: "192.0.2.1".to_owned(), at: Time(1) };
-    engine.commit(changes(&[stands, count])).await.unwrap();
-    assert_eq!(text(&database.admin().await, "SELECT string_agg(xmax::text, ',') FROM clients").await, "0");
+    engine.commit(changes(&holds(99, 0))).await.unwrap();
+    let marks = format!("SELECT string_agg(xmax::text, ',') FROM {held}");
+    assert_eq!(text(&database.admin().await, &marks).await, "0");
 }
 
 /// The other way round: nobody relies on what is being changed, and whoever waits finds it as it is by then.
