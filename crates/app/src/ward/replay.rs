@@ -102,13 +102,12 @@ impl App {
         Ok(Said { lost: back.lost, whole: back.found || !back.has_gap() || !ward.journal.is_cut() })
     }
 
-    /// Returns since when audit entries are kept; `None` if none was ever removed. Entries of the last day always are
-    /// (see audit/retire.rs), whatever a clock that was ahead wrote into the oldest block.
+    /// Returns since when audit entries are kept; `None` if none was ever removed.
     async fn kept_since(&self, ward: &Ward) -> Result<Option<Time>, Fault> {
         let oldest = Whole { number: 0, limit: 1 };
         let (begins, oldest) = ask(&**ward.gate.inner(), &self.realm.id, (Begins, oldest)).await?;
-        let oldest = begins.and(oldest.into_iter().next()).map(|block| block.oldest);
-        Ok(oldest.map(|at| no_later_than(at, self.clock.now())))
+        let oldest = oldest.first().map(|block| block.oldest);
+        Ok(begins.map(|begins| kept_since(begins.removed_at, oldest, self.clock.now())))
     }
 
     async fn say_chunk(&self, ward: &Ward, fences: &[Fence], chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
@@ -132,9 +131,12 @@ impl App {
     }
 }
 
-/// Limits `oldest`: a record younger than a day is never taken for one of which nobody can tell.
-fn no_later_than(oldest: Time, now: Time) -> Time {
-    oldest.min(now - super::KEPT)
+/// Returns since when entries are kept, by the time at which some were last removed and by the oldest in a block. What
+/// is removed is a day old at least (see audit/retire.rs): that tells it where no block is left, and whatever a clock
+/// that was ahead wrote into the oldest block.
+fn kept_since(removed_at: Time, oldest: Option<Time>, now: Time) -> Time {
+    let removed = removed_at.min(now) - super::KEPT;
+    oldest.map_or(removed, |oldest| oldest.min(removed))
 }
 
 /// Returns the fence of the failover that lost a record: the first younger one that this node has not answered yet.
@@ -198,8 +200,18 @@ mod tests {
     fn what_a_node_did_in_the_last_day_is_said_whatever_clock_wrote_the_oldest_line() {
         // Red without `min`: an entry that is dated years ahead would silence every journal.
         let (day, now) = (super::super::KEPT, Time(0) + Span::days(100));
-        assert_eq!(no_later_than(now + Span::days(3_650), now), now - day);
-        assert_eq!(no_later_than(Time(0) + Span::days(10), now), Time(0) + Span::days(10));
+        assert_eq!(kept_since(now, Some(now + Span::days(3_650)), now), now - day);
+        assert_eq!(kept_since(now + Span::days(3_650), None, now), now - day, "a removal by such a clock");
+        assert_eq!(kept_since(now, Some(Time(0) + Span::days(10)), now), Time(0) + Span::days(10));
+    }
+
+    #[test]
+    fn where_no_block_is_left_it_is_told_by_what_was_removed_last() {
+        // Red where no block counts as none removed, or where a lost record since then counts as one that was removed.
+        let (day, now) = (super::super::KEPT, Time(0) + Span::days(100));
+        assert_eq!(kept_since(now - Span::hours(1), None, now), now - Span::hours(1) - day);
+        assert_eq!(kept_since(Time(0) + Span::days(40), None, now), Time(0) + Span::days(39));
+        assert_eq!(kept_since(Time(0) + Span::days(40), Some(now - day), now), Time(0) + Span::days(39));
     }
 
     #[test]

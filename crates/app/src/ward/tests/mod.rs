@@ -5,6 +5,7 @@ mod addresses;
 mod bounds;
 mod issuers;
 mod leaving;
+mod retired;
 mod server;
 mod twice;
 

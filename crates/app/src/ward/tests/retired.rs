@@ -1,0 +1,54 @@
+//! Records of which the audit log tells nothing any more: what told of them was removed.
+
+use super::*;
+use crate::audit::Terms;
+use rules::audit::{Key, Keys};
+use store::tables::audit::{Begins, Whole};
+
+/// A node at which ada was disabled and enabled again, and whose audit log has no block left.
+async fn long_ago(server: &Arc<Server>) -> Node {
+    let node = Node::ready(server, "a").await;
+    let keys = Keys { current: Some(Key::new([7; 32].into())), old: vec![] };
+    node.app.open_books(Terms { keys, retention: Span::days(2), ..Terms::default() });
+    let ada = Change::AddUser(Box::new(User::new("ada".into(), "ada", NOW)));
+    node.app.commit(vec![ada], NOW, &entropy::fresh().unwrap()).await.unwrap();
+    node.disables("ada", Some(NOW)).await;
+    node.disables("ada", None).await;
+    node.app.seal_once().await.unwrap();
+    node.clock.advance(Span::days(3));
+    node.app.meet().await.unwrap();
+    assert_eq!(node.app.discard_audit(i64::MAX).await.unwrap(), Ok(1));
+    let left = (Begins, Whole { number: 0, limit: 1 });
+    let (begins, blocks) = ask(&**node.app.below(), &node.app.realm.id, left).await.unwrap();
+    assert!(begins.is_some() && blocks.is_empty());
+    // The parts of the journal before that day are gone.
+    *node.journal.cut.lock().unwrap() = true;
+    node
+}
+
+#[tokio::test]
+async fn what_is_as_old_as_a_log_that_was_removed_as_a_whole_is_not_said() {
+    // Red where `kept_since` in replay.rs is None without a block: the record would be taken for a lost one, and nothing
+    // in the log would show that nothing before it was lost.
+    let server = Server::start().await;
+    let node = long_ago(&server).await;
+    server.fail_over(server.standby().await, "second");
+    node.app.meet().await.unwrap();
+    assert_eq!((node.fences().await, node.is_disabled("ada").await), (1, false));
+    let status = node.app.fences().await.unwrap();
+    assert!(!status.up && status.nodes.iter().all(|node| node.state == State::Replayed), "{status:?}");
+}
+
+#[tokio::test]
+async fn what_was_lost_since_is_said_although_nothing_older_is_told() {
+    // Red where every record counts as one of which nobody can tell.
+    let server = Server::start().await;
+    let node = long_ago(&server).await;
+    node.revokes("kept").await.unwrap();
+    let standby = server.standby().await;
+    node.revokes("lost").await.unwrap();
+    server.fail_over(standby, "second");
+    node.app.meet().await.unwrap();
+    assert!(node.is_revoked("lost").await && !node.is_disabled("ada").await);
+    assert!(!node.app.fences().await.unwrap().up);
+}
