@@ -22,6 +22,7 @@ mod setup;
 mod shop;
 mod sign_ups;
 mod standstill;
+mod starts;
 mod sweeps;
 mod taken_back;
 mod workers;
