@@ -11,11 +11,10 @@ use rules::{Decision, Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use store::engine::SENT_AT_ONCE;
 
 /// Between two batches.
 const EVERY: Duration = Duration::from_secs(1);
-/// Sessions in one batch.
-const AT_ONCE: usize = 64;
 /// A session that would expire this soon does not wait for the next batch.
 const SOON: Span = Span::seconds(10);
 
@@ -30,7 +29,7 @@ impl Uses {
 
     fn take(&self) -> Vec<Change> {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = std::iter::from_fn(|| noted.pop_first()).take(AT_ONCE);
+        let first = std::iter::from_fn(|| noted.pop_first()).take(SENT_AT_ONCE);
         first.map(|(session, at)| Change::TouchSession { session, at }).collect()
     }
 }

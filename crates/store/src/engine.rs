@@ -59,6 +59,11 @@ pub enum Value {
 /// One row, in the order of the selected columns.
 pub type Row = Vec<Value>;
 
+/// The largest number of statements in a batch that is sent at once: MariaDB is sent a longer batch statement by
+/// statement, and MySQL every batch, all within the time that a batch has. What can be done in steps is done in steps
+/// of at most so many.
+pub const SENT_AT_ONCE: usize = 40;
+
 /// One query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Read {

@@ -10,8 +10,12 @@ use rules::id::GroupId;
 use rules::people::User;
 use rules::people::labels::{group_name, spellings};
 use rules::{Decision, Time};
+use store::engine::SENT_AT_ONCE;
 use store::tables::groups::{ByName, Group, Page, PageOf};
 use store::tables::users::{ById, InGroup};
+
+/// How many members one batch takes out of a group: each is two statements of it.
+const OUT_AT_ONCE: i64 = SENT_AT_ONCE as i64 / 2;
 
 impl App {
     /// Returns every group.
@@ -69,7 +73,7 @@ impl App {
     async fn take_all_out(&self, name: &str) -> Result<(), Fault> {
         let take_some_out = async |now: Time| {
             let Some(group) = self.find_group(name).await? else { return Ok(Decision::accept(0)) };
-            let members = self.ask(InGroup { group: &group.id, after: "", limit: PAGE }).await?;
+            let members = self.ask(InGroup { group: &group.id, after: "", limit: OUT_AT_ONCE }).await?;
             let out = members.iter().flat_map(|user| {
                 let change = Change::SetMember { group: group.id.clone(), user: user.id.clone(), member: false };
                 [change, Change::Record(moved(user, &group, "left", now))]

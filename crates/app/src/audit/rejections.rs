@@ -15,14 +15,14 @@ use rules::oauth::error::{Code, Error};
 use rules::{Span, Time};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use store::engine::CommitError;
+use store::engine::{CommitError, SENT_AT_ONCE};
 
 /// Rows that a node begins in a minute, at most: all other sources then share a row, without address or application.
 const ROWS: usize = 256;
 /// Rows of earlier minutes that are kept by address, at most, while they cannot be written.
 const LATE: usize = 16 * ROWS;
-/// Rows that one batch writes.
-const AT_ONCE: usize = 64;
+/// Rows that one batch writes: each is two statements of it.
+const AT_ONCE: usize = SENT_AT_ONCE / 2;
 const MINUTE: Span = Span::minutes(1);
 
 /// What is counted together.

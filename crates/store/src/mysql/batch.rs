@@ -16,7 +16,7 @@ use super::pool::Lease;
 use super::say::{Phrase, Phrasebook, Saying};
 use super::value;
 use crate::dialect::mysql::{Flavor, Kind, TOUCHED_NOTHING, block};
-use crate::engine::{Broken, CommitError, Must, Value, Write};
+use crate::engine::{Broken, CommitError, Must, SENT_AT_ONCE, Value, Write};
 use crate::held::{self, Wait};
 use crate::remote::REPLACED;
 use crate::turn;
@@ -26,9 +26,6 @@ const ATTEMPTS: u32 = 12;
 
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-
-/// The largest number of statements that are sent at once.
-const LONGEST: usize = 40;
 
 /// The largest amount that is sent at once, in bytes: a server may accept no more than one MiB.
 const HEAVIEST: usize = 1 << 19;
@@ -351,7 +348,7 @@ fn may_be_one(flavor: Flavor, lines: &[Line]) -> bool {
         Value::Blob(bytes) => bytes.len(),
     };
     flavor == Flavor::MariaDb
-        && (2..=LONGEST).contains(&lines.len())
+        && (2..=SENT_AT_ONCE).contains(&lines.len())
         && !lines.iter().any(|line| line.write.args.iter().any(spaced))
         && lines.iter().flat_map(|line| &line.write.args).map(weight).sum::<usize>() <= HEAVIEST
 }

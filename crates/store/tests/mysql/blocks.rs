@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use store::conformance::{five_reads, three_reads, three_rows};
-use store::engine::{CommitError, Engine};
+use store::engine::{CommitError, Engine, SENT_AT_ONCE};
 
 use super::place::{Place, found};
 
@@ -27,6 +27,21 @@ async fn a_batch_is_one_statement_and_its_commit_and_a_fetch_is_one() {
     let after = (sent(&place, "Com_stmt_execute").await, sent(&place, "Com_commit").await);
     let each = if place.is_mariadb().await { 1 + 1 } else { 3 + 5 };
     assert_eq!((after.0 - before.0, after.1 - before.1), (10 * each, 10));
+    place.remove().await;
+}
+
+#[tokio::test]
+async fn a_batch_of_what_is_sent_at_once_is_one_statement_and_its_commit() {
+    // Red where the engine's own limit is lower: what is done in steps of so many would be sent statement by statement.
+    let Some(mut place) = Place::alone().await else { return };
+    let engine = place.ready().await;
+    let batch = |from: i64| (from..).flat_map(three_rows).take(SENT_AT_ONCE).collect();
+    engine.commit(batch(0)).await.unwrap();
+    let before = (sent(&place, "Com_stmt_execute").await, sent(&place, "Com_commit").await);
+    engine.commit(batch(100)).await.unwrap();
+    let after = (sent(&place, "Com_stmt_execute").await, sent(&place, "Com_commit").await);
+    let each = if place.is_mariadb().await { 1 } else { SENT_AT_ONCE as u64 };
+    assert_eq!((after.0 - before.0, after.1 - before.1), (each, 1));
     place.remove().await;
 }
 
