@@ -5,7 +5,7 @@ use crate::{App, Fault};
 use rules::ending::Record;
 use rules::{Span, Time};
 use std::collections::HashMap;
-use store::engine::Write;
+use store::engine::{SENT_AT_ONCE, Write};
 use store::tables::ask;
 use store::tables::audit::{Begins, Whole};
 use store::tables::fences::{Fence, WaitingFor};
@@ -13,8 +13,6 @@ use store::tables::journal::{Known, known, replay};
 
 /// Records that are looked up at a time.
 const AT_ONCE: usize = 1024;
-/// Statements of one batch.
-const BATCH: usize = 200;
 /// A failover loses the end of what was committed. A database that has all records of so long a time has all before.
 const UNBROKEN: Span = Span::minutes(15);
 
@@ -118,10 +116,12 @@ impl App {
             if let Some(fence) = lost_at(fences, record)
                 && back.takes(record, &known)
             {
-                writes.extend(replay(&self.realm.id, record, fence, self.clock.now()));
-            }
-            if writes.len() >= BATCH {
-                ward.gate.inner().commit(std::mem::take(&mut writes)).await?;
+                for batch in replay(&self.realm.id, record, fence, self.clock.now()) {
+                    if !writes.is_empty() && writes.len() + batch.len() > SENT_AT_ONCE {
+                        ward.gate.inner().commit(std::mem::take(&mut writes)).await?;
+                    }
+                    writes.extend(batch);
+                }
             }
         }
         if !writes.is_empty() {

@@ -47,8 +47,8 @@ pub(super) async fn taken_away(engine: &Shared) -> Done {
         }
         let fence = Fence { number: 1, at: FENCE, identity: "next".into(), epoch: 1 };
         // Twice, as when an answer was lost.
-        for record in records.iter().flat_map(|record| [record; 2]) {
-            commit(engine, replay(&realm, record, &fence, SINCE)).await?;
+        for batch in records.iter().flat_map(|record| [record; 2]).flat_map(|one| replay(&realm, one, &fence, SINCE)) {
+            commit(engine, batch).await?;
         }
         is_so(engine, &realm).await.map_err(|why| format!("{name}: {why}"))?;
     }

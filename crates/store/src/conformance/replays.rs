@@ -170,8 +170,8 @@ impl World {
         let known = known(&*self.engine, &self.realm, witnesses).await.map_err(|why| why.0)?;
         for record in self.journals[node].iter().rev() {
             if record.witness.as_ref().is_none_or(|witness| !known.contains_key(witness)) {
-                for _ in 0..2 {
-                    commit(&self.engine, replay(&self.realm, record, fence, END)).await?;
+                for batch in [record; 2].into_iter().flat_map(|record| replay(&self.realm, record, fence, END)) {
+                    commit(&self.engine, batch).await?;
                 }
             }
         }

@@ -7,7 +7,7 @@ use super::events::{about, record_unless_there};
 use super::fences::Fence;
 use super::row::{every, to_json};
 use super::{clients, families, groups, keys, realms, sessions, tokens, users, values, write};
-use crate::engine::{Engine, Must, Read, Unavailable, Value, Write};
+use crate::engine::{Engine, Must, Read, SENT_AT_ONCE, Unavailable, Value, Write};
 use rules::ending::{Ending, Record};
 use rules::events::{Event, Kind};
 use rules::fresh::first_id;
@@ -66,21 +66,34 @@ impl Upto {
     }
 }
 
-/// Replays one record, in one batch. If the record has a witness, the caller has checked that the database lacks it.
+/// Replays one record, in one batch, or in several, one after the other, if it ended much: each has what one or more
+/// endings take. If the record has a witness, the caller has checked that the database lacks it.
 ///
-/// The batch restores the witness's line, so that no later fence replays the record again: a user who was enabled since
-/// then would be disabled again. A failover that loses this batch also loses everything that came after it.
-pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec<Write> {
+/// The last batch restores the witness's line, so that no later fence replays the record again: a user who was enabled
+/// since then would be disabled again. A failover that loses this batch also loses everything that came after it. A
+/// replay that is interrupted before is repeated as a whole.
+pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec<Vec<Write>> {
     let upto = Upto::of(record, fence);
-    let mut writes: Vec<Write> =
-        record.endings.iter().flat_map(|ending| again(realm, ending, (&upto, fence), (record.at, now))).collect();
-    if record.endings.iter().any(Ending::is_configuration) {
-        writes.push(realms::bump_epoch(realm));
+    let mut batches: Vec<Vec<Write>> = Vec::new();
+    for ending in &record.endings {
+        let mut writes = again(realm, ending, (&upto, fence), (record.at, now));
+        if ending.is_configuration() {
+            writes.push(realms::bump_epoch(realm));
+        }
+        match batches.last_mut() {
+            // There is room for the line.
+            Some(batch) if batch.len() + writes.len() < SENT_AT_ONCE => batch.extend(writes),
+            _ => batches.push(writes),
+        }
     }
     let line = Event::new(Kind::FenceReplayed, now).detail("fence", fence.number);
-    writes.extend(record.witness.as_ref().map(|witness| record_unless_there(realm, witness, &line)));
-    writes.iter_mut().for_each(|write| write.must = Must::Any);
-    writes
+    let line = record.witness.as_ref().map(|witness| record_unless_there(realm, witness, &line));
+    match batches.last_mut() {
+        Some(batch) => batch.extend(line),
+        None => batches.extend(line.map(|line| vec![line])),
+    }
+    batches.iter_mut().flatten().for_each(|write| write.must = Must::Any);
+    batches
 }
 
 /// A table: one match arm for each ending.
@@ -173,5 +186,54 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
         Ending::ClientItself { client, epoch } => clients::remove_again(r, client, *epoch, upto.time),
         Ending::Key { kid, at } => vec![keys::revoke(r, kid, *at)],
         Ending::SetUp { link } => any("DELETE FROM setup_offers WHERE realm = ? AND link = ?", values![r, *link]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_record_ended_is_replayed_in_batches_that_are_sent_at_once_and_its_line_with_the_last() {
+        // Red where all of it is one batch, where there is no room for the line, or where the line comes back earlier: a
+        // replay that is interrupted then would leave the rest.
+        let fence = Fence { number: 1, at: Time(2), identity: String::new(), epoch: 1 };
+        let is_line = |write: &Write| write.sql.text().starts_with("INSERT INTO events");
+        let member = |_| Ending::Member { group: "staff".into(), user: "ada".into() };
+        let user = |_| Ending::User { user: "ada".into() };
+        let key = |_| Ending::Key { kid: "k".into(), at: Time(1) };
+        let of = |kind: &dyn Fn(usize) -> Ending, many: usize| (0..many).map(kind).collect::<Vec<_>>();
+        for many in [1, 2, 4, 5, 19, 20, 38, 39, 40, 41, 100, 500] {
+            let mixed = [of(&user, many / 2), of(&member, many), of(&key, 1)].concat();
+            for endings in [of(&member, many), of(&user, many), of(&key, many), mixed] {
+                let record = |witness| Record { at: Time(1), witness, endings: endings.clone() };
+                let batches = replay(&"main".into(), &record(Some("line".to_owned())), &fence, Time(3));
+                assert!(batches.iter().all(|batch| (1..=SENT_AT_ONCE).contains(&batch.len())), "{many}");
+                let lines: Vec<usize> =
+                    batches.iter().map(|batch| batch.iter().filter(|write| is_line(write)).count()).collect();
+                let (last, before) = lines.split_last().unwrap();
+                assert!(*last == 1 && before.iter().all(|lines| *lines == 0), "{many}: {lines:?}");
+                assert!(batches.last().unwrap().last().is_some_and(is_line), "{many}");
+                // As many statements as without it, but for the line.
+                let without = replay(&"main".into(), &record(None), &fence, Time(3));
+                assert_eq!(batches.concat().len(), without.concat().len() + 1, "{many}");
+            }
+        }
+        let nothing = Record { at: Time(1), witness: Some("line".to_owned()), endings: vec![] };
+        assert_eq!(replay(&"main".into(), &nothing, &fence, Time(3)).concat().len(), 1);
+    }
+
+    #[test]
+    fn what_changes_the_configuration_moves_its_epoch_with_it() {
+        // Red where the epoch moves with the last batch alone: a replay that is interrupted before would leave caches as
+        // they were.
+        let fence = Fence { number: 1, at: Time(2), identity: String::new(), epoch: 1 };
+        let endings = (0..100).map(|_| Ending::Key { kid: "k".into(), at: Time(1) }).collect();
+        let batches = replay(&"main".into(), &Record { at: Time(1), witness: None, endings }, &fence, Time(3));
+        assert!(batches.len() > 3 && batches.iter().all(|batch| batch.contains(&bump())));
+    }
+
+    fn bump() -> Write {
+        Write { must: Must::Any, ..realms::bump_epoch(&"main".into()) }
     }
 }

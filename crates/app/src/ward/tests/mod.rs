@@ -4,6 +4,7 @@
 mod addresses;
 mod bounds;
 mod issuers;
+mod large;
 mod leaving;
 mod retired;
 mod server;

@@ -5,7 +5,7 @@ use crate::ward::{Journal, Memory};
 use rules::Time;
 use rules::ending::Record;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use store::dialect::Dialect;
 use store::engine::{Answer, Answering, CommitError, Durability, Engine, Health, Read, Row, Unavailable, Write};
@@ -31,6 +31,10 @@ pub struct Server {
     /// The server of which it has all that was acknowledged.
     pub came_from: Mutex<Option<String>>,
     files: AtomicU64,
+    /// The largest number of statements that a batch had.
+    pub longest: AtomicUsize,
+    /// How many more batches are committed, where that is limited.
+    pub takes: Mutex<Option<usize>>,
 }
 
 impl Server {
@@ -44,7 +48,21 @@ impl Server {
             durability: Mutex::new(Durability::Bounded),
             came_from: Mutex::new(None),
             files: AtomicU64::new(1),
+            longest: AtomicUsize::new(0),
+            takes: Mutex::new(None),
         })
+    }
+
+    /// Whether it takes one more batch.
+    fn takes_one(&self) -> bool {
+        match &mut *self.takes.lock().unwrap() {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
     }
 
     pub fn now(&self) -> Arc<Sqlite> {
@@ -88,7 +106,14 @@ impl Engine for Server {
     }
     fn commit(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         let engine = self.now();
-        Box::pin(async move { engine.commit(writes).await })
+        self.longest.fetch_max(writes.len(), SeqCst);
+        let takes = self.takes_one();
+        Box::pin(async move {
+            match takes {
+                true => engine.commit(writes).await,
+                false => Err(CommitError::Unavailable("it takes no more".to_owned())),
+            }
+        })
     }
     fn migrate(&self) -> Answer<'_, (), Unavailable> {
         Box::pin(std::future::ready(Ok(())))
