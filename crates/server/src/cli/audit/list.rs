@@ -147,6 +147,7 @@ impl List {
         let before = self.before.as_deref().unwrap_or("");
         let page = app.audit_lines(&filter, before, true, usize::try_from(limit).unwrap_or(0)).await?;
         let left = self.limit - page.lines.len() as i64;
+        notes.extend(page.next.as_ref().filter(|_| left == 0).map(|id| on_from(id, page.lines.last())));
         let next = page.next.filter(|_| left > 0).map(|id| format!("{left} {id}"));
         if page.lines.is_empty() && next.is_none() && !self.had {
             return Ok(Outcome::new("no events", json!([])).noting(notes));
@@ -164,6 +165,13 @@ impl List {
         self.goes_on = true;
         (self.limit, self.before) = (left, Some(before.to_owned()));
     }
+}
+
+/// Says that a list ended at its limit, and how to go on with entries before `id`.
+fn on_from(id: &str, last: Option<&Line>) -> String {
+    // Beyond what was looked at, it is not known whether there are others that match.
+    let there = if last.is_some_and(|last| last.id == id) { "there are" } else { "there may be" };
+    format!("{there} older entries: go on with --before {id}, or list more at once with --limit")
 }
 
 impl Export {

@@ -5,7 +5,7 @@ use super::super::text::harmless_json;
 use super::list::table;
 use super::wanted::Wanted;
 use app::App;
-use app::audit::wire;
+use app::audit::{Filter, wire};
 use clap::Args;
 use rules::Span;
 use rules::audit::Line;
@@ -15,6 +15,8 @@ use store::tables::audit::Place;
 
 /// How many lines one request reads.
 const PAGE: i64 = 1000;
+/// How many of the newest lines are looked at for lines that match: no request is a long scan.
+const LOOKED: i64 = if cfg!(test) { 6 } else { 10_000 };
 /// The most lines in a block; the first of them may not be wanted.
 const BLOCK: i64 = 256;
 /// From when on unsealed lines are late: lines are sealed about a second after they were written.
@@ -29,7 +31,7 @@ pub struct Tail {
     /// Continue with new entries as they come
     #[arg(long, short)]
     pub follow: bool,
-    /// How many of the newest entries to begin from; of these, matching entries come first
+    /// How many entries that match to begin with; looks for them among the newest 10,000
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(i64).range(0..=1000))]
     pub lines: i64,
@@ -49,9 +51,14 @@ impl Tail {
             Some(_) => notes.clear(),
             None => notes.extend(late(app).await?),
         }
-        let (mut place, limit, newest) = match &self.behind {
-            Some((block, line)) => (Place { block: *block, line: line.clone() }, PAGE, i64::MAX),
-            None => (app.place_before(self.lines).await?, self.lines + BLOCK, self.lines),
+        let (looked, newest) = match (&self.behind, self.lines) {
+            (Some(_), _) => (PAGE, i64::MAX),
+            (None, lines) if lines == 0 || filter == Filter::default() => (lines, lines),
+            (None, lines) => (lines.max(LOOKED), lines),
+        };
+        let (mut place, limit) = match &self.behind {
+            Some((block, line)) => (Place { block: *block, line: line.clone() }, looked),
+            None => (app.place_before(looked).await?, looked + BLOCK),
         };
         let read = if newest == 0 { Vec::new() } else { app.sealed_after(&place, limit).await? };
         match read.last() {
@@ -59,8 +66,15 @@ impl Tail {
             None if self.behind.is_some() => reached(app, &place).await?,
             None => {}
         }
-        let skipped = read.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX));
-        let wanted: Vec<Line> = read.into_iter().skip(skipped).filter(|line| filter.wants(line)).collect();
+        let there = read.len() as i64;
+        let mut wanted: Vec<Line> = read.into_iter().filter(|line| filter.wants(line)).collect();
+        let matching = wanted.len() as i64;
+        if self.behind.is_none() && matching < newest && there >= looked {
+            notes.push(format!(
+                "of the newest {there} sealed entries, {matching} match: portiere audit list looks further back"
+            ));
+        }
+        wanted.drain(..wanted.len().saturating_sub(usize::try_from(newest).unwrap_or(usize::MAX)));
         let text = match self.json {
             true => {
                 wanted.iter().map(|line| harmless_json(wire::json(&app.realm.id, line).to_string()) + "\n").collect()

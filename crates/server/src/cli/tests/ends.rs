@@ -1,0 +1,64 @@
+//! Where a list ends before everything is listed, and how to go on.
+
+use super::*;
+
+async fn folder() -> (tempfile::TempDir, Config) {
+    let folder = tempfile::tempdir().unwrap();
+    instance(folder.path()).await.close().await;
+    let config = config(folder.path());
+    (folder, config)
+}
+
+#[tokio::test]
+async fn a_list_of_the_log_that_ends_at_its_limit_says_how_to_go_on() {
+    // Red without `on_from` in cli/audit/list.rs: nothing told that there is more, and the table shows no id.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    for name in ["one", "two", "three"] {
+        operator.does(&format!("group add {name}")).await;
+        // Lines of one millisecond have no order.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    let list = "audit list --kind group.changed";
+    let mut listed = operator.does(&format!("{list} --limit 2")).await;
+    let last = listed.json[1]["id"].as_str().unwrap();
+    let note = format!("there are older entries: go on with --before {last}, or list more at once with --limit");
+    assert_eq!(listed.notes, [note]);
+    listed = operator.does(&format!("{list} --limit 1 --before {last}")).await;
+    assert_eq!((listed.json[0]["detail"]["group"].as_str(), listed.notes.len()), (Some("one"), 0), "no more of these");
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn a_tail_begins_with_as_many_entries_that_match_as_were_asked_for() {
+    // Red where cli/audit/tail.rs filters the newest N alone, or does not say that it looked no further.
+    let (folder, config) = folder().await;
+    {
+        let mut operator = Operator::new(&config);
+        for name in ["one", "two"] {
+            operator.does(&format!("group add {name}")).await;
+        }
+        operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+        operator.0.close().await;
+    }
+    let server = instance(folder.path()).await;
+    server.app.seal_once().await.unwrap();
+    server.close().await;
+    let mut operator = Operator::new(&config);
+    let tail = operator.does("audit tail -n 1 --kind group.changed").await;
+    assert!(tail.text.contains("group=two") && !tail.text.contains("group=one"), "{}", tail.text);
+    assert_eq!(tail.notes, [""; 0]);
+    assert_eq!(operator.does("audit tail -n 2 --kind group.changed").await.text.matches("group=").count(), 2);
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        operator.does(&format!("group add {name}")).await;
+    }
+    operator.0.close().await;
+    let server = instance(folder.path()).await;
+    server.app.seal_once().await.unwrap();
+    server.close().await;
+    let mut operator = Operator::new(&config);
+    let tail = operator.does("audit tail -n 3 --kind user.added").await;
+    let note = "sealed entries, 0 match: portiere audit list looks further back";
+    assert!(tail.notes.len() == 1 && tail.notes[0].ends_with(note), "{tail:?}");
+    operator.0.close().await;
+}
