@@ -173,15 +173,15 @@ impl Database {
         }
     }
 
-    /// Describes for operators what an acknowledged write is worth.
+    /// Describes for operators what an acknowledged write is worth. Begins with the class, as `node list` shows it.
     pub fn promise(&self, durability: Durability) -> &'static str {
         match (durability, self) {
-            (Durability::ZeroLoss, _) => "nothing acknowledged is lost over failover",
-            (Durability::DurableNode, _) => "nothing acknowledged is lost while the disk survives",
+            (Durability::ZeroLoss, _) => "zero-loss: nothing acknowledged is lost over failover",
+            (Durability::DurableNode, _) => "durable: nothing acknowledged is lost while the disk survives",
             (Durability::Bounded, Database::Sqlite(_)) => {
-                "power loss may undo the last writes (store.synchronous = normal)"
+                "bounded-loss: power loss may undo the last writes (store.synchronous = normal)"
             }
-            (Durability::Bounded, _) => "a failure of the database server may undo the last writes",
+            (Durability::Bounded, _) => "bounded-loss: a failure of the database server may undo the last writes",
         }
     }
 

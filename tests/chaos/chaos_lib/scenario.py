@@ -19,11 +19,11 @@ class Promise:
 
 # The classes of `/readyz`, as in docs/guide/scaling.md, "What a write is worth".
 PROMISES = {
-    "A": Promise("nothing acknowledged is lost over failover", kept=True, ended=True),
+    "A": Promise("zero-loss: nothing acknowledged is lost over failover", kept=True, ended=True),
     # This holds when a process dies.
-    "B": Promise("nothing acknowledged is lost while the disk survives", kept=True, ended=True),
+    "B": Promise("durable: nothing acknowledged is lost while the disk survives", kept=True, ended=True),
     # The journal and the fence keep what ended.
-    "C": Promise("a failure of the database server may undo the last writes", kept=False, ended=True),
+    "C": Promise("bounded-loss: a failure of the database server may undo the last writes", kept=False, ended=True),
 }
 
 

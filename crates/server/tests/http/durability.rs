@@ -222,7 +222,7 @@ fn replication_that_is_said_to_be_strict_and_does_not_look_so_is_said_at_the_sta
     let server = Server::start(&[("PORTIERE_STORE_REPLICATION", "strict")]);
     let ready = Call::get("/readyz").try_send_here(server.port).unwrap().must_be(200).json();
     let doubt = "store.replication is strict, but no standby confirms the server's commits";
-    assert_eq!(ready["durability"], "nothing acknowledged is lost while the disk survives", "{ready}");
+    assert_eq!(ready["durability"], "durable: nothing acknowledged is lost while the disk survives", "{ready}");
     assert_eq!(ready["warnings"], serde_json::json!([doubt]), "{ready}");
     until(doubt, || server.said().lines().any(|line| line.trim() == doubt));
 }

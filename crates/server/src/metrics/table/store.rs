@@ -19,8 +19,9 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_store_durability",
             &["class"],
-            "1 for the current durability of an acknowledged write: zero_loss (survives the loss of a node), \
-             durable_node (survives if the disk does), bounded (a failure may undo the last writes).",
+            "1 for the current durability of an acknowledged write: zero_loss (zero-loss elsewhere: survives the loss of a node), \
+             durable_node (durable elsewhere: survives if the disk does), bounded (bounded-loss elsewhere: a failure may \
+             undo the last writes).",
             |now, out| {
                 let class = |class| u8::from(now.durability == Some(class));
                 out.of(&["zero_loss"], class(Durability::ZeroLoss));
