@@ -297,7 +297,7 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
         Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
             match sent.map_err(io::Error::from).flatten() {
                 Err(error) if is_gone(&error) => {
-                    return Err(Failure::Failed("the server is stopping: try again in a moment".into()));
+                    return Err(Failure::Later("the server is stopping: try again in a moment".into()));
                 }
                 sent => sent.map_err(failed)?,
             }

@@ -69,9 +69,8 @@ impl Database {
     pub async fn begin(&self) -> Result<(), BootError> {
         let engine = self.engine();
         self.arrived().await?;
-        // Migrates first of all: a node that cannot migrate the schema has not served from the database. What keeps it from
-        // that (a newer schema, rights that are missing) does not pass by itself.
-        engine.migrate().await.map_err(|error| BootError::Other(error.0))?;
+        // Migrates first of all: a node that cannot migrate the schema has not served from the database.
+        engine.migrate().await.map_err(|error| unmigrated(error.0))?;
         while let Some(arrived) = self.arrived().await? {
             match marks::serve(&*engine, &arrived).await {
                 // Another node was first, or the move was given up at this moment.
@@ -215,6 +214,14 @@ impl Database {
     }
 }
 
+/// Says why the schema could not be migrated. Most reasons (a newer schema, rights that are missing) do not pass by
+/// themselves; a dump or a long transaction that held a table ends at some time.
+pub fn unmigrated(why: String) -> BootError {
+    // What PostgreSQL, and MySQL and MariaDB, call a lock that was not to be had in time.
+    let held = ["(55P03)", "error 1205: ", "error 3572: "].iter().any(|code| why.contains(code));
+    if held { BootError::Away(why) } else { BootError::Other(why) }
+}
+
 /// Reports why a server cannot be used, under the option to look at.
 fn named(config: &Config, error: &remote::OpenError) -> BootError {
     // The option may hold the password itself instead of the file's path.
@@ -260,5 +267,21 @@ fn settings(config: &Config, url: &str) -> Settings {
             Replication::Bounded => remote::Replication::Bounded,
         },
         ..Settings::at(url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_migration_that_a_dump_held_up_may_succeed_later() {
+        // Red with Other for all of them: a start that a dump held up would not be tried again.
+        let why = "schema version 3, step 1: canceling statement due to lock timeout (55P03)";
+        let held = [why, "error 1205: Lock wait timeout exceeded; try restarting transaction"];
+        assert!(held.iter().all(|why| matches!(unmigrated((*why).to_owned()), BootError::Away(told) if told == *why)));
+        for why in ["schema: permission denied for schema public (42501)", "error 1142: ALTER command denied"] {
+            assert!(matches!(unmigrated(why.to_owned()), BootError::Other(_)), "{why}");
+        }
     }
 }

@@ -23,12 +23,13 @@ pub struct Reach<'a> {
     here: Option<Instance>,
     /// How much of Portiere's data the database had before this process opened it, once that was looked at.
     found: Option<Found>,
+    patience: Duration,
 }
 
 impl<'a> Reach<'a> {
     /// Opens nothing yet.
     pub fn new(config: &'a Config) -> Self {
-        Reach { config, here: None, found: None }
+        Reach { config, here: None, found: None, patience: PATIENCE }
     }
 
     /// Has a request carried out: by the server if one listens, else on the database, which this process then holds.
@@ -51,10 +52,10 @@ impl<'a> Reach<'a> {
             }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),
-                None if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+                None if began.elapsed() < self.patience => tokio::time::sleep(PAUSE).await,
                 None => {
                     let data = self.config.server.data.display();
-                    return Err(Failure::Failed(format!("{data} is in use by a process that does not answer")));
+                    return Err(Failure::Later(format!("{data} is in use by a process that does not answer")));
                 }
             }
         }
@@ -179,6 +180,20 @@ fn name_of(user: u32, users: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::tests::{config, instance, request};
+
+    #[tokio::test]
+    async fn a_folder_that_is_in_use_may_be_free_later() {
+        // Red with Failed for it in `ask`: scripts try again after 75 alone.
+        let folder = tempfile::tempdir().unwrap();
+        let holds = instance(folder.path()).await;
+        let config = config(folder.path());
+        let mut reach = Reach { patience: Duration::ZERO, ..Reach::new(&config) };
+        let refused = reach.ask(&request("user list", "").unwrap()).await.unwrap_err();
+        assert!(refused.told().ends_with("is in use by a process that does not answer"), "{refused:?}");
+        assert_eq!(refused.exit_code(), 75);
+        holds.close().await;
+    }
 
     #[test]
     fn a_folder_of_somebody_else_names_them_and_what_helps() {

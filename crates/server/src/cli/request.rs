@@ -3,7 +3,8 @@
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{audit, client, fence, group, keys, node, profile, user, verifier};
+use super::{audit, client, fence, group, keys, node, profile, ready, user, verifier};
+use crate::database::unmigrated;
 use crate::setup_link::{self, LinkFile};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
@@ -319,7 +320,7 @@ impl Backup {
 }
 
 async fn migrate(app: &App) -> Reply {
-    app.engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
+    app.engine.migrate().await.map_err(|error| unmigrated(error.0))?;
     let version = catalogue::version(&*app.engine).await?;
     let ahead = match newest() {
         ours if version > ours => format!("; this program knows {ours}: a newer one has migrated it"),

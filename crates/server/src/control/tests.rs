@@ -178,8 +178,11 @@ async fn a_server_that_goes_away_is_told_of_in_words() {
     let setup = Request::SetupLink;
     let asked = async {
         for _ in 0..20 {
-            let Err(Failure::Failed(why)) = ask(folder.path(), &setup).await else { panic!("nobody answered") };
+            let Err(failure) = ask(folder.path(), &setup).await else { panic!("nobody answered") };
+            let why = failure.told();
             assert!(why.starts_with("the server ") && !why.contains("os error"), "{why}");
+            // Red with Failed where it was not heard: scripts try again after 75 alone.
+            assert_eq!(failure.exit_code() == 75, why.contains("try again"), "{why}");
         }
     };
     tokio::select! {

@@ -6,7 +6,7 @@ use crate::cli::reach::own;
 use crate::cli::request::Request;
 use crate::config::{Config, SecretFile, StoreUrl};
 use crate::control;
-use crate::database::{Database, address};
+use crate::database::{Database, address, unmigrated};
 use app::App;
 use rustix::fs::{Access, access, statvfs};
 use serde::{Deserialize, Serialize};
@@ -224,7 +224,7 @@ impl Target {
         let database = self.connect().await?;
         let engine = self.named(&database);
         store::moving::vacant(&engine).await?;
-        engine.migrate().await.map_err(|error| Failure::Failed(error.0))?;
+        engine.migrate().await.map_err(|error| unmigrated(error.0))?;
         Ok(database)
     }
 
