@@ -191,6 +191,10 @@ async fn obey(
     (caller, request): (u32, Request),
     data: &Path,
 ) -> Option<Reply> {
+    // Takes no place, as /readyz takes none: a server that is busy with commands is asked, too.
+    if let (Request::Ready(command), Some(site)) = (&request, &site) {
+        return Some(command.execute(site).await);
+    }
     let _place = match &site {
         Some(site) => match site.admission.command().await {
             Ok(place) => Some(place),

@@ -24,6 +24,7 @@ mod one_of;
 pub mod outcome;
 mod profile;
 mod reach;
+mod ready;
 mod registration;
 mod request;
 mod restore;
@@ -77,6 +78,7 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         }
         Command::Request(Request::Verifier(verifier::Command::Serve(serve))) => Ok(work(&global, serve, no_core)),
         Command::Request(Request::Profile(command)) => command.run(&global),
+        Command::Request(Request::Ready(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
             let config = quiet(&global)?;

@@ -48,6 +48,17 @@ pub enum Request {
     /// whether it was right. A wrong answer lets nobody in.
     #[command(subcommand)]
     Verifier(verifier::Command),
+    /// Say whether the running server is ready, and if not, why
+    ///
+    /// Prints what /readyz says, with its problems and warnings, and exits with 0 if the server is ready, with 1 if it
+    /// is not, and with 75 if no server runs on the data folder. With --wait, the command waits until the server is
+    /// ready, also for a server that is only starting.
+    #[command(after_long_help = "\
+Examples:
+  portiere ready
+  portiere ready --wait 60s && portiere setup-link
+  portiere ready --json | jq '.problems'")]
+    Ready(ready::Command),
     /// Create a one-time link that creates the first account
     ///
     /// The link works once, within 30 minutes, and only while there is no owner. Earlier links are void. If a server
@@ -170,7 +181,7 @@ impl Request {
         match self {
             Request::Audit(command) => command.needs_server(),
             Request::Verifier(command) => matches!(command, verifier::Command::Status),
-            Request::Profile(_) => true,
+            Request::Profile(_) | Request::Ready(_) => true,
             _ => false,
         }
     }
@@ -233,6 +244,7 @@ impl Request {
             Request::Backup(backup) => backup.execute(app).await,
             Request::Migrate => migrate(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
+            Request::Ready(_) => Err(Failure::Failed("only a running server can be ready".into())),
             // Only the server can do it: the profile is of its process.
             Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),
         }

@@ -18,7 +18,7 @@ mod tests;
 pub mod try_it;
 mod visit;
 
-pub use pages::health::is_ready;
+pub use pages::health::{is_ready, readiness};
 pub use reply::plain;
 pub use routes::router;
 pub use site::Site;

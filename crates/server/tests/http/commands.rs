@@ -248,3 +248,28 @@ fn what_is_not_utf_8_is_refused_and_never_shown() {
         }
     }
 }
+
+#[test]
+fn a_server_that_starts_is_waited_for_until_it_is_ready() {
+    // Red without `wait` in cli/ready.rs; with Failed where no server runs (a script would not try again).
+    let server = Server::start(&[]);
+    let ready = server.command(&["ready"], "");
+    assert!(ready.code == 0 && ready.out.starts_with("ready\n") && ready.err.is_empty(), "{}", ready.err);
+    let told: serde_json::Value = serde_json::from_str(&server.must(&["ready", "--json"], "")).unwrap();
+    assert!(told["status"] == "ready" && told["hashing"].is_object(), "as /readyz tells it: {told}");
+    server.kill();
+    for line in [&["ready"][..], &["ready", "--json"], &["ready", "--wait", "300ms"]] {
+        let away = server.command(line, "");
+        assert_eq!((away.code, away.out.as_str()), (75, ""), "{line:?}: {}", away.err);
+        assert!(away.err.contains("no server runs on "), "{}", away.err);
+    }
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| server.command(&["ready", "--wait", "2m"], ""));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        server.restart();
+        let waited = waits.join().unwrap();
+        assert_eq!((waited.code, waited.out.lines().next()), (0, Some("ready")), "{}", waited.err);
+        assert!(waited.err.contains("; waiting"), "and says what for: {}", waited.err);
+    });
+    assert_eq!(server.command(&["ready", "--wait", "soon"], "").code, 2);
+}

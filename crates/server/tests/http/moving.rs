@@ -83,6 +83,12 @@ fn who_is_signed_in_stays_so_at_the_new_database() {
         std::thread::sleep(Duration::from_millis(150));
         let ready = server.get("/readyz").must_be(503).text();
         assert!(ready.contains("was moved to"), "{ready}");
+        // Red without the exit code in cli/ready.rs, run.
+        for line in [&["ready"][..], &["ready", "--wait", "300ms"]] {
+            let told = server.command(line, "");
+            assert!(told.code == 1 && told.err.ends_with("not ready\n"), "{line:?}: {}", told.err);
+            assert!(told.out.starts_with("not ready\nproblem: ") && told.out.contains("was moved to"), "{}", told.out);
+        }
         let second = server.must(&["move", "--to-file", &named, "--yes"], "");
         assert!(second.contains("already"), "{second}");
 

@@ -116,6 +116,11 @@ pub async fn ready(State(site): State<Site>, Extension(visit): Extension<Visit>)
     }
 }
 
+/// Returns whether the server is ready, with all that `/readyz` tells this machine; `None` if a look failed.
+pub async fn readiness(site: &Site) -> Option<(bool, Arc<str>)> {
+    current(site, WITHIN).await.map(|now| (now.ready, now.told))
+}
+
 /// Returns whether the server is ready, as a probe is told.
 pub async fn is_ready(site: &Site) -> bool {
     current(site, WITHIN).await.is_some_and(|now| now.ready)
