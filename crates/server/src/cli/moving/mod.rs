@@ -45,7 +45,7 @@ pub struct Moving {
     /// File with the password, if the URL has none
     #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
     to_password_file: Option<SecretFile>,
-    /// Do not ask before writes stop. The command does not ask if the input is not a terminal
+    /// Do not ask for confirmation. Without a terminal, a move asks nothing, and --abort needs this option
     #[arg(long)]
     yes: bool,
     /// Only check whether the target can be reached and takes everything, as each move does before writes stop. Nothing
