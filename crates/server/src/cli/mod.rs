@@ -197,7 +197,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
         let mut follows: Option<(std::time::Duration, String)> = None;
         let shown = loop {
             let outcome = match (reach.ask(&request).await, &mut follows) {
-                (Err(Failure::Failed(why) | Failure::Later(why)), Some((pause, told))) => {
+                (Err(ref failure), Some((pause, told))) if let Some(why) = failure.passes() => {
                     if *told != why {
                         outcome::say(&format!("{why}; retrying until that is over"));
                         *told = why;

@@ -97,6 +97,14 @@ impl Failure {
         lines
     }
 
+    /// Returns why, if a command that follows something goes on when that is over.
+    pub fn passes(&self) -> Option<&str> {
+        match self {
+            Failure::Failed(why) | Failure::Later(why) => Some(why),
+            Failure::Use(_) | Failure::Lasting(_) => None,
+        }
+    }
+
     /// Writes the failure to standard error.
     pub fn tell(&self) -> ExitCode {
         self.told().lines().for_each(say);
@@ -244,6 +252,14 @@ mod tests {
         for json in [json!({ "client_id": "shop" }), json!([{ "token": "x" }]), json!({ "link": null })] {
             assert_eq!(lost(json, io::ErrorKind::StorageFull), None);
         }
+    }
+
+    #[test]
+    fn a_command_that_follows_goes_on_through_what_may_pass() {
+        // Red without Later in `passes`: `audit tail -f` would end when a server stops, or the database is away.
+        let why = || "away".to_owned();
+        assert_eq!([Failure::Failed(why()), Failure::Later(why())].each_ref().map(Failure::passes), [Some("away"); 2]);
+        assert_eq!([Failure::Use(why()), Failure::Lasting(why())].each_ref().map(Failure::passes), [None; 2]);
     }
 
     #[test]
