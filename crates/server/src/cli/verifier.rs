@@ -28,10 +28,10 @@ pub enum Command {
     /// The token also names the server's key, so that the worker knows which server it speaks to. The server listens
     /// for workers at workers.listen.
     Token,
-    /// Show the workers: which are connected, how fast they are, what they did, and whether they are trusted
+    /// Show the workers, how many passwords wait to be hashed here, and for how long
     ///
-    /// Asks the server that runs on this data folder. With several nodes, each node shows the workers that are
-    /// connected to it.
+    /// Shows which workers are connected, how fast they are, what they did, and whether they are trusted. Asks the
+    /// server that runs on this data folder. With several nodes, each node shows the workers that are connected to it.
     Status,
     /// List the enrolled workers
     List,
@@ -246,11 +246,15 @@ async fn status(app: &App) -> Reply {
         state.remote_total,
         state.done_total,
         if workers.is_empty() { NOBODY.to_owned() } else { format!("\n{}", table.render()) }
+        state.waiting,
+        state.expected_wait.as_secs_f64() * 1e3,
     );
     let json = json!({
         "local_rate": app.hasher.rate(),
         "workers_rate": there,
         "done": state.done_total,
+        "waiting": state.waiting,
+        "expected_wait_ms": state.expected_wait.as_secs_f64() * 1e3,
         "done_by_workers": state.remote_total,
         "workers": rows,
     });
@@ -379,6 +383,26 @@ impl Serve {
 mod tests {
     use super::*;
 
+    use crate::cli::tests::{cli, instance};
+
+    #[tokio::test]
+    async fn the_status_says_how_many_passwords_wait_and_for_how_long() {
+        // Red without `waiting` in `status`: nothing but /readyz told an operator that workers would help.
+        let folder = tempfile::tempdir().unwrap();
+        let instance = instance(folder.path()).await;
+        let told = status(&instance.app).await.unwrap();
+        assert!(told.text.contains("\n0 passwords wait; one that comes now would wait "), "{}", told.text);
+        assert!(told.json["waiting"] == 0 && told.json["expected_wait_ms"].is_number(), "{}", told.json);
+        instance.close().await;
+    }
+
+    #[test]
+    fn a_size_may_be_written_as_for_hash_tune() {
+        // Red with the configuration's parser alone.
+        assert_eq!(bytes("512M"), Ok(512 << 20));
+        assert_eq!(bytes("512MiB"), Ok(512 << 20));
+        assert!(cli("verifier serve --memory 512M").is_ok() && cli("verifier serve --memory much").is_err());
+    }
     #[tokio::test]
     async fn a_name_that_no_worker_can_have_is_refused_before_anybody_is_asked() {
         // Red without the name in `run`: the server reads no such frame, and its port would be called the wrong one.
