@@ -66,7 +66,7 @@ pub fn some_percent(text: &str) -> Result<f64, String> {
 /// The longest time that is accepted: beyond any measurement, and far from the limits of clocks.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Parses `250ms`, `20s`, `1.5m` or `1h`, up to 30 days.
+/// Parses `250ms`, `20s`, `1.5m`, `1h` or `2d`, up to 30 days.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time such as 250ms, 20s or 2m");
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?);
@@ -75,11 +75,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err(wrong()),
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if time > LONGEST { Err(format!("`{text}` is longer than 30 days (720h)")) } else { Ok(time) }
+    if time > LONGEST { Err(format!("`{text}` is longer than 30 days")) } else { Ok(time) }
 }
 
 #[cfg(test)]
@@ -90,8 +91,8 @@ mod tests {
     fn times_have_a_unit() {
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(duration("720h"), Ok(LONGEST));
-        for text in ["", "20", "s", "-1s", "1d", "1e999s", "720.1h", "1e15s"] {
+        assert_eq!([duration("720h"), duration("30d")], [Ok(LONGEST), Ok(LONGEST)]);
+        for text in ["", "20", "s", "-1s", "1w", "1e999s", "720.1h", "31d", "1e15s"] {
             assert!(duration(text).is_err(), "{text}");
         }
     }

@@ -3,6 +3,7 @@
 use super::absent;
 use super::change::Set;
 use super::input::{self, Input, Wanted};
+use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
 use super::text::{Table, facts, yes};
@@ -82,6 +83,10 @@ pub struct List {
     /// Start after the client with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub after: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    #[serde(default)]
+    pub limit: Limit,
     /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
@@ -241,8 +246,8 @@ fn credentials(app: &App, client: &Client, made: Option<&Secret>) -> String {
 
 impl List {
     async fn execute(self, app: &App) -> Reply {
-        let clients = app.clients(self.after.as_deref().unwrap_or("")).await?;
-        let next = clients.last().filter(|_| clients.len() as i64 >= PAGE).map(|last| last.id.0.clone());
+        let mut clients = app.clients(self.after.as_deref().unwrap_or("")).await?;
+        let end = self.limit.cut(&mut clients, PAGE, |client| &client.id.0);
         if clients.is_empty() && !self.goes_on {
             let hint = match &self.after {
                 Some(after) => format!("no clients after id {after}"),
@@ -258,7 +263,12 @@ impl List {
             table.row([id, name, kind, grants(client), state(client).into(), when(client.created)]);
         }
         let json = clients.iter().map(|client| metadata(client, None)).collect();
-        Ok(Outcome::new(table.render(), json).then(next))
+        Ok(Outcome::new(table.render(), json).then(end.next).noting(end.notes))
+    }
+
+    /// Goes on with the next page.
+    pub fn go_on(&mut self, next: String) {
+        (self.after, self.goes_on) = (Some(self.limit.go_on(next)), true);
     }
 }
 

@@ -4,6 +4,7 @@ use super::outcome::Failure;
 use super::table::Cli;
 use clap::{Args, CommandFactory, ValueHint};
 use clap_mangen::roff::{Roff, roman};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The arguments of `man`.
@@ -116,7 +117,7 @@ fn synopsis(command: &clap::Command) -> String {
 /// Returns the completion script for a shell.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    let mut program = without_hidden(&Cli::command());
+    let mut program = with_names(without_hidden(&Cli::command()));
     if shell == clap_complete::Shell::Bash {
         program = without_values_after_equals(program);
     }
@@ -126,6 +127,23 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
         script.extend(choices_for_fish(&program).into_bytes());
     }
     script
+}
+
+/// Adds the names that arguments may have and that the parser does not know: commands, and experiments. What else is
+/// typed gets an answer in our own words.
+fn with_names(program: clap::Command) -> clap::Command {
+    let commands = words_below(&program);
+    let experiments: Vec<&str> = lab::experiments::ALL.iter().map(|experiment| experiment.name).collect();
+    let man = |man: clap::Command| man.mut_arg("command", |arg| arg.value_parser(commands));
+    let run = |run: clap::Command| run.mut_arg("names", |arg| arg.value_parser(experiments));
+    program.mut_subcommand("man", man).mut_subcommand("lab", |lab| lab.mut_subcommand("run", run))
+}
+
+/// Returns the names of all commands, each once.
+fn words_below(command: &clap::Command) -> Vec<&'static str> {
+    let names =
+        command.get_subcommands().flat_map(|below| std::iter::once(named(below.get_name())).chain(words_below(below)));
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Makes plain flags of options whose value may only follow an equals sign (`--trusted=no`): bash would offer the value
@@ -161,15 +179,23 @@ fn needs_equals(program: &clap::Command, line: &str) -> bool {
 fn choices_for_fish(program: &clap::Command) -> String {
     let mut lines = String::new();
     for command in program.get_subcommands() {
-        let values = command.get_positionals().flat_map(clap::Arg::get_possible_values);
-        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        if !names.is_empty() {
-            let (name, names) = (command.get_name(), names.join(" "));
-            lines +=
-                &format!("complete -c portiere -n \"__fish_portiere_using_subcommand {name}\" -f -a \"{names}\"\n");
+        let using = format!("__fish_portiere_using_subcommand {}", command.get_name());
+        lines += &choices(command, &using);
+        for below in command.get_subcommands() {
+            lines += &choices(below, &format!("{using}; and __fish_seen_subcommand_from {}", below.get_name()));
         }
     }
     lines
+}
+
+/// Returns the line with what fish may offer for a word of this command, if there is anything.
+fn choices(command: &clap::Command, using: &str) -> String {
+    let values = command.get_positionals().flat_map(clap::Arg::get_possible_values);
+    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("complete -c portiere -n \"{using}\" -f -a \"{}\"\n", names.join(" ")),
+    }
 }
 
 /// Returns a name that lives as long as the program, as those of commands have to: the program makes one script and ends.

@@ -1,11 +1,13 @@
 //! Groups of people: their names are the `groups` claim.
 
 use super::absent;
+use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::Table;
 use super::user;
 use app::App;
 use app::admin::Refused;
+use app::admin::users::PAGE;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -62,8 +64,12 @@ pub struct Show {
     #[arg(allow_hyphen_values = true)]
     pub name: String,
     /// Start after the account with this id
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = user::id)]
     pub after: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    #[serde(default)]
+    pub limit: Limit,
     /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
@@ -129,14 +135,20 @@ fn told(group: &Group) -> Value {
 
 impl Show {
     async fn execute(self, app: &App) -> Reply {
-        let members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
+        let mut members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
+        let end = self.limit.cut(&mut members, PAGE, |user| &user.id.0);
         let nobody = match &self.after {
             Some(after) => format!("no members after id {after} in group {}", self.name),
             None => {
                 format!("no members in group {}; add one with: portiere group member NAME USER", self.name)
             }
         };
-        Ok(user::page(&members, self.goes_on, &nobody))
+        Ok(user::page(&members, self.goes_on, &nobody).then(end.next).noting(end.notes))
+    }
+
+    /// Goes on with the next page.
+    pub fn go_on(&mut self, next: String) {
+        (self.after, self.goes_on) = (Some(self.limit.go_on(next)), true);
     }
 }
 

@@ -75,11 +75,15 @@ fn target(text: &str) -> Result<Duration, String> {
     if fits { Ok(found) } else { Err("must be between 1ms and 10s".to_owned()) }
 }
 
-/// Parses a size as the configuration does, and also with a letter alone, as most tools do. What is recommended for it
-/// must be one that can be set.
-fn memory(text: &str) -> Result<Size, String> {
+/// Parses a size as the configuration does, and also with a letter alone, as most tools do.
+pub fn size(text: &str) -> Result<Size, String> {
     let whole = if text.ends_with(['K', 'M', 'G']) { format!("{text}iB") } else { text.to_owned() };
-    let size = Size::parse(&Raw::Word(whole))?;
+    Size::parse(&Raw::Word(whole))
+}
+
+/// Parses a size for hashing. What is recommended for it must be one that can be set.
+fn memory(text: &str) -> Result<Size, String> {
+    let size = size(text)?;
     hashing_memory().check(&size).map(|()| size)
 }
 

@@ -18,6 +18,7 @@ mod guide;
 mod hash;
 mod input;
 mod keys;
+mod limit;
 mod moving;
 mod node;
 mod one_of;
@@ -200,7 +201,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                 (Err(ref failure), Some((pause, told))) if let Some(why) = failure.passes() => {
                     if *told != why {
                         outcome::say(&format!("{why}; retrying until that is over"));
-                        *told = why;
+                        *told = why.to_owned();
                     }
                     tokio::time::sleep(*pause).await;
                     continue;

@@ -220,10 +220,10 @@ impl Request {
     /// Makes this the request for the next page of a list, which begins at `next`.
     pub fn go_on(&mut self, next: String) {
         match self {
-            Request::User(user::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
+            Request::User(user::Command::List(list)) => list.go_on(next),
             Request::User(user::Command::Hashes(list)) => (list.after, list.goes_on) = (Some(next), true),
-            Request::Client(client::Command::List(list)) => (list.after, list.goes_on) = (Some(next), true),
-            Request::Group(group::Command::Show(show)) => (show.after, show.goes_on) = (Some(next), true),
+            Request::Client(client::Command::List(list)) => list.go_on(next),
+            Request::Group(group::Command::Show(show)) => show.go_on(next),
             Request::Audit(command) => command.go_on(next),
             _ => {}
         }

@@ -187,13 +187,24 @@ pub enum NoCommand {
 
 /// Reads the command line.
 pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
-    Cli::try_parse_from(&words).map_err(|error| match error.kind() {
+    let parsed = Cli::try_parse_from(&words).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => NoCommand::Text(error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             NoCommand::Wrong(Failure::Use(missing(&words)))
         }
         _ => NoCommand::Wrong(Failure::Use(one_line(&error.render().to_string(), &words))),
+    });
+    parsed.and_then(|cli| match contradiction(&cli) {
+        Some(why) => Err(NoCommand::Wrong(Failure::Use(why.to_owned()))),
+        None => Ok(cli),
     })
+}
+
+/// Returns what is wrong with an option that every command takes, beside one of this command: the parser cannot say so.
+fn contradiction(cli: &Cli) -> Option<&'static str> {
+    let Command::Request(Request::Audit(audit)) = &cli.command else { return None };
+    (cli.global.json && audit.prints_csv())
+        .then_some("--json and --format csv contradict each other; try: portiere audit export --help")
 }
 
 /// Says what may follow where the command line ends too early.

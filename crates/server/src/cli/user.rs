@@ -2,6 +2,7 @@
 
 use super::absent;
 use super::input::{self, Input, Wanted};
+use super::limit::Limit;
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
@@ -108,6 +109,10 @@ pub struct List {
     /// Start after the account with this id
     #[arg(long, value_name = "ID", allow_hyphen_values = true, value_parser = id)]
     pub after: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    #[serde(default)]
+    pub limit: Limit,
     /// Whether an earlier page began the list.
     #[arg(skip)]
     pub goes_on: bool,
@@ -263,7 +268,7 @@ impl Add {
 
 /// Parses the id of an account. Other text sorts somewhere, too, and would be answered with accounts that nobody asked
 /// for.
-fn id(text: &str) -> Result<String, String> {
+pub fn id(text: &str) -> Result<String, String> {
     let is_one = text.len() == 22 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     match is_one {
         true => Ok(text.to_owned()),
@@ -273,12 +278,18 @@ fn id(text: &str) -> Result<String, String> {
 
 impl List {
     async fn execute(self, app: &App) -> Reply {
-        let users = app.users(self.after.as_deref().unwrap_or("")).await?;
+        let mut users = app.users(self.after.as_deref().unwrap_or("")).await?;
+        let end = self.limit.cut(&mut users, PAGE, |user| &user.id.0);
         let nobody = match &self.after {
             Some(after) => format!("no users after id {after}"),
             None => "no users yet; add one with: portiere user add NAME --email ADDRESS".to_owned(),
         };
-        Ok(page(&users, self.goes_on, &nobody))
+        Ok(page(&users, self.goes_on, &nobody).then(end.next).noting(end.notes))
+    }
+
+    /// Goes on with the next page.
+    pub fn go_on(&mut self, next: String) {
+        (self.after, self.goes_on) = (Some(self.limit.go_on(next)), true);
     }
 }
 
@@ -330,8 +341,7 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
         let (email, role) = (address(user), user.role.name().to_owned());
         table.row([user.username.clone(), email, role, state(user).into(), when(user.created), user.id.0.clone()]);
     }
-    let next = users.last().filter(|_| users.len() as i64 >= PAGE).map(|last| last.id.0.clone());
-    Outcome::new(table.render(), users.iter().map(account).collect()).then(next)
+    Outcome::new(table.render(), users.iter().map(account).collect())
 }
 
 /// Finds a user by what an operator calls them.

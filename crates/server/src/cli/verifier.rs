@@ -1,9 +1,9 @@
 //! Hash workers: machines that hash passwords for this server.
 
+use super::hash::size;
 use super::outcome::{Failure, Outcome, Reply};
 use super::request::Place;
 use super::text::{Table, harmless};
-use crate::config::{Raw, Size, Value as _};
 use crate::loops::run_out;
 use crate::verifier::{Folder, Identity, Work, enroll, serve};
 use app::App;
@@ -121,12 +121,12 @@ pub struct Serve {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// The most memory for hashing [default: a quarter of the machine's]
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    Size::parse(&Raw::Word(text.to_owned())).map(|size| size.0)
+fn bytes(text: &str) -> Result<u64, String> {
+    size(text).map(|size| size.0)
 }
 
 impl Command {
@@ -240,21 +240,22 @@ async fn status(app: &App) -> Reply {
     // A sum of nothing would be -0.
     let there = rates.fold(0.0, |sum, rate| sum + rate);
     let text = format!(
-        "this server hashes {} passwords a second by itself, workers {} more; {} of {} were computed by workers\n{}",
+        "this server hashes {} passwords a second by itself, workers {} more; {} of {} were computed by workers\n\
+         {} passwords wait; one that comes now would wait {:.0} ms\n{}",
         mean(app.hasher.rate()),
         mean(there),
         state.remote_total,
         state.done_total,
-        if workers.is_empty() { NOBODY.to_owned() } else { format!("\n{}", table.render()) }
         state.waiting,
         state.expected_wait.as_secs_f64() * 1e3,
+        if workers.is_empty() { NOBODY.to_owned() } else { format!("\n{}", table.render()) }
     );
     let json = json!({
         "local_rate": app.hasher.rate(),
         "workers_rate": there,
-        "done": state.done_total,
         "waiting": state.waiting,
         "expected_wait_ms": state.expected_wait.as_secs_f64() * 1e3,
+        "done": state.done_total,
         "done_by_workers": state.remote_total,
         "workers": rows,
     });
@@ -382,7 +383,6 @@ impl Serve {
 #[cfg(test)]
 mod tests {
     use super::*;
-
     use crate::cli::tests::{cli, instance};
 
     #[tokio::test]
@@ -403,6 +403,7 @@ mod tests {
         assert_eq!(bytes("512MiB"), Ok(512 << 20));
         assert!(cli("verifier serve --memory 512M").is_ok() && cli("verifier serve --memory much").is_err());
     }
+
     #[tokio::test]
     async fn a_name_that_no_worker_can_have_is_refused_before_anybody_is_asked() {
         // Red without the name in `run`: the server reads no such frame, and its port would be called the wrong one.

@@ -211,6 +211,11 @@ impl Command {
         }
     }
 
+    /// Returns whether the output is CSV.
+    pub fn prints_csv(&self) -> bool {
+        matches!(self, Command::Export(export) if export.format == list::Format::Csv)
+    }
+
     /// Returns whether the command waits for what a server writes.
     pub fn needs_server(&self) -> bool {
         matches!(self, Command::Tail(tail) if tail.follow)

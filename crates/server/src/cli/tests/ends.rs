@@ -62,3 +62,26 @@ async fn a_tail_begins_with_as_many_entries_that_match_as_were_asked_for() {
     assert!(tail.notes.len() == 1 && tail.notes[0].ends_with(note), "{tail:?}");
     operator.0.close().await;
 }
+
+#[tokio::test]
+async fn a_list_of_accounts_or_clients_ends_at_its_limit() {
+    // Red without `cut` in cli/user.rs, cli/group.rs or cli/client.rs.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.does("group add staff").await;
+    for name in ["ada", "bob"] {
+        operator.types(&format!("user add {name} --password-stdin"), PASSWORD).await.unwrap();
+        operator.does(&format!("group member staff {name}")).await;
+        operator.does(&format!("client add --id {name} --public --redirect-uri https://a.test/{name}")).await;
+    }
+    for (list, id) in [("user list", "id"), ("group show staff", "id"), ("client list", "client_id")] {
+        let first = operator.does(&format!("{list} --limit 1")).await;
+        assert_eq!((first.json.as_array().unwrap().len(), &first.next), (1, &None), "{list}");
+        let last = first.json[0][id].as_str().unwrap();
+        assert_eq!(first.notes, [format!("there are more than these: go on with --after {last}")], "{list}");
+        let rest = operator.does(&format!("{list} --limit 1 --after={last}")).await;
+        assert_eq!((rest.json.as_array().unwrap().len(), rest.notes.len()), (1, 0), "{list}");
+        assert_ne!(rest.json[0][id].as_str(), Some(last));
+    }
+    operator.0.close().await;
+}

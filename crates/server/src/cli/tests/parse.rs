@@ -109,6 +109,9 @@ fn numbers_are_refused_in_words() {
         ("audit list --limit 99999999999999999999", "--limit <N>': it is too large;"),
         // Red without `line` in cli/audit/list.rs.
         ("audit list --before nope", "--before <ID>': not the id of a line"),
+        // Red without `user::id` in cli/group.rs: other text sorts somewhere, too.
+        ("group show staff --after ada", "--after <ID>': not the id of an account"),
+        ("user list --limit 0", "--limit <N>': must be at least 1;"),
     ] {
         assert!(wrong(line).contains(why), "{line}: {}", wrong(line));
     }
@@ -161,6 +164,15 @@ fn shells_offer_what_an_option_takes() {
     assert!(bash.contains("--trusted ") && !bash.contains("yes no"), "{bash}");
     let shells = "__fish_portiere_using_subcommand completions\" -f -a \"bash elvish fish powershell zsh\"";
     assert!(fish.contains(shells), "{fish}");
+    // Red without `with_names`: after `man` and `lab run`, files are offered.
+    assert!(bash.contains("lanes") && bash.contains("rotate-secret"), "{bash}");
+    let of = |using: &str| {
+        fish.lines().find(|line| line.contains(&format!("\"__fish_portiere_using_subcommand {using}\" -f -a")))
+    };
+    assert!(of("man").is_some_and(|line| line.contains(" rotate-secret ")), "{fish}");
+    let run = of("lab; and __fish_seen_subcommand_from run");
+    assert!(run.is_some_and(|line| line.contains("lanes") && line.contains("workers")), "{fish}");
+    assert!(zsh.contains("lanes"), "{zsh}");
 }
 
 #[test]
@@ -191,6 +203,8 @@ fn what_contradicts_itself_is_wrong_use() {
         "client set shop --trusted=perhaps",
         "client set shop --scope a --add-scope b",
         "client set shop --grant password",
+        // Red without `contradiction` in cli/table.rs: --json was ignored.
+        "audit export --format csv --json",
         "user add ada --email a@b.test",
         "user add ada --role boss --password-stdin",
         "user add ada --password secret",
