@@ -8,6 +8,7 @@ from .place import Place, Process, Trouble, give, tool, wait_until
 from .wire import Origin
 
 ADDRESS = "127.0.0.1"
+SIXTH = "[::1]"
 READY_WITHIN_S = 60
 NODES = ("172.28.0.11:8080", "172.28.0.12:8080")
 
@@ -48,6 +49,7 @@ class HAProxy(Proxy):
     def start(self) -> None:
         self.socket = self.folder / "admin.sock"
         file = self.example("haproxy.cfg", {"bind :8080": f"bind {ADDRESS}:{self.port}",
+                                            "bind [::]:8080 v6only": f"bind {SIXTH}:{self.port}",
                                             "/run/haproxy/admin.sock": str(self.socket)})
         self.process = self.place.start("haproxy", [tool("haproxy", "haproxy"), "-db", "-f", file], self.user)
         self.wait_until_ready()
@@ -69,7 +71,8 @@ class Nginx(Proxy):
     user = "www-data"
 
     def start(self) -> None:
-        site = self.example("nginx.conf", {"listen 8080;": f"listen {ADDRESS}:{self.port};"})
+        site = self.example("nginx.conf", {"listen 8080;": f"listen {ADDRESS}:{self.port};",
+                                           "listen [::]:8080;": f"listen {SIXTH}:{self.port};"})
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         places = "\n".join(f"{kind}_temp_path {self.folder}/{kind};" for kind in kinds)
         main = self.folder / "main.conf"
