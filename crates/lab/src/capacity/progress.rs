@@ -1,4 +1,4 @@
-//! The progress on a terminal: one line that is rewritten in place.
+//! The progress: on a terminal one line that is rewritten in place, elsewhere a line for each stage.
 
 use std::io::Write as _;
 
@@ -7,21 +7,37 @@ const WIDTH: usize = 24;
 /// The number of cells on the narrowest terminal.
 const LEAST: usize = 4;
 
-/// The line of progress; true if somebody can see it.
-pub struct Bar(bool);
+/// The line of progress.
+pub struct Bar {
+    /// Whether somebody can see it.
+    seen: bool,
+    /// The stage that was said last.
+    said: String,
+}
 
 impl Bar {
     /// Checks whether somebody can see it.
     pub fn new() -> Bar {
-        Bar(load::cli::is_seen())
+        Bar { seen: load::cli::is_seen(), said: String::new() }
     }
 
     /// Shows what is being measured, and the share of all work that is done.
     pub fn say(&mut self, what: &str, share: f64) {
-        if self.0 {
-            // Failing to show progress is no reason to end.
+        // Failing to show progress is no reason to end.
+        if self.seen {
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(what, share, load::cli::columns() - 1));
+        } else if let Some(line) = self.stage(what, share) {
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
+    }
+
+    /// Returns the line for a log, if this is another stage than before.
+    fn stage(&mut self, what: &str, share: f64) -> Option<String> {
+        if self.said == what {
+            return None;
+        }
+        what.clone_into(&mut self.said);
+        Some(format!("{:>3.0} %  {what}", share.clamp(0.0, 1.0) * 100.0))
     }
 }
 
@@ -33,7 +49,7 @@ impl Default for Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if self.0 {
+        if self.seen {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
@@ -52,6 +68,15 @@ fn line(what: &str, share: f64, room: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_gets_a_line_for_each_stage() {
+        // Red where each step of a stage is a line, or where nothing is said without a terminal.
+        let mut bar = Bar { seen: false, said: String::new() };
+        assert_eq!(bar.stage("signatures", 0.3).as_deref(), Some(" 30 %  signatures"));
+        assert_eq!(bar.stage("signatures", 0.35), None);
+        assert_eq!(bar.stage("memory", 0.6).as_deref(), Some(" 60 %  memory"));
+    }
 
     #[test]
     fn a_line_fits_a_terminal() {

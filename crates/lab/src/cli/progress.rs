@@ -1,6 +1,7 @@
-//! The progress on a terminal: one line that is rewritten in place.
+//! The progress: on a terminal one line that is rewritten in place, elsewhere a line now and then.
 
-use load::cli::{columns, is_seen};
+use load::cli::{Lines, columns, is_seen};
+use std::cell::RefCell;
 use std::io::{Write as _, stderr};
 use std::time::Instant;
 
@@ -10,22 +11,26 @@ pub struct Progress {
     begun: Instant,
     /// Whether somebody can see it.
     shown: bool,
+    /// For a log, if nobody can.
+    lines: RefCell<Lines>,
 }
 
 impl Progress {
     /// Creates the line for the experiment of this name, and its number among all of them.
     pub fn of(name: &str, (number, all): (usize, usize)) -> Progress {
         let head = if all > 1 { format!("{number} of {all}  {name}") } else { name.to_owned() };
-        Progress { head, begun: Instant::now(), shown: is_seen() }
+        Progress { head, begun: Instant::now(), shown: is_seen(), lines: RefCell::default() }
     }
 
     /// Shows what is being done.
     pub fn show(&self, what: &str) {
+        let line = line(&self.head, self.begun.elapsed().as_secs(), what);
         if self.shown {
-            let line = line(&self.head, self.begun.elapsed().as_secs(), what);
             let line: String = line.chars().take(columns() - 1).collect();
             // Failing to show progress is no reason to end the run.
             let _ = write!(stderr(), "\r\x1b[K{line}");
+        } else {
+            self.lines.borrow_mut().say(&line);
         }
     }
 

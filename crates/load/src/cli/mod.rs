@@ -6,7 +6,7 @@ mod progress;
 mod values;
 
 pub use options::{Auth, Choice, Options};
-pub use progress::{columns, is_seen};
+pub use progress::{Lines, columns, is_seen};
 
 use crate::Refusal;
 use crate::compare::compare;
@@ -105,7 +105,7 @@ impl Command {
     }
 }
 
-/// Does what `command` says, writes the report to `out`, and progress to standard error if that is a terminal. After an
+/// Does what `command` says, writes the report to `out`, and progress to standard error. After an
 /// `interrupt` it still writes what was measured. Blocks, and must be called on a plain thread, as [`crate::run::run`].
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The progress of a measurement on a terminal: one line that is rewritten in place.
+//! The progress of a measurement: on a terminal one line that is rewritten in place, elsewhere a line now and then.
 
 use crate::Refusal;
 use crate::plan::{Pace, Plan};
@@ -6,19 +6,62 @@ use crate::report::Report;
 use crate::run::{Pulse, together};
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many rates the small chart shows.
 const SHOWN: usize = 24;
 /// Below this number of columns only figures are shown.
 const NARROW: usize = 70;
 
-/// Returns a function that runs plans side by side, with a line of progress if somebody can see it.
+/// The pause between two lines where there is no terminal: the log of a job shows that it goes on, and stays short.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// Lines of progress for a log, on standard error.
+pub struct Lines {
+    every: Duration,
+    last: Instant,
+}
+
+impl Lines {
+    /// Says nothing at first: what is done soon needs no progress.
+    pub fn new() -> Lines {
+        Lines { every: EVERY, last: Instant::now() }
+    }
+
+    /// Writes this line if it is time for one.
+    pub fn say(&mut self, line: &str) {
+        if self.is_due() {
+            // Failing to show progress is no reason to end the run.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    fn is_due(&mut self) -> bool {
+        let due = self.last.elapsed() >= self.every;
+        if due {
+            self.last = Instant::now();
+        }
+        due
+    }
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines::new()
+    }
+}
+
+/// Returns a function that runs plans side by side, with a line of progress.
 pub fn watched() -> impl FnMut(&[Plan]) -> Result<Report, Refusal> {
-    let mut runs = 0;
+    let (mut runs, mut lines) = (0, Lines::new());
     move |plans| {
         runs += 1;
-        if is_seen() { shown(plans, runs) } else { together(plans, None) }
+        if is_seen() {
+            return shown(plans, runs);
+        }
+        // Before a run, not in it: a measurement that nobody watches spends nothing on progress.
+        lines.say(Progress::of(plans, runs).title.trim_end_matches(": "));
+        together(plans, None)
     }
 }
 
@@ -221,6 +264,17 @@ mod tests {
             }
         }
         assert_eq!(Progress::of(&plans, 12).line(Duration::ZERO, &pulse, 39), "making ready, 1 of 1 users");
+    }
+
+    #[test]
+    fn a_log_gets_a_line_now_and_then() {
+        // Red where each step is a line, or none is.
+        let mut lines = Lines { every: Duration::from_secs(3600), last: Instant::now() };
+        assert!(!lines.is_due(), "not at once");
+        lines.every = Duration::ZERO;
+        assert!(lines.is_due());
+        lines.every = Duration::from_secs(3600);
+        assert!(!lines.is_due(), "not so soon after another one");
     }
 
     #[test]

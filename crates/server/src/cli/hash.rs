@@ -6,6 +6,7 @@ use crate::config::{Check as _, KeyFile, Raw, Size, Value as _, hashing_memory};
 use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
+use load::cli::Lines;
 use serde_json::{Value, json};
 use std::io;
 use std::path::PathBuf;
@@ -219,19 +220,21 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// One line that changes, if somebody watches.
+/// One line that changes, if somebody watches; elsewhere a line now and then.
 struct Progress {
     watched: bool,
+    lines: Lines,
 }
 
 impl Progress {
     fn new() -> Self {
-        Progress { watched: load::cli::is_seen() }
+        Progress { watched: load::cli::is_seen(), lines: Lines::new() }
     }
 
     fn say(&mut self, text: &str) {
-        if self.watched {
-            mutter(&format!("\r\x1b[K{text} …"));
+        match self.watched {
+            true => mutter(&format!("\r\x1b[K{text} …")),
+            false => self.lines.say(text),
         }
     }
 

@@ -241,22 +241,29 @@ async fn supposed(config: &Config, request: &Request) -> Result<Option<Outcome>,
     Ok(Some(found?).filter(absent::is_there))
 }
 
-/// Shows on a terminal how far a long answer is: one line that is written again and again.
+/// Shows how far a long answer is: on a terminal one line that is written again and again, elsewhere a line now and then.
 #[derive(Default)]
-struct Progress(usize);
+struct Progress {
+    /// The length of the line on the terminal.
+    shown: usize,
+    lines: load::cli::Lines,
+}
 
 impl Progress {
     fn show(&mut self, how_far: Option<String>) {
-        if let Some(how_far) = how_far.filter(|_| load::cli::is_seen()) {
+        let Some(how_far) = how_far else { return };
+        if load::cli::is_seen() {
             outcome::mutter(&format!("\r{how_far}"));
-            self.0 = how_far.len();
+            self.shown = how_far.len();
+        } else {
+            self.lines.say(&how_far);
         }
     }
 
     fn clear(&mut self) {
-        if self.0 > 0 {
-            outcome::mutter(&format!("\r{:1$}\r", "", self.0));
-            self.0 = 0;
+        if self.shown > 0 {
+            outcome::mutter(&format!("\r{:1$}\r", "", self.shown));
+            self.shown = 0;
         }
     }
 }
