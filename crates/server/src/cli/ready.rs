@@ -60,8 +60,12 @@ impl Command {
             let why = match &reply {
                 Ok(outcome) if is_ready(outcome) => return reply,
                 Ok(outcome) => first_problem(&outcome.json),
-                Err(Failure::Later(why)) => why.clone(),
-                Err(_) => return reply,
+                // Also a server that goes away while it is asked, or an older one that does not know the command: when it
+                // is replaced, the next one answers.
+                Err(failure) => match failure.passes() {
+                    Some(why) => why.to_owned(),
+                    None => return reply,
+                },
             };
             if self.wait.is_none_or(|wait| began.elapsed() + PAUSE > wait) {
                 return reply;

@@ -263,8 +263,13 @@ fn a_server_that_starts_is_waited_for_until_it_is_ready() {
         assert_eq!((away.code, away.out.as_str()), (75, ""), "{line:?}: {}", away.err);
         assert!(away.err.contains("no server runs on "), "{}", away.err);
     }
+    // Red where only Later is waited out in cli/ready.rs: a server that dies while it is asked would end the wait.
+    let listener = std::os::unix::net::UnixListener::bind(server.data().join("portiere.sock.dying")).unwrap();
+    std::fs::rename(server.data().join("portiere.sock.dying"), server.data().join("portiere.sock")).unwrap();
+    let dies = std::thread::spawn(move || drop(listener.accept()));
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| server.command(&["ready", "--wait", "2m"], ""));
+        dies.join().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(300));
         server.restart();
         let waited = waits.join().unwrap();
