@@ -9,6 +9,13 @@ async fn folder() -> (tempfile::TempDir, Config) {
     (folder, config)
 }
 
+/// Seals what is not sealed yet into a block.
+async fn seal(data: &Path) {
+    let server = instance(data).await;
+    server.app.seal_once().await.unwrap();
+    server.close().await;
+}
+
 #[tokio::test]
 async fn a_list_of_the_log_that_ends_at_its_limit_says_how_to_go_on() {
     // Red without `on_from` in cli/audit/list.rs: nothing told that there is more, and the table shows no id.
@@ -41,9 +48,7 @@ async fn a_tail_begins_with_as_many_entries_that_match_as_were_asked_for() {
         operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
         operator.0.close().await;
     }
-    let server = instance(folder.path()).await;
-    server.app.seal_once().await.unwrap();
-    server.close().await;
+    seal(folder.path()).await;
     let mut operator = Operator::new(&config);
     let tail = operator.does("audit tail -n 1 --kind group.changed").await;
     assert!(tail.text.contains("group=two") && !tail.text.contains("group=one"), "{}", tail.text);
@@ -53,13 +58,17 @@ async fn a_tail_begins_with_as_many_entries_that_match_as_were_asked_for() {
         operator.does(&format!("group add {name}")).await;
     }
     operator.0.close().await;
-    let server = instance(folder.path()).await;
-    server.app.seal_once().await.unwrap();
-    server.close().await;
+    seal(folder.path()).await;
     let mut operator = Operator::new(&config);
     let tail = operator.does("audit tail -n 3 --kind user.added").await;
     let note = "sealed entries, 0 match: portiere audit list looks further back";
     assert!(tail.notes.len() == 1 && tail.notes[0].ends_with(note), "{tail:?}");
+    // The newest block has none of these.
+    operator.types("user add bob --password-stdin", PASSWORD).await.unwrap();
+    operator.0.close().await;
+    seal(folder.path()).await;
+    let mut operator = Operator::new(&config);
+    assert!(operator.does("audit tail -n 1 --kind group.changed").await.text.contains("group=g"));
     operator.0.close().await;
 }
 
