@@ -1,5 +1,5 @@
-//! Advisory locks for the rows that requests rely on all the time: that of an application, which every batch that issues
-//! something checks until it ends, and that of the realm, which every batch that uses an assertion up checks.
+//! Advisory locks for the rows that requests rely on all the time: that of an application, which every batch that
+//! issues something checks until it ends, and that of the realm, which every batch that uses an assertion up checks.
 //!
 //! A lock on such a row itself would be written to the row, and again for each set of holders at the same time; and a
 //! batch that wants to change the row would wait for ever, since under load there is always a holder. So an advisory
@@ -43,7 +43,8 @@ pub(super) fn covers(write: &Write) -> bool {
 /// The number of the lock for the one row that a statement is about.
 fn name(write: &Write) -> Option<i64> {
     let sql = write.sql.text();
-    let (table, named) = TABLES.into_iter().find(|(table, _)| dialect::table(sql) == Some(table))?;
+    let of = dialect::table(sql)?;
+    let (table, named) = TABLES.into_iter().find(|(table, _)| *table == of)?;
     let mut hash = Sha256::new();
     let mut add = |part: &str| {
         hash.update((part.len() as u64).to_be_bytes());
