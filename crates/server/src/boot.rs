@@ -196,9 +196,9 @@ fn explain(fault: Fault, config: &Config) -> BootError {
         Some(Source::Default) | None => String::new(),
     };
     BootError::Other(format!(
-        "{why}; put back the key that belongs to this data ({key}{from}). All nodes of a database need the same key: if \
-         another node was first, copy its key there, or name a copy of it (keys.master); a key that this node made for \
-         itself is of no use"
+        "{why}; put back the key that belongs to this data ({key}{from}). All nodes of a database need the same key: \
+         if another node was first, copy its key there, or name a copy of it (keys.master); a key that this node made \
+         for itself is of no use"
     ))
 }
 

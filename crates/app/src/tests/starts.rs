@@ -59,8 +59,8 @@ async fn two_that_start(folder: &Path, step: usize) -> Option<[Result<(), Fault>
 
 #[tokio::test]
 async fn of_two_nodes_with_different_master_keys_that_start_at_once_one_does_not() {
-    // Red without the second look at the keys in keyring.rs, prepare: a node that found none at first, and then those of
-    // the other, served although it could not sign.
+    // Red without the second look at the keys in keyring.rs, prepare: a node that found none at first, and then those
+    // of the other, served although it could not sign.
     let mut steps = 0;
     loop {
         let folder = tempfile::tempdir().unwrap();

@@ -43,7 +43,7 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     crate::private::create(&key, &[8; 32]).unwrap();
     let refused = Instance::open(&config, None).await.err().unwrap().to_string();
     assert!(refused.contains("it belongs to another master key") && refused.contains("master.key"), "{refused}");
-    // Red without it in `explain`: a node that was started beside others has a key of its own, and no other to put back.
+    // Red without it in `explain`: a node that was started beside others has a key of its own, and none to put back.
     assert!(refused.contains("if another node was first, copy its key there"), "{refused}");
     assert_eq!(tables(&file).await, before);
     crate::private::replace(&key, &OWN).unwrap();

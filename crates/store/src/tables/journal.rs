@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn what_a_record_ended_is_replayed_in_batches_that_are_sent_at_once_and_its_line_with_the_last() {
-        // Red where all of it is one batch, where there is no room for the line, or where the line comes back earlier: a
-        // replay that is interrupted then would leave the rest.
+        // Red where all of it is one batch, where there is no room for the line, or where the line comes back earlier:
+        // a replay that is interrupted then would leave the rest.
         let fence = Fence { number: 1, at: Time(2), identity: String::new(), epoch: 1 };
         let is_line = |write: &Write| write.sql.text().starts_with("INSERT INTO events");
         let member = |_| Ending::Member { group: "staff".into(), user: "ada".into() };
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn what_changes_the_configuration_moves_its_epoch_with_it() {
-        // Red where the epoch moves with the last batch alone: a replay that is interrupted before would leave caches as
-        // they were.
+        // Red where the epoch moves with the last batch alone: a replay that is interrupted before would leave caches
+        // as they were.
         let fence = Fence { number: 1, at: Time(2), identity: String::new(), epoch: 1 };
         let endings = (0..100).map(|_| Ending::Key { kid: "k".into(), at: Time(1) }).collect();
         let batches = replay(&"main".into(), &Record { at: Time(1), witness: None, endings }, &fence, Time(3));

@@ -28,8 +28,8 @@ async fn long_ago(server: &Arc<Server>) -> Node {
 
 #[tokio::test]
 async fn what_is_as_old_as_a_log_that_was_removed_as_a_whole_is_not_said() {
-    // Red where `kept_since` in replay.rs is None without a block: the record would be taken for a lost one, and nothing
-    // in the log would show that nothing before it was lost.
+    // Red where `kept_since` in replay.rs is None without a block: the record would be taken for a lost one, and
+    // nothing in the log would show that nothing before it was lost.
     let server = Server::start().await;
     let node = long_ago(&server).await;
     server.fail_over(server.standby().await, "second");
