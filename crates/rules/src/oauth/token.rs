@@ -266,7 +266,13 @@ pub fn issue(ask: &Ask<'_>, context: &Context<'_>, (now, fresh): (Time, &Fresh))
         }
     };
     let id = ask.person.as_ref().and_then(|person| id_token(ask, person, context.realm, now));
-    let tokens = Tokens { access, expires_in: Span(expires.since(now).0 / 1000 * 1000), scope: ask.scope.clone(), id, refresh: course.refresh };
+    let tokens = Tokens {
+        access,
+        expires_in: Span(expires.since(now).0 / 1000 * 1000),
+        scope: ask.scope.clone(),
+        id,
+        refresh: course.refresh,
+    };
     Decision::accept(tokens).and(standing(ask)).with(course.changes).with(opaque).and(Change::Record(event))
 }
 
