@@ -36,8 +36,9 @@
 //! made: where failures are counted, count it. Dropping [`Hasher::calibrate`] ends only the waiting, not the measuring;
 //! [`Hasher::stop`] stops the pool as soon as it is first polled.
 //!
-//! **What will grow** is `#[non_exhaustive]`: kernels, formats, reports about the pool. [`Refusal`], [`KeysError`],
-//! [`Role`] and [`import::Imported`] are not: code that matches on them must consider a new variant.
+//! **What will grow** is `#[non_exhaustive]`: kernels, formats, the [`State`] of the pool. [`Refusal`], [`KeysError`],
+//! [`Role`] and [`import::Imported`] are not: code that matches on them must consider a new variant. Nor are
+//! [`CpuTime`] and [`remote::WorkerState`], which tests of other crates make up.
 //!
 //! Modules: `formats` reads and writes stored hashes, `policy` sets the cost of a new one, `gate` admits jobs, with
 //! `books` of the jobs that wait in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs the jobs,

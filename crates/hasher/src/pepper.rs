@@ -6,7 +6,7 @@ mod error;
 use std::{fmt, slice, str::FromStr, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::Mac;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use crate::{
     argon2::{self, Block, Cost, H0, Params, Tag},
     cpu::Level,
-    formats::params,
+    formats::{params, prf::Prf},
 };
 
 pub use error::{KeysError, Twice};
@@ -170,8 +170,8 @@ impl Key {
     }
     /// HMAC-SHA-256 (RFC 2104) of fields, each after its length in bytes as a big-endian 64-bit number: no two lists of
     /// fields give the same message, and no list is the beginning of a list with another first field.
-    pub(crate) fn authenticate(&self, fields: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac = keyed(&self.bytes);
+    pub(crate) fn authenticate(&self, fields: &[&[u8]]) -> Prf<Sha256> {
+        let mut mac = Prf::of(&self.bytes);
         for field in fields {
             mac.update(&(field.len() as u64).to_be_bytes());
             mac.update(field);
@@ -188,14 +188,6 @@ const CHECK_COST: Cost = match Cost::new(19_456, 2, 1) {
     Ok(cost) => cost,
     Err(_) => panic!("within the limits of RFC 9106"),
 };
-
-/// HMAC takes a key of any length.
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    match Hmac::new_from_slice(key) {
-        Ok(mac) => mac,
-        Err(_) => unreachable!("HMAC takes a key of any length"),
-    }
-}
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -315,6 +307,7 @@ impl Keys {
     /// Compares a kept check with these keys; call this at start for each kept check. Like [`Key::check`], it blocks
     /// for an import key.
     ///
+    /// # Errors
     /// [`KeysError::Missing`] when no key has this name (every hash that names the key is lost until it is back, so
     /// remove a key only when no hash names it), [`KeysError::Wrong`] when another key has it.
     pub fn confirm(&self, kept: &KeyCheck) -> Result<(), KeysError> {

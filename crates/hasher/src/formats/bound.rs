@@ -12,14 +12,16 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
-use hmac::{Hmac, Mac};
+use hmac::Mac;
 use sha2::Sha256;
 
 use super::{
     Check, ParseError, Prepared, Recipe, Subject,
     argon2::{Argon2Hash, Costs, cost},
     draft::params,
-    key, limits, text,
+    key, limits,
+    prf::Prf,
+    text,
 };
 use crate::{
     argon2::{Cost, H0},
@@ -61,7 +63,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
 
 impl BoundHash {
     /// Binds the tag of a hash that was made with a pepper; `begun` comes from [`begin`].
-    pub(super) fn seal(hash: &Argon2Hash, (pepper, binding): (KeyId, KeyId), begun: Hmac<Sha256>, tag: &[u8]) -> Self {
+    pub(super) fn seal(hash: &Argon2Hash, (pepper, binding): (KeyId, KeyId), begun: Prf<Sha256>, tag: &[u8]) -> Self {
         let verifier = finish(begun, tag).finalize().into_bytes().into();
         BoundHash { cost: hash.params().cost, pepper, binding, salt: hash.salt().to_vec(), verifier }
     }
@@ -88,12 +90,12 @@ impl BoundHash {
 }
 
 /// The HMAC of all of the message except the tag.
-pub(super) fn begin(binding: &Key, subject: Subject<'_>, h0: &H0) -> Hmac<Sha256> {
+pub(super) fn begin(binding: &Key, subject: Subject<'_>, h0: &H0) -> Prf<Sha256> {
     binding.authenticate(&[b"v1", subject.realm.as_bytes(), subject.user.as_bytes(), h0.as_bytes()])
 }
 
 /// Adds the last field of the message, in the form in which [`Key::authenticate`] writes the others.
-pub(super) fn finish(begun: Hmac<Sha256>, tag: &[u8]) -> Hmac<Sha256> {
+pub(super) fn finish(begun: Prf<Sha256>, tag: &[u8]) -> Prf<Sha256> {
     begun.chain_update((tag.len() as u64).to_be_bytes()).chain_update(tag)
 }
 

@@ -5,12 +5,12 @@ use aes::{
     cipher::{KeyIvInit, StreamCipher},
 };
 use ctr::Ctr128BE;
-use hmac::{Hmac, Mac};
+use hmac::Mac;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::bound::finish;
+use super::{bound::finish, prf::Prf};
 use crate::job::{Input, Kind};
 
 /// A verification that lacks only the slow part.
@@ -33,7 +33,7 @@ pub(crate) enum Check {
     /// No tag is the right one, and nobody is to notice.
     Decoy,
     /// The tag is what the authenticator still lacks.
-    Bound { begun: Hmac<Sha256>, verifier: [u8; 32] },
+    Bound { begun: Prf<Sha256>, verifier: [u8; 32] },
 }
 
 impl Check {

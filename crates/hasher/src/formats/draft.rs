@@ -1,12 +1,12 @@
 //! New hashes: prepared like a verification, and sealed with the tag that comes back.
 
-use hmac::Hmac;
 use sha2::Sha256;
 
 use super::{
     Argon2Hash, BoundHash, Recipe, Stored, Subject,
     bound::begin,
     import::Fast,
+    prf::Prf,
     wrapped::{Inner, WrappedHash},
 };
 use crate::{
@@ -37,7 +37,7 @@ pub(crate) struct Seal {
 enum Form {
     Plain,
     Wrapped(Inner),
-    Bound { ids: (KeyId, KeyId), begun: Hmac<Sha256> },
+    Bound { ids: (KeyId, KeyId), begun: Prf<Sha256> },
 }
 
 impl Draft {

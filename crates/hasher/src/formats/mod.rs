@@ -21,7 +21,7 @@ pub mod import;
 mod ldap;
 pub(crate) mod limits;
 mod pbkdf2;
-mod prf;
+pub(crate) mod prf;
 mod romix;
 mod scrypt;
 pub(crate) mod serial;

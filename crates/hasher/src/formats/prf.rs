@@ -1,12 +1,12 @@
 //! HMAC (RFC 2104) that leaves nothing of its key behind, and PBKDF2 (RFC 8018 §5.2) with it.
 //!
-//! The `hmac` crate wipes its states, but not the block that it makes of the key: a password stays on the stack of the
-//! thread that hashed it. So the two states are primed here, from a block that is wiped.
+//! The `hmac` crate wipes its states, but not the block that it makes of the key: a password, or a pepper, stays on the
+//! stack of the thread that hashed with it. So the two states are primed here, from a block that is wiped.
 
 use hmac::{
     EagerHash, KeyInit,
     digest::{
-        FixedOutput, InvalidLength, Output, OutputSizeUser, Update,
+        FixedOutput, InvalidLength, MacMarker, Output, OutputSizeUser, Update,
         block_api::{Block, BlockSizeUser, Buffer, FixedOutputCore, UpdateCore},
         common::{Key, KeySizeUser},
     },
@@ -22,7 +22,7 @@ const OPAD: u8 = 0x5C;
 
 /// HMAC under a key, and the message so far.
 #[derive(Clone)]
-struct Prf<H: EagerHash> {
+pub(crate) struct Prf<H: EagerHash> {
     inner: H::Core,
     outer: H::Core,
     buffer: Buffer<H::Core>,
@@ -30,7 +30,7 @@ struct Prf<H: EagerHash> {
 
 impl<H: EagerHash> Prf<H> {
     /// From a key of any length: a key longer than a block is replaced by its digest.
-    fn of(key: &[u8]) -> Self {
+    pub(crate) fn of(key: &[u8]) -> Self {
         let mut block = Zeroizing::new(Block::<H::Core>::default());
         match block.get_mut(..key.len()) {
             Some(start) => start.copy_from_slice(key),
@@ -94,6 +94,8 @@ impl<H: EagerHash> FixedOutput for Prf<H> {
         self.finish(out);
     }
 }
+
+impl<H: EagerHash> MacMarker for Prf<H> {}
 
 /// HMAC of the whole message.
 pub(super) fn mac<H: EagerHash>(key: &[u8], message: &[u8]) -> Tag {

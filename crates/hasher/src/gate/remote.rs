@@ -141,11 +141,17 @@ impl Gate {
 
     /// Asks nothing more of the workers that `which` selects, and returns their number.
     pub(crate) fn dismiss(&self, which: impl Fn(&Introduction) -> bool) -> usize {
+        let here =
+            self.books().desk.remotes.iter().map(|(number, remote)| (*number, remote.who.clone())).collect::<Vec<_>>();
+        // The caller's code may ask this pool about its workers: the books are closed while it runs.
+        let chosen: Vec<u64> = here.into_iter().filter(|(_, who)| which(who)).map(|(number, _)| number).collect();
         let mut count = 0;
         self.lessen(|books| {
-            for remote in books.desk.remotes.values_mut().filter(|remote| which(&remote.who)) {
-                remote.part(Parted::Dismissed);
-                count += 1;
+            for number in &chosen {
+                if let Some(remote) = books.desk.remotes.get_mut(number) {
+                    remote.part(Parted::Dismissed);
+                    count += 1;
+                }
             }
             count > 0
         });

@@ -1,12 +1,12 @@
 //! Asks whose answer is known, drawn so that nobody can tell them from others; and how an answer is judged.
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::Mac;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use super::state::Lie;
-use crate::{argon2::H0, job::Tag};
+use crate::{argon2::H0, formats::prf::Prf, job::Tag};
 
 /// One ask in so many has a canary beside it, on average.
 const ONE_IN: u8 = 64;
@@ -55,10 +55,7 @@ impl Chance {
 
     fn block(&mut self) -> [u8; 32] {
         self.drawn += 1;
-        match Hmac::<Sha256>::new_from_slice(&*self.seed) {
-            Ok(mac) => mac.chain_update(self.drawn.to_be_bytes()).finalize().into_bytes().into(),
-            Err(_) => unreachable!("HMAC takes a key of any length"),
-        }
+        Prf::<Sha256>::of(&*self.seed).chain_update(self.drawn.to_be_bytes()).finalize().into_bytes().into()
     }
 }
 

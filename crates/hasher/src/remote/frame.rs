@@ -79,7 +79,8 @@ pub struct Ready {
     pub threads: u16,
     /// Most memory of one hash, in KiB.
     pub memory: u64,
-    /// How many asks it takes before it has answered the first: its credits.
+    /// How many asks it takes before it has answered the first: its credits. A canary may come on top of them, so that
+    /// a worker with one credit is tested, too.
     pub holds: u32,
     /// Hashes that it measured in a thousand seconds at the server's parameters.
     pub rate: u64,

@@ -432,7 +432,8 @@ async fn who_is_dismissed_is_asked_nothing_more() {
     let _first = stage.occupy(&hasher);
     let link = attach(&hasher, "worker", fast(8000, 8));
     let _job = anywhere(&hasher, 1);
-    assert_eq!(hasher.dismiss(|who| who.name == "another"), 0);
+    // Red, for ever, where the books are open while the caller chooses.
+    assert_eq!(hasher.dismiss(|who| who.name == "another" && hasher.workers().len() == 1), 0);
     assert_eq!(hasher.dismiss(|who| who.name == "worker"), 1);
     assert_eq!(link.asks().await.err(), Some(Parted::Dismissed));
     assert_eq!(hasher.state().waiting, 1, "what it held waits here");
