@@ -1,6 +1,6 @@
 //! A connection that is kept open, and reopened if the server has closed it.
 
-use super::fault::{Fault, broken, unconnected};
+use super::fault::{Fault, broken, most_telling, unconnected};
 use super::{Inbox, Reply, Url};
 use rustls::pki_types::ServerName;
 use std::io::ErrorKind;
@@ -153,17 +153,17 @@ fn is_open(stream: &Stream) -> bool {
 }
 
 async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Fault> {
-    let mut fault = Fault::Connect(ErrorKind::AddrNotAvailable);
+    let mut faults = Vec::new();
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(stream) => {
                 stream.set_nodelay(true).map_err(broken)?;
                 return Ok(stream);
             }
-            Err(error) => fault = unconnected(&error),
+            Err(error) => faults.push(unconnected(&error, address.ip())),
         }
     }
-    Err(fault)
+    Err(most_telling(&faults))
 }
 
 #[cfg(test)]
@@ -190,6 +190,15 @@ mod tests {
             }
         });
         url
+    }
+
+    /// Red where the last address speaks for both: a machine without ::1 said that the generator had no port left.
+    #[test]
+    fn a_server_that_is_not_there_has_refused() {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = Url::parse(&format!("http://localhost:{port}/")).unwrap();
+        let tried = crate::run::runtime().unwrap().block_on(connect(&url.addresses().unwrap()));
+        assert_eq!(tried.map(|_| ()), Err(Fault::Connect(ErrorKind::ConnectionRefused)));
     }
 
     /// Red without the second `over`: a failure that browsers hide was counted against the server. Red without

@@ -3,6 +3,7 @@
 use super::{Wrong, trust};
 use rustix::io::Errno;
 use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
 use tokio_rustls::rustls;
 
 /// The reason why there is no response.
@@ -59,14 +60,29 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Returns why no connection could be made.
-pub(super) fn unconnected(error: &std::io::Error) -> Fault {
+/// Returns why no connection to `address` could be made.
+pub(super) fn unconnected(error: &std::io::Error, address: IpAddr) -> Fault {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE) => Fault::NoFiles,
-        // No local port is left: ports of closed connections stay unavailable for a minute.
-        Some(Errno::ADDRNOTAVAIL) => Fault::NoPorts,
+        // No local port is left: ports of closed connections stay unavailable for a minute. A machine without IPv6
+        // says the same of ::1, where it means that there is no such address.
+        Some(Errno::ADDRNOTAVAIL) if !(address.is_loopback() && is_absent(address)) => Fault::NoPorts,
         _ => Fault::Connect(error.kind()),
     }
+}
+
+/// Returns true if this machine does not have this address: nothing can be bound to it. The ports of UDP are others
+/// than those that connections use up.
+fn is_absent(address: IpAddr) -> bool {
+    let bound = UdpSocket::bind((address, 0));
+    bound.is_err_and(|error| matches!(Errno::from_io_error(&error), Some(Errno::ADDRNOTAVAIL | Errno::AFNOSUPPORT)))
+}
+
+/// Returns which fault tells most of those of all addresses of a host: a limit of the generator's own, which is no
+/// failure of the server, wherever it occurred; otherwise the first, because a server need not listen at the others.
+pub(super) fn most_telling(faults: &[Fault]) -> Fault {
+    let own = [Fault::NoFiles, Fault::NoPorts].into_iter().find(|own| faults.contains(own));
+    own.or(faults.first().copied()).unwrap_or(Fault::Connect(ErrorKind::AddrNotAvailable))
 }
 
 /// Describes why TLS failed.
@@ -121,11 +137,37 @@ mod tests {
 
     #[test]
     fn who_may_open_no_more_files_is_told_from_who_is_not_let_in() {
-        let of = |errno: Errno| unconnected(&errno.into());
+        let of = |errno: Errno| unconnected(&errno.into(), IpAddr::from([127, 0, 0, 1]));
         assert_eq!([of(Errno::MFILE), of(Errno::NFILE)], [Fault::NoFiles; 2]);
         assert_eq!(of(Errno::ADDRNOTAVAIL), Fault::NoPorts);
         assert_eq!(of(Errno::CONNREFUSED), Fault::Connect(ErrorKind::ConnectionRefused));
         assert!(Fault::NoFiles.to_string().contains("the generator itself"));
+    }
+
+    /// Red without `is_absent`: a server that is not there was the generator's own limit on a machine without IPv6.
+    #[test]
+    fn an_address_that_the_machine_does_not_have_is_no_want_of_ports() {
+        assert!(!is_absent(IpAddr::from([127, 0, 0, 1])) && is_absent(IpAddr::from([192, 0, 2, 1])));
+        let sixth = IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
+        let expected = if is_absent(sixth) { Fault::Connect(ErrorKind::AddrNotAvailable) } else { Fault::NoPorts };
+        assert_eq!(unconnected(&Errno::ADDRNOTAVAIL.into(), sixth), expected);
+        let far = IpAddr::from([192, 0, 2, 1]);
+        assert_eq!(unconnected(&Errno::ADDRNOTAVAIL.into(), far), Fault::NoPorts, "one of another machine");
+    }
+
+    /// Red where the last address speaks for all: the server was blamed for the ports that the generator did not have.
+    #[test]
+    fn a_limit_of_the_generator_outweighs_what_the_other_address_says() {
+        let [refused, absent] = [ErrorKind::ConnectionRefused, ErrorKind::AddrNotAvailable].map(Fault::Connect);
+        for (faults, expected) in [
+            (&[Fault::NoPorts, refused][..], Fault::NoPorts),
+            (&[refused, Fault::NoPorts], Fault::NoPorts),
+            (&[Fault::NoPorts, Fault::NoFiles], Fault::NoFiles),
+            (&[refused, absent], refused),
+            (&[], absent),
+        ] {
+            assert_eq!(most_telling(faults), expected, "{faults:?}");
+        }
     }
 
     /// Red where a visitor pauses after a hang-up: a server that closes each connection got ten requests a second per
