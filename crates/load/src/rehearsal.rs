@@ -149,8 +149,9 @@ fn is_of_the_client(step: Step) -> bool {
     matches!(step, Step::Token | Step::Refresh | Step::ClientCredentials | Step::Device | Step::Poll)
 }
 
-/// Finds out whether the provider has an account API that lets the client in. Only a wrong password is an error: a plan
-/// that is refused for another reason does without the API, and the report says so.
+/// Finds out whether the provider has an account API that lets the client in. A plan without one does without it, and
+/// the report says so. A wrong password is an error, and so is a server that cannot answer now: what is measured would
+/// depend on the moment.
 async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
     let Some(api) = AccountApi::of(&scene.provider.issuer, &scene.plan.client) else { return Ok(scene) };
     let scene = Arc::new(scene);
@@ -167,7 +168,8 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
             Cause::Wrong(why) if why.starts_with(WRONG_CREDENTIALS) => {
                 return Err(Refusal::Failure(format!("{FIRST}{setback}")));
             }
-            cause => break Some(cause.to_string()),
+            Cause::Wrong(why) if !is_passing(why) => break Some(why.clone()),
+            Cause::Wrong(_) | Cause::Lost(_) => return Err(Refusal::Failure(format!("{FIRST}{setback}"))),
         }
     };
     drop(visitor);
@@ -183,6 +185,13 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
         }
     }
     Ok(scene)
+}
+
+/// Returns true if a response says only that the server, or the proxy before it, cannot answer now. 501 is for a method
+/// that a server does not know at all (RFC 9110 §15.6.2).
+fn is_passing(why: &str) -> bool {
+    let status = why.split(' ').next().unwrap_or_default();
+    matches!(status, "408" | "425" | "429") || status.len() == 3 && status.starts_with('5') && status != "501"
 }
 
 /// Prepares a visitor, patient while the server is busy with the others, or for a time with what came before.
@@ -220,6 +229,14 @@ fn stay_away(asked: Duration, chance: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Red where every answer but a refusal means that there is no account API: a proxy's 502 had userinfo measured.
+    #[test]
+    fn who_cannot_answer_now_has_not_said_that_there_is_no_such_api() {
+        assert!(["500", "502 Bad Gateway", "503", "504 x", "429 slow down", "408"].into_iter().all(is_passing));
+        let lasting = ["404 Nothing here", "405", "401 client-refused", "403", "501", "302", "200, but no JSON", ""];
+        assert!(!lasting.into_iter().any(is_passing));
+    }
 
     #[test]
     fn nobody_stays_away_for_long_whatever_was_asked() {

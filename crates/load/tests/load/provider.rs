@@ -45,6 +45,8 @@ pub enum Manner {
     Closed,
     /// Has an account API.
     Accounts,
+    /// The same, behind a proxy that does not reach it the first two times.
+    Waking,
     /// Lets in only who has access: the others are sent back with an error.
     Members,
     /// Gives access tokens that live for no time at all, and takes 100 ms for a refresh.
@@ -144,7 +146,7 @@ impl Provider {
     }
 
     pub fn seen(&self, path: &str) -> u64 {
-        self.state.seen.lock().unwrap().get(path).copied().unwrap_or_default()
+        self.state.seen(path)
     }
 
     pub fn logins(&self) -> BTreeMap<String, u64> {
@@ -247,9 +249,18 @@ impl State {
                     .insert(code.clone(), (asked.values["code_challenge"].clone(), String::new()));
                 json(format!(r#"{{"device_code":"{code}","user_code":"X"}}"#))
             }
-            path if self.manner == Manner::Accounts && path.starts_with("/api/v1/") => self.account(asked),
+            path if self.manner == Manner::Waking && path.starts_with("/api/v1/") && self.seen(path) <= 2 => {
+                page("<title>Bad Gateway</title>".to_owned()).with_status(502)
+            }
+            path if matches!(self.manner, Manner::Accounts | Manner::Waking) && path.starts_with("/api/v1/") => {
+                self.account(asked)
+            }
             _ => page("<title>Nothing here</title>".to_owned()).with_status(404),
         }
+    }
+
+    fn seen(&self, path: &str) -> u64 {
+        self.seen.lock().unwrap().get(path).copied().unwrap_or_default()
     }
 
     fn may_introspect(&self, asked: &Asked) -> bool {

@@ -4,7 +4,7 @@ use crate::provider::{Manner, Provider};
 use crate::{measured_until, of_five, plan, refused};
 use load::plan::{Pace, Plan, Workload};
 use load::programme::search;
-use load::run::together;
+use load::run::{run, together};
 use load::search::Terms;
 use load::series::Series;
 use std::time::Duration;
@@ -28,6 +28,21 @@ fn a_server_that_answered_before_is_waited_for() {
     // Where the machine stands still for longer than a request may take, it may be the metadata that does not come.
     let expected = "the first iteration failed: jwks: no response in time";
     assert_eq!(of_five(unknown, |line| line == expected), expected);
+}
+
+/// Red without `is_passing`: userinfo was measured in place of the account, and a note was all that said so.
+#[test]
+fn an_account_api_that_does_not_answer_now_is_not_taken_for_absent() {
+    let provider = Provider::start(Manner::Waking);
+    let profile = plan(&provider.url, Workload::Profile);
+    assert_eq!(refused(&profile), "the first iteration failed: sign_in: 502 Bad Gateway");
+    // What is asked for once more is waited for.
+    let report = run(&Plan { recovery: Some(Duration::from_secs(60)), ..profile }, None).unwrap();
+    assert!(provider.seen("/api/v1/me") > 0 && provider.seen("/userinfo") == 0, "{report}");
+    // Red where no other answer means that there is none.
+    let (report, provider) = measured_until(Manner::Good, |url| plan(url, Workload::Profile), |one| one.iterations > 0);
+    assert!(report.notes.iter().any(|note| note.starts_with("userinfo in place of the account")), "{report}");
+    assert!(provider.seen("/userinfo") > 0);
 }
 
 #[test]
