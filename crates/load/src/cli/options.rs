@@ -235,6 +235,7 @@ impl Options {
         if target.is_secure() || self.ca.is_some() {
             reach.speak_tls(self.ca.as_deref())?;
         }
+        reach.lead_to(target);
         Ok(reach)
     }
 

@@ -17,6 +17,10 @@ pub struct Reach {
     /// An origin, and the addresses to connect to instead of those that its name resolves to.
     instead: Option<(Origin, Vec<SocketAddr>)>,
     tls: Option<Arc<ClientConfig>>,
+    /// True if the target is `https`: secrets and passwords then go nowhere in plain text.
+    only_tls: bool,
+    /// True if the target is on another machine: what runs on this one is then another service.
+    is_far: bool,
 }
 
 /// The origin of a URL (RFC 6454 §4), with the port even if it is not written.
@@ -57,6 +61,15 @@ impl Reach {
         self.instead.as_ref().map(|(_, addresses)| &addresses[..])
     }
 
+    /// Remembers where `target` is, for what its metadata and its pages lead to. Comes after all that says how to reach
+    /// it.
+    pub fn lead_to(&mut self, target: &Url) {
+        let is_here = |addresses: Vec<SocketAddr>| addresses.iter().any(|address| address.ip().is_loopback());
+        // What an earlier target asked for says nothing about this one.
+        (self.only_tls, self.is_far) = (target.is_secure(), false);
+        self.is_far = !self.addresses(target).is_ok_and(is_here);
+    }
+
     /// Enables TLS with servers whose certificate is from the machine's authorities, or from those in a PEM file, or is
     /// in that file.
     ///
@@ -90,18 +103,31 @@ impl Reach {
     /// Returns the addresses to connect to for `url`, in the order to try.
     ///
     /// # Errors
-    /// [`Wrong::NotLoopback`] for a host that the user does not claim to own, [`Wrong::NoTls`].
+    /// [`Wrong::NotLoopback`] and [`Wrong::ThisMachine`] for a host that the user does not claim to own,
+    /// [`Wrong::NoTls`], and [`Wrong::PlainText`].
     pub fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, Wrong> {
         if url.is_secure() && self.tls.is_none() {
             return Err(Wrong::NoTls);
         }
+        if !url.is_secure() && self.only_tls {
+            return Err(Wrong::PlainText);
+        }
         if let Some((_, addresses)) = self.instead.as_ref().filter(|(of, _)| *of == origin(url)) {
             return Ok(addresses.clone());
         }
-        url.addresses().or_else(|wrong| {
+        let here = url.addresses();
+        if here.is_ok() && self.is_far && !self.owns_this_machine() {
+            return Err(Wrong::ThisMachine);
+        }
+        here.or_else(|wrong| {
             let (_, known) = self.owned.iter().find(|(host, _)| host == url.host()).ok_or(wrong)?;
             Ok(known.iter().map(|ip| SocketAddr::new(*ip, url.port())).collect())
         })
+    }
+
+    /// Returns true if one of the owned hosts is this machine, whatever it is called.
+    fn owns_this_machine(&self) -> bool {
+        self.owned.iter().any(|(_, known)| known.iter().any(IpAddr::is_loopback))
     }
 
     pub(super) fn tls(&self) -> Option<Arc<ClientConfig>> {
@@ -155,6 +181,45 @@ mod tests {
         }
         reach.own("192.0.2.1").unwrap();
         reach.connect_to("192.0.2.1:80", &target).unwrap();
+    }
+
+    /// Red without `is_far`: the password went to whatever else listens on the machine of the generator.
+    #[test]
+    fn this_machine_is_another_host_where_the_target_is_not_on_it() {
+        let target = Url::parse("http://192.0.2.1/").unwrap();
+        let led = |owned: &[&str]| {
+            let mut reach = Reach::default();
+            owned.iter().for_each(|host| reach.own(host).unwrap());
+            reach.lead_to(&target);
+            ["http://localhost:1/", "http://[::1]/", "http://192.0.2.1/a"].map(|url| addresses(&reach, url).err())
+        };
+        assert_eq!(led(&["192.0.2.1"]), [Some(Wrong::ThisMachine), Some(Wrong::ThisMachine), None]);
+        assert_eq!(led(&["192.0.2.1", "localhost"]), [None; 3]);
+        let mut reach = Reach::default();
+        reach.connect_to("127.0.0.1:81", &target).unwrap();
+        reach.lead_to(&target);
+        let both = ["http://192.0.2.1/", "http://127.0.0.1:82/"].map(|url| addresses(&reach, url).err());
+        assert_eq!(both, [None; 2], "a node on this machine");
+        let mut near = Reach::default();
+        near.lead_to(&Url::parse("http://localhost:1/").unwrap());
+        assert_eq!(addresses(&near, "http://127.0.0.1:2/").err(), None);
+    }
+
+    /// Red without `only_tls`: the client's secret went to a token endpoint in plain text.
+    #[test]
+    fn nothing_goes_in_plain_text_where_the_target_is_https() {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let file = std::env::temp_dir().join(format!("load-plain-{}.pem", std::process::id()));
+        std::fs::write(&file, made.cert.pem()).unwrap();
+        let mut reach = Reach::default();
+        reach.speak_tls(Some(&file)).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let led = |reach: &Reach| ["http", "https"].map(|scheme| addresses(reach, &format!("{scheme}://[::1]/")).err());
+        assert_eq!(led(&reach), [None; 2], "before there is a target");
+        reach.lead_to(&Url::parse("https://localhost/").unwrap());
+        assert_eq!(led(&reach), [Some(Wrong::PlainText), None]);
+        reach.lead_to(&Url::parse("http://localhost/").unwrap());
+        assert_eq!(led(&reach), [None; 2]);
     }
 
     #[test]

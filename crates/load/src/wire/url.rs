@@ -22,8 +22,12 @@ pub enum Wrong {
     Character,
     /// The host is a real machine, or a name that may become one, and the user does not claim to own it.
     NotLoopback,
+    /// It is on this machine, the target is not, and the user does not claim that this machine belongs to it.
+    ThisMachine,
     /// It is `https://…`, and the target is not.
     NoTls,
+    /// It is `http://…`, and the target is `https://…`.
+    PlainText,
 }
 
 impl std::fmt::Display for Wrong {
@@ -35,6 +39,11 @@ impl std::fmt::Display for Wrong {
             Wrong::NotLoopback => {
                 "only this machine may be measured (localhost, 127.0.0.0/8 or [::1]), or one named with --i-own-this-host"
             }
+            Wrong::ThisMachine => {
+                "it is on this machine, and the target is not; name it with --i-own-this-host=localhost if it belongs to the \
+                 target"
+            }
+            Wrong::PlainText => "it is http, but the target is https: nothing is sent there in plain text",
             Wrong::NoTls => "it is https, but the target is not; give the target as https",
         })
     }
@@ -44,7 +53,7 @@ impl Url {
     /// Parses an absolute URL; a fragment is dropped, an empty path becomes `/`.
     ///
     /// # Errors
-    /// Every variant of [`Wrong`] except [`Wrong::NotLoopback`], which [`Url::addresses`] returns.
+    /// [`Wrong::Scheme`], [`Wrong::Authority`] and [`Wrong::Character`]; the others are about where a URL leads.
     pub fn parse(text: &str) -> Result<Url, Wrong> {
         let (scheme, rest) = text.split_once("://").ok_or(Wrong::Scheme)?;
         let secure = scheme.eq_ignore_ascii_case("https");

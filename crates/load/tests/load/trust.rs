@@ -1,9 +1,11 @@
 //! Providers that say what is not so: nothing is sent to whom they name, and their tokens are no success.
 
 use crate::provider::{Manner, Provider};
-use crate::{is_clean, is_lively, measured, measured_until, plan, refused};
+use crate::{is_clean, is_lively, measured, measured_until, of_five, plan, refused};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use load::plan::{Client, Plan, Workload};
+use load::run::run;
+use load::wire::Reach;
 
 /// What is not so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,34 @@ fn nothing_is_sent_to_an_issuer_that_was_not_asked() {
     }
     let slashed = |url: &str| plan(&format!("{url}/"), Workload::Flow);
     is_clean(&measured_until(Manner::Good, slashed, is_lively).0, 4);
+}
+
+/// Red without `only_tls`: the client's secret and passwords went on in plain text.
+#[test]
+fn nothing_that_an_https_target_leads_to_is_sent_in_plain_text() {
+    let secured = |manner| {
+        let (provider, certificate) = Provider::secure(manner);
+        let file = std::env::temp_dir().join(format!("load-led-{}.pem", std::process::id()));
+        std::fs::write(&file, certificate).unwrap();
+        let mut plan = plan(&provider.url, Workload::Flow);
+        let mut reach = Reach::default();
+        reach.speak_tls(Some(&file)).unwrap();
+        reach.lead_to(&plan.target);
+        std::fs::remove_file(&file).unwrap();
+        plan.reach = std::sync::Arc::new(reach);
+        (plan, provider)
+    };
+    let why = "it is http, but the target is https: nothing is sent there in plain text";
+    let refused = |manner| refused(&secured(manner).0);
+    assert_eq!(refused(Manner::Elsewhere), format!("the endpoint http://example.com/token: {why}"));
+    let led = format!("the first iteration failed: authorize: led to http://example.com: {why}");
+    assert_eq!(refused(Manner::Astray), led);
+    // The redirect URI is http, and nothing is sent there.
+    let good = || {
+        let (plan, _provider) = secured(Manner::Good);
+        run(&plan, None).unwrap()
+    };
+    is_clean(&of_five(good, is_lively), 4);
 }
 
 /// Red without `in_token` in `redeem`.
