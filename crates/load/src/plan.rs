@@ -2,6 +2,7 @@
 
 use crate::Refusal;
 use crate::chance;
+use crate::cpu;
 use crate::interrupt::Interrupt;
 use crate::schedule::Schedule;
 use crate::visitor::Step;
@@ -373,6 +374,16 @@ impl Plan {
         }
     }
 
+    /// Returns the CPU time that the server's processes have used so far; zero if none are named.
+    ///
+    /// # Errors
+    /// [`Refusal::Use`] if it cannot be read for one of them.
+    pub(crate) fn server_time(&self) -> Result<Duration, Refusal> {
+        let pids = &self.server_pids;
+        cpu::of_processes(pids)
+            .ok_or_else(|| Refusal::Use(format!("cannot read the CPU time of {pids:?}: no such process, or no /proc")))
+    }
+
     /// Checks for what cannot work, before anything is sent.
     ///
     /// # Errors
@@ -380,6 +391,7 @@ impl Plan {
     pub fn check(&self) -> Result<(), Refusal> {
         let target = &self.target;
         self.reach.addresses(target).map_err(|wrong| Refusal::Use(format!("{target}: {wrong}")))?;
+        self.server_time()?;
         let open = match self.pace {
             Pace::Open { rate, .. } => Some(rate),
             Pace::Closed { .. } => None,

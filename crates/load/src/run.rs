@@ -200,22 +200,15 @@ fn observe(
             }
         }
     };
-    let server = || cpu::of_processes(&plan.server_pids);
     wait_until(window.from);
     // A run that is interrupted before the window has no result.
     plan.interrupt.check()?;
-    let before = (cpu::own(), server(), cpu::of_cores(&plan.server_pids));
-    if before.1.is_none() {
-        return Err(Refusal::Use(format!(
-            "cannot read the CPU time of {:?}: no such process, or no /proc",
-            plan.server_pids
-        )));
-    }
+    let before = (cpu::own(), plan.server_time()?, cpu::of_cores(&plan.server_pids));
     let began = Instant::now();
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let is_named = !plan.server_pids.is_empty();
-    let server = difference(before.1, server()).filter(|_| is_named);
+    let server = difference(Some(before.1), cpu::of_processes(&plan.server_pids)).filter(|_| is_named);
     let machine = difference(before.2, cpu::of_cores(&plan.server_pids));
     let server_is_gone = is_named && server.is_none();
     let cut =

@@ -84,6 +84,15 @@ fn users_are_split_at_the_first_colon() {
     assert!(users("ann:a\nbob\n").err().unwrap().to_string().starts_with("line 2 "));
 }
 
+/// Red without `server_time` in `check`: it was said after everybody had prepared, and after the warm-up.
+#[test]
+fn a_server_process_that_is_not_there_is_refused_before_anything_is_sent() {
+    let check = |server_pids| Plan { server_pids, ..plan() }.check();
+    assert_eq!([check(vec![]), check(vec![std::process::id()])], [Ok(()), Ok(())]);
+    let refusal = check(vec![std::process::id(), u32::MAX]).unwrap_err();
+    assert!(refusal.to_string().ends_with("no such process, or no /proc") && refusal.exit_code() == 2, "{refusal}");
+}
+
 /// Red without the bound: the command works on a schedule that no machine can keep, and counts starts that are none.
 #[test]
 fn a_rate_that_no_machine_can_offer_is_refused() {
