@@ -1,6 +1,7 @@
 //! Reasons to doubt a comparison: a side with a limit of its own, or sides that did not do the same work.
 
 use crate::report::{Report, is_drift};
+use crate::search::in_percent;
 use crate::series::{Found, Series};
 
 /// How often a step has to be expected on a side before its absence there means anything.
@@ -44,7 +45,7 @@ fn of_origins(a: &Series, b: &Series) -> Option<String> {
 pub fn of_terms(a: &Found, b: &Found) -> Option<String> {
     let told = |found: &Found| {
         let whose = found.judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
-        format!("p99{whose} at or below {} ms with {} % of errors", found.p99_ms, found.errors * 100.0)
+        format!("p99{whose} at or below {} ms with {} % of errors", found.p99_ms, in_percent(found.errors))
     };
     // An older result does not say whose p99 it holds.
     let judged_apart = a.judged.is_some() && b.judged.is_some() && a.judged != b.judged;

@@ -5,7 +5,7 @@ mod overload;
 use crate::Refusal;
 use crate::plan::{Pace, Plan, Shape, Workload};
 use crate::report::Report;
-use crate::search::{Terms, limit};
+use crate::search::{Terms, in_percent, limit};
 use crate::series::{Found, Series, Trial};
 use overload::overload;
 use std::time::Duration;
@@ -194,7 +194,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         if cut_short.is_some() {
             return Series { runs, trials, cut_short, ..Series::default() };
         }
-        let (p99, errors) = (terms.p99, terms.errors * 100.0);
+        let (p99, errors) = (terms.p99, in_percent(terms.errors));
         let line =
             format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
         let why = trials.first().and_then(|trial| trial.report.failures.first());

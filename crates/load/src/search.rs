@@ -15,6 +15,11 @@ pub struct Terms {
     pub precision: f64,
 }
 
+/// Returns a share in percent, as it was typed: seven hundredths are not quite seven percent.
+pub(crate) fn in_percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
 /// How many iterations have to be due for a 99th percentile: with fewer it is just the longest latency.
 pub(crate) const ENOUGH: u64 = 100;
 
@@ -131,6 +136,15 @@ mod tests {
 
     fn terms(errors: f64) -> Terms {
         Terms { p99: Duration::from_millis(500), errors, precision: 0.05 }
+    }
+
+    /// Red without `round`: `--errors 7` came back as 7.000000000000001 %.
+    #[test]
+    fn a_share_is_told_as_it_was_typed() {
+        for typed in ["0", "0.001", "0.1", "1.1", "7", "12.25", "14", "28", "57", "100"] {
+            let percent: f64 = typed.parse().unwrap();
+            assert_eq!(in_percent(percent / 100.0).to_string(), typed);
+        }
     }
 
     /// Red where latencies always cover only answered iterations: a server that drops the slow ones would seem fast.

@@ -3,7 +3,7 @@
 use crate::made::Made;
 use crate::record::variation;
 use crate::report::{Report, told};
-use crate::search::{ENOUGH, Judged};
+use crate::search::{ENOUGH, Judged, in_percent};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -168,7 +168,7 @@ impl Series {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Found { rate, not, p99_ms, errors, judged, due, by_generator } = self;
-        let errors = errors * 100.0;
+        let errors = in_percent(*errors);
         let digits = if *rate < 10.0 { 3 } else { 1 };
         let whose = judged.map(|judged| format!(" of {}", judged.whose())).unwrap_or_default();
         write!(
