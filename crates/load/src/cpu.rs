@@ -4,7 +4,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::time::Duration;
 
-/// From this many cores on, the work of other programs is reported in a sentence.
+/// From this many cores on, what other programs and the host took is reported in a sentence.
 pub const DISTURBED: f64 = 0.15;
 
 /// Returns user and system time of a process with all its threads so far, `None` if it cannot be read. Its resolution
@@ -34,9 +34,31 @@ fn of_schedstat(text: &str) -> Option<Duration> {
     text.split_ascii_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Returns how long the cores that this process or one of `pids` may use have worked since the machine started, in
-/// total, including time that its host took away; `None` if it cannot be read. See proc_stat(5).
+/// What became of the time of some cores since the machine started, in total.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cores {
+    /// In which they worked.
+    pub worked: Duration,
+    /// In which there was work, and the host of a virtual machine gave the processor to others.
+    pub stolen: Duration,
+}
+
+impl Cores {
+    /// Returns what was added after `before`; `None` if a counter went back.
+    pub fn since(self, before: Cores) -> Option<Cores> {
+        let worked = self.worked.checked_sub(before.worked)?;
+        Some(Cores { worked, stolen: self.stolen.checked_sub(before.stolen)? })
+    }
+}
+
+/// Returns how long the cores that this process or one of `pids` may use were not idle, what their host took included;
+/// `None` if it cannot be read.
 pub fn of_cores(pids: &[u32]) -> Option<Duration> {
+    apart_of_cores(pids).map(|cores| cores.worked + cores.stolen)
+}
+
+/// Returns the same with what the host took apart. See proc_stat(5).
+pub fn apart_of_cores(pids: &[u32]) -> Option<Cores> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let own = [std::process::id()];
     let pids = pids.iter().chain(&own).filter_map(|pid| Pid::from_raw((*pid).try_into().ok()?));
@@ -45,17 +67,20 @@ pub fn of_cores(pids: &[u32]) -> Option<Duration> {
     of_these(&stat, rustix::param::clock_ticks_per_second(), is_theirs)
 }
 
-fn of_these(stat: &str, ticks_per_second: u64, are: impl Fn(usize) -> bool) -> Option<Duration> {
+fn of_these(stat: &str, ticks_per_second: u64, are: impl Fn(usize) -> bool) -> Option<Cores> {
     let at_work = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
         let fields: Vec<u64> = words.map_while(|field| field.parse().ok()).collect();
         // Guest time is already in `user`.
         let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = fields.as_slice() else { return None };
-        are(core).then_some(user + nice + system + irq + softirq + steal)
+        are(core).then_some([user + nice + system + irq + softirq, *steal])
     };
-    let each: Vec<u64> = stat.lines().filter_map(at_work).collect();
-    (!each.is_empty()).then(|| Duration::from_secs_f64(each.iter().sum::<u64>() as f64 / ticks_per_second as f64))
+    let each: Vec<[u64; 2]> = stat.lines().filter_map(at_work).collect();
+    let time = |which: usize| {
+        Duration::from_secs_f64(each.iter().map(|times| times[which]).sum::<u64>() as f64 / ticks_per_second as f64)
+    };
+    (!each.is_empty()).then(|| Cores { worked: time(0), stolen: time(1) })
 }
 
 /// Returns the sum over several processes, `None` if one cannot be read.
@@ -87,8 +112,14 @@ mod tests {
     #[test]
     fn all_that_is_not_idle_is_work_of_a_core() {
         let stat = "cpu  500 10 20 9999 8888 1 2 7 50 0\ncpu0 100 10 20 99 88 1 2 7 50 0\ncpu1 400 0 0 9 8 0 0 0 0 0\nintr 1\n";
-        assert_eq!(of_these(stat, 100, |_| true), Some(Duration::from_millis(5400)));
-        assert_eq!(of_these(stat, 100, |core| core == 0), Some(Duration::from_millis(1400)), "and not of the others");
+        let of = |are: fn(usize) -> bool| of_these(stat, 100, are).unwrap();
+        let cores =
+            |worked, stolen| Cores { worked: Duration::from_millis(worked), stolen: Duration::from_millis(stolen) };
+        // Red where what the host took is work: the report named programs that do not exist.
+        assert_eq!(of(|_| true), cores(5330, 70));
+        assert_eq!(of(|core| core == 0), cores(1330, 70), "and not of the others");
+        assert_eq!(of(|_| true).since(of(|core| core == 0)), Some(cores(4000, 0)));
+        assert_eq!(of(|core| core == 0).since(of(|_| true)), None);
         assert_eq!((of_these("cpu0 1 2", 100, |_| true), of_these("", 100, |_| true)), (None, None));
     }
 

@@ -30,6 +30,8 @@ pub struct Spent {
     pub generator: Option<Duration>,
     /// By everything else on this machine, if it can be read: including the server, unless its processes were named.
     pub others: Option<Duration>,
+    /// By others on the host, if this is a virtual machine: time of this machine's cores that it did not get.
+    pub stolen: Option<Duration>,
     /// By the server, if its processes were named.
     pub server: Option<Duration>,
     /// True if one of those processes ended meanwhile: what they spent is then unknown.
@@ -103,6 +105,10 @@ pub struct Report {
     /// this field.
     #[serde(default)]
     pub others_cores: Option<f64>,
+    /// Processors that the host of a virtual machine took from the generator's machine while there was work for them.
+    /// `None` where it cannot be read, in `beside`, and in results from before this field, in which the others have it.
+    #[serde(default)]
+    pub stolen_cores: Option<f64>,
     /// The share of the window in which the busiest thread of the generator was on a processor.
     #[serde(default)]
     pub generator_busiest: f64,
@@ -286,6 +292,7 @@ impl Report {
             failures: failures(record),
             generator_cores: spent.generator.map(cores),
             others_cores: spent.others.map(cores),
+            stolen_cores: spent.stolen.map(cores),
             server,
             notes: scene.notes.iter().cloned().chain(gone).chain(none_ended).chain(beyond).collect(),
             beside: Vec::new(),
@@ -401,6 +408,9 @@ impl fmt::Display for Report {
         }
         if let Some((cores, whose)) = self.others_told() {
             writeln!(f, "{cores:>12.2} cores by {whose}")?;
+        }
+        if let Some(cores) = self.stolen() {
+            writeln!(f, "{cores:>12.2} cores taken by the host (steal)")?;
         }
         if let Some(waited) = self.wait_of_generator() {
             writeln!(f, "{waited:>12.1} % of the time the generator waited for a core")?;

@@ -94,6 +94,7 @@ pub fn together(plans: &[Plan], mut watcher: Option<Watcher<'_>>) -> Result<Repo
     let spent = std::iter::once(spent).chain(std::iter::repeat(Spent {
         generator: None,
         others: None,
+        stolen: None,
         server: None,
         server_is_gone: false,
         ..spent
@@ -203,21 +204,22 @@ fn observe(
     wait_until(window.from);
     // A run that is interrupted before the window has no result.
     plan.interrupt.check()?;
-    let before = (cpu::own(), plan.server_time()?, cpu::of_cores(&plan.server_pids));
+    let before = (cpu::own(), plan.server_time()?, cpu::apart_of_cores(&plan.server_pids));
     let began = Instant::now();
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let is_named = !plan.server_pids.is_empty();
     let server = difference(Some(before.1), cpu::of_processes(&plan.server_pids)).filter(|_| is_named);
-    let machine = difference(before.2, cpu::of_cores(&plan.server_pids));
+    let machine = cpu::apart_of_cores(&plan.server_pids).and_then(|cores| cores.since(before.2?));
     let server_is_gone = is_named && server.is_none();
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);
     let generator = difference(before.0, cpu::own());
     // Each of these is read with the resolution of a clock tick, and one after the other.
     let known = generator.unwrap_or_default() + server.unwrap_or_default();
-    let others = machine.map(|machine| machine.saturating_sub(known));
-    Ok(Spent { time: began.elapsed(), generator, others, server, server_is_gone, requests: 0, cut })
+    let others = machine.map(|machine| machine.worked.saturating_sub(known));
+    let stolen = machine.map(|machine| machine.stolen);
+    Ok(Spent { time: began.elapsed(), generator, others, stolen, server, server_is_gone, requests: 0, cut })
 }
 
 /// Gathers pulses until `until` or `is_over`, then passes them on. Returns true when no more pulses will come.

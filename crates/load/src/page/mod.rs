@@ -135,6 +135,9 @@ fn figures(out: &mut String, run: &Report) {
     if let Some((cores, whose)) = run.others_told() {
         let _ = writeln!(out, "<p>Kept busy by {whose}: {} cores.</p>", label(cores));
     }
+    if let Some(cores) = run.stolen() {
+        let _ = writeln!(out, "<p>Taken by the host: {} cores.</p>", label(cores));
+    }
     if let Some(waited) = run.wait_of_generator() {
         let _ = writeln!(out, "<p>The generator waited for a core {} % of the time.</p>", label(waited));
     }

@@ -28,9 +28,33 @@ impl Report {
         self.waited() >= Self::WAITS
     }
 
-    /// Returns true if other programs kept the cores busy; never where the server's own share of that is unknown.
+    /// Returns true if other programs kept the cores busy, or the host took them. What other programs did is unknown
+    /// where the server's own share of it is.
     pub fn is_disturbed(&self) -> bool {
-        self.server.is_some() && self.others_cores.is_some_and(|cores| cores > DISTURBED)
+        self.by_programs().unwrap_or_default() + self.stolen().unwrap_or_default() > DISTURBED
+    }
+
+    /// Returns how many cores the host took, unless that rounds to none.
+    pub(crate) fn stolen(&self) -> Option<f64> {
+        self.stolen_cores.filter(|cores| *cores >= 0.005)
+    }
+
+    /// Returns how many cores other programs kept busy, where that can be told from the server.
+    fn by_programs(&self) -> Option<f64> {
+        self.others_cores.filter(|_| self.server.is_some())
+    }
+
+    /// Says who else had the cores, if they had them for long enough.
+    fn disturbance(&self) -> Option<String> {
+        let others = match (self.by_programs().filter(|cores| *cores >= 0.005), self.stolen()) {
+            _ if !self.is_disturbed() => return None,
+            (Some(cores), None) => format!("Other programs kept {cores:.2} cores busy meanwhile"),
+            (Some(cores), Some(stolen)) => {
+                format!("Other programs kept {cores:.2} cores busy meanwhile, and {stolen:.2} were taken by the host")
+            }
+            (None, stolen) => format!("{:.2} cores were taken by the host meanwhile", stolen.unwrap_or_default()),
+        };
+        Some(format!("{others}: the latencies have that in them."))
     }
 
     /// Returns true if the generator had hardly any work, and got no core even for that.
@@ -85,9 +109,7 @@ impl Report {
     pub fn limits_of_generator(&self) -> Vec<String> {
         let mut said = Vec::new();
         said.extend(self.want_of_a_core());
-        if let Some(cores) = self.others_cores.filter(|_| self.is_disturbed()) {
-            said.push(format!("Other programs kept {cores:.2} cores busy meanwhile: the latencies have that in them."));
-        }
+        said.extend(self.disturbance());
         said.extend(self.lateness_told());
         if self.generator_waited.is_none() {
             said.push(

@@ -43,6 +43,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         refusals: vec![],
         generator_cores: None,
         others_cores: None,
+        stolen_cores: None,
         generator_busiest: 0.0,
         generator_waited: Some(0.0),
         lateness: None,
@@ -57,7 +58,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
 #[test]
 fn a_result_of_before_is_read() {
     let mut json = serde_json::to_value(report("w1", 10, 10.0)).unwrap();
-    for name in ["others_cores", "accounts", "connections_opened", "lateness"] {
+    for name in ["others_cores", "stolen_cores", "accounts", "connections_opened", "lateness"] {
         assert!(json.as_object_mut().unwrap().remove(name).is_some(), "{name}");
     }
     let read: Report = serde_json::from_value(json).unwrap();
@@ -138,6 +139,29 @@ fn what_else_ran_on_the_machine_is_told() {
     );
     assert!(apart.is_disturbed() && !apart.is_bound_by_generator());
     assert!(!of(0.1, server).to_string().contains("Other programs kept") && !report("jwks", 9, 9.0).is_disturbed());
+}
+
+/// Red without `stolen_cores`: what the host of a virtual machine took was said to be the work of other programs.
+#[test]
+fn what_the_host_took_is_not_the_work_of_other_programs() {
+    let server = Server { cpu_seconds: 1.0, cores: 1.0, requests_per_cpu_second: None };
+    let of = |server, others, stolen| {
+        let cores = Report { others_cores: Some(others), stolen_cores: Some(stolen), ..report("jwks", 10, 10.0) };
+        Report { server, ..cores }
+    };
+    let said = |server, others, stolen| of(server, others, stolen).limits_of_generator();
+    let end = ": the latencies have that in them.";
+    for (server, others, stolen, expected) in [
+        (Some(server), 0.42, 0.3, "Other programs kept 0.42 cores busy meanwhile, and 0.30 were taken by the host"),
+        (Some(server), 0.1, 0.1, "Other programs kept 0.10 cores busy meanwhile, and 0.10 were taken by the host"),
+        (Some(server), 0.0, 0.3, "0.30 cores were taken by the host meanwhile"),
+        (None, 1.25, 0.3, "0.30 cores were taken by the host meanwhile"),
+    ] {
+        assert_eq!(said(server, others, stolen), [format!("{expected}{end}")]);
+    }
+    assert_eq!([said(Some(server), 0.1, 0.04), said(None, 1.25, 0.1)], [Vec::<String>::new(), vec![]]);
+    assert!(of(None, 1.25, 0.1).to_string().contains("        0.10 cores taken by the host (steal)\n"));
+    assert!(!of(None, 1.25, 0.0).to_string().contains("by the host"));
 }
 
 /// Red without `lateness`: an open loop that began late looked like a slow server.
