@@ -160,7 +160,9 @@ pub fn faster_disk(today: &Stations, times: f64) -> Stations {
 }
 
 /// A database server reached over a network: each fetch and each batch is a round trip, and many commits run at once.
-fn postgres(today: &Stations) -> Stations {
+///
+/// Nothing keeps a batch waiting but a lack of connections: each is sent at once, and is a commit of its own.
+pub fn postgres(today: &Stations) -> Stations {
     const ROUND_TRIP: f64 = 0.3e-3;
     const CPU: f64 = 60e-6;
     const CONNECTIONS: usize = 16;
@@ -169,7 +171,8 @@ fn postgres(today: &Stations) -> Stations {
     // Most fetches hold three or four reads.
     changed.read = CPU / 3.5;
     let sync = changed.writer.sync.iter().map(|time| time + 2.0 * ROUND_TRIP).collect();
-    changed.writer = super::stations::Writer { commit: CPU, batch: 0.0, sync, at_once: CONNECTIONS, group: 1 };
+    let (at_once, group, pace, enough) = (CONNECTIONS, 1, 0.0, 0);
+    changed.writer = super::stations::Writer { commit: CPU, batch: 0.0, sync, at_once, group, pace, enough };
     changed
 }
 

@@ -7,8 +7,9 @@ use super::probe::Probes;
 use super::probe::hash::{Hashing, Lane};
 use super::probe::http::{Http, NOW_AND_THEN, Slow};
 use super::simulate::{Arrivals, Outcome, simulate};
-use super::stations::{Cold, Late, Needs, Pool, Station, Stations, Writer};
+use super::stations::{Cold, Late, Needs, PACE, Pool, Station, Stations, Writer};
 use serde::{Deserialize, Serialize};
+use store::sqlite::ENOUGH;
 
 /// Where the load comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,16 +94,17 @@ fn toll(probes: &Probes) -> f64 {
 /// large groups.
 fn writer(probes: &Probes) -> Writer {
     let storage = &probes.storage;
+    let unknown = Writer { commit: 0.0, batch: 0.0, sync: vec![], at_once: 1, group: 256, pace: PACE, enough: ENOUGH };
     let (one, many) = match storage.groups.as_slice() {
         [first, .., last] => (first, last),
-        _ => return Writer { commit: 0.0, batch: 0.0, sync: vec![], at_once: 1, group: 256 },
+        _ => return unknown,
     };
     let shares = (1.0 / one.together.value.max(1.0), 1.0 / many.together.value.max(1.0));
     let apart = (shares.0 - shares.1).max(1e-3);
     let commit = ((one.cpu_us.value - many.cpu_us.value) / apart).max(0.0);
     let batch = (many.cpu_us.value - commit * shares.1).max(0.0);
     let sync = storage.sync_ms.iter().map(|ms| ms / 1e3).collect();
-    Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, at_once: 1, group: 256 }
+    Writer { commit: commit * 1e-6, batch: BATCH * batch * 1e-6, sync, ..unknown }
 }
 
 /// Uses as many lanes as the server's own pool chose, and its rate: the pool was watched for seconds, a row of the

@@ -4,7 +4,7 @@
 use super::demand::{Act, Operation};
 use serde::{Deserialize, Serialize};
 
-/// The least time between the beginnings of two commits while several callers write, in seconds.
+/// What SQLite's writer has as [`Writer::pace`].
 pub const PACE: f64 = store::sqlite::PACE.as_nanos() as f64 / 1e9;
 
 /// The shares at which [`Late`] has values.
@@ -49,6 +49,10 @@ pub struct Writer {
     pub at_once: usize,
     /// The most batches in one commit.
     pub group: usize,
+    /// The least time between the beginnings of two commits while several callers write; zero if each begins at once.
+    pub pace: f64,
+    /// So many waiting batches do not wait for that time to pass.
+    pub enough: usize,
 }
 
 impl Writer {
@@ -66,7 +70,7 @@ impl Writer {
     /// Returns the writer's time per batch when it is fully loaded: groups are then as large as allowed.
     fn least(&self) -> f64 {
         let group = self.group as f64;
-        let took = (self.commit + self.batch * group + self.mean_sync()).max(PACE);
+        let took = (self.commit + self.batch * group + self.mean_sync()).max(self.pace);
         took / group / self.at_once as f64
     }
 
@@ -76,7 +80,7 @@ impl Writer {
         // own time.
         let mut group = 1.0_f64;
         for _ in 0..50 {
-            let took = (self.commit + self.batch * group + self.mean_sync()).max(PACE);
+            let took = (self.commit + self.batch * group + self.mean_sync()).max(self.pace);
             group = (rate * took / self.at_once as f64).clamp(1.0, self.group as f64);
         }
         group
@@ -299,7 +303,9 @@ impl Stations {
         let asking = self.generator.map_or(0.0, |cost| cost * demand.asking);
         let bulk = self.warm(operation) + asking + write;
         // A request that finds all threads busy wakes none: their share is u = x (bulk + (1 - u) rousing) / cores.
-        let wakes = demand.requests + demand.hashes + demand.batches;
+        // A thread wakes up for each answer of another machine.
+        let fetches = if self.round_trip > 0.0 { demand.fetches } else { 0.0 };
+        let wakes = demand.requests + demand.hashes + demand.batches + fetches;
         let rousing = wakes * self.rouse + asks * self.rouse_generator;
         let cores = self.cores as f64;
         let awake = (rate * (bulk + signing + rousing) / (cores + rate * rousing)).clamp(0.0, 1.0);
@@ -307,7 +313,7 @@ impl Stations {
         let hashing = hash / (hash + bulk + signing + rouse);
         let cold = self.chill(hashing, rate * demand.requests);
         // A request right after another takes the core from no hashing thread.
-        let turns = (1.0 - awake) * (asks + demand.requests + demand.hashes + 2.0 * demand.batches);
+        let turns = (1.0 - awake) * (asks + demand.requests + demand.hashes + 2.0 * demand.batches + fetches);
         let toll = turns * self.toll * hashing;
         let whole = hash + signing + (bulk + rouse) * cold + toll;
         let generator = (asking + (1.0 - awake) * asks * self.rouse_generator) * cold;

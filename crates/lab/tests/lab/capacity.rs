@@ -6,10 +6,11 @@ use lab::capacity::figure::Figure;
 use lab::capacity::predict::{Generator, stations};
 use lab::capacity::probe::Probes;
 use lab::capacity::simulate::{Arrivals, Outcome, in_steps, simulate};
-use lab::capacity::stations::{Cold, Late, Pool, Station, Stations, Writer, lateness};
+use lab::capacity::stations::{Cold, Late, PACE, Pool, Station, Stations, Writer, lateness};
+use store::sqlite::ENOUGH;
 
 /// Two cores, on which a hash takes 5 ms alone and 3 ms side by side, and a disk that takes a millisecond.
-fn machine() -> Stations {
+pub fn machine() -> Stations {
     let batches = vec![5e-3, 8e-3, 10e-3, 12e-3];
     Stations {
         cores: 2,
@@ -23,7 +24,15 @@ fn machine() -> Stations {
         read: 2e-6,
         round_trip: 0.0,
         sign: [300e-6, 30e-6, 20e-6],
-        writer: Writer { commit: 40e-6, batch: 20e-6, sync: vec![1e-3], at_once: 1, group: 256 },
+        writer: Writer {
+            commit: 40e-6,
+            batch: 20e-6,
+            sync: vec![1e-3],
+            at_once: 1,
+            group: 256,
+            pace: PACE,
+            enough: ENOUGH,
+        },
         pool: Pool {
             threads: 2,
             lanes: 4,
@@ -41,7 +50,7 @@ fn bound(stations: &Stations, operation: Operation) -> f64 {
     stations.needs(operation).bound()
 }
 
-fn near(found: f64, wanted: f64, share: f64, what: &str) {
+pub fn near(found: f64, wanted: f64, share: f64, what: &str) {
     assert!((found / wanted - 1.0).abs() <= share, "{what}: {found}, wanted {wanted}");
 }
 

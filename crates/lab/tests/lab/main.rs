@@ -5,3 +5,4 @@
 mod advice;
 mod capacity;
 mod experiments;
+mod remote;

@@ -109,6 +109,8 @@ struct Visit {
     requests: &'static [Request],
     request: usize,
     act: usize,
+    /// The processor time of a fetch that another machine is answering.
+    owed: f64,
     counts: bool,
 }
 
@@ -119,8 +121,8 @@ enum Task {
     Serve(usize),
     /// The load generator works for this visit: it sends a request, or receives an answer.
     Ask(usize),
-    /// The writer commits.
-    Write,
+    /// The writer begins the commit with this number.
+    Write(usize),
 }
 
 #[derive(Clone, Copy)]
@@ -132,7 +134,8 @@ enum Event {
     Done(Task, bool),
     /// The batch that ends first is done, as foreseen at this state of the pool.
     Hashed(u64),
-    Synced,
+    /// The commit with this number is on the disk.
+    Synced(usize),
     /// The writer checks what waits.
     Gather,
     /// Another machine has answered: a database, or a hash worker.
@@ -257,7 +260,7 @@ impl<'a> World<'a> {
                 Event::Done(task, displaces) => self.done(task, displaces),
                 Event::Hashed(state) if state == self.state => self.hashed(),
                 Event::Hashed(_) => {}
-                Event::Synced => self.synced(),
+                Event::Synced(number) => self.synced(number),
                 Event::Fetched(visit) => self.proceed(visit),
                 Event::Computed(visit) => {
                     self.away -= 1;
@@ -312,7 +315,7 @@ impl<'a> World<'a> {
         let Some((_, requests)) = found.or(self.courses.last()) else { return };
         let counts = self.came >= self.operations / 5;
         self.came += 1;
-        self.visits.push(Visit { came: self.now, asked: self.now, requests, request: 0, act: 0, counts });
+        self.visits.push(Visit { came: self.now, asked: self.now, requests, request: 0, act: 0, owed: 0.0, counts });
         self.ask(self.visits.len() - 1);
     }
 
@@ -339,25 +342,27 @@ impl<'a> World<'a> {
 
     /// Continues a request up to the next act for which it has to wait.
     fn proceed(&mut self, visit: usize) {
+        // The thread that takes an answer goes on with it.
+        let owed = std::mem::take(&mut self.visits[visit].owed);
         let Visit { requests, request, act, .. } = &self.visits[visit];
         let acts = &requests[*request].acts[*act..];
         let far = self.stations.round_trip > 0.0;
         let waits = |act: &Act| matches!(act, Act::Commit | Act::Hash) || far && matches!(act, Act::Read(_));
         let light = acts.iter().take_while(|act| !waits(act)).count();
-        let (warm, fixed) = acts[..light].iter().fold((0.0, 0.0), |(warm, fixed), act| {
+        let (warm, fixed) = acts[..light].iter().fold((owed, 0.0), |(warm, fixed), act| {
             let cost = self.stations.light(*act);
             (warm + cost.0, fixed + cost.1)
         });
         match acts.get(light) {
-            _ if light > 0 => {
+            _ if light > 0 || owed > 0.0 => {
                 self.visits[visit].act += light;
                 self.wake(Task::Serve(visit), (warm, fixed, self.stations.rouse));
             }
             Some(read @ Act::Read(_)) => {
-                // The cost of asking is added to the work after the answer.
-                let seconds = self.stations.light(*read).0;
+                // What asking and the answer cost is spent once the answer is there.
+                self.visits[visit].owed = self.stations.light(*read).0;
                 self.visits[visit].act += 1;
-                self.after(self.stations.round_trip + seconds, Event::Fetched(visit));
+                self.after(self.stations.round_trip, Event::Fetched(visit));
             }
             Some(Act::Commit) => {
                 self.visits[visit].act += 1;
@@ -459,11 +464,11 @@ impl<'a> World<'a> {
                 self.ask_on();
                 self.proceed(visit);
             }
-            Task::Write => {
+            Task::Write(number) => {
                 // The writer waits for the disk, and wakes up; the measured time includes waking up on an idle machine.
                 let sync = self.stations.writer.some_sync(self.chances.sync.next());
                 let late = (self.waking() - self.stations.wake.0).max(0.0);
-                self.after(sync + late, Event::Synced);
+                self.after(sync + late, Event::Synced(number));
             }
         }
     }
