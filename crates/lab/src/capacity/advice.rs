@@ -170,7 +170,8 @@ pub fn postgres(today: &Stations) -> Stations {
     changed.round_trip = ROUND_TRIP;
     // Most fetches hold three or four reads.
     changed.read = CPU / 3.5;
-    let sync = changed.writer.sync.iter().map(|time| time + 2.0 * ROUND_TRIP).collect();
+    // A batch ends with its commit, so that both are one round trip.
+    let sync = changed.writer.sync.iter().map(|time| time + ROUND_TRIP).collect();
     let (at_once, group, pace, enough) = (CONNECTIONS, 1, 0.0, 0);
     changed.writer = super::stations::Writer { commit: CPU, batch: 0.0, sync, at_once, group, pace, enough };
     changed

@@ -65,3 +65,10 @@ fn commits_wait_where_all_connections_are_taken() {
     near(found.rate, most, 0.02, "a second");
     near(remote.needs(Operation::Refresh).bound(), most, 0.02, "the limit");
 }
+
+/// Red with two round trips for a batch: it is sent together with its commit, unlike MariaDB's.
+#[test]
+fn a_batch_is_one_round_trip() {
+    let (here, remote) = (machine(), postgres(&machine()));
+    near(remote.writer.mean_sync() - here.writer.mean_sync(), remote.round_trip, 1e-9, "seconds more than the disk");
+}
