@@ -53,7 +53,7 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     let interrupt = load::interrupt::end_after(end_all);
     let named = [&command.save, &command.html].into_iter().flatten();
     let files: Vec<&PathBuf> = named.chain(command.verify.then_some(&command.prediction)).collect();
-    output::apart(files.iter().copied())?;
+    all_apart(command.from.as_ref(), &files)?;
     files.into_iter().try_for_each(|file| output::try_out(file))?;
     let (capacity, unproven) = match &command.from {
         Some(file) => (saved(file)?, None),
@@ -79,8 +79,9 @@ pub fn main(command: &Command, (program, data): (&Path, &Path), out: &mut dyn Wr
     saved.and(page).and(shown)?;
     unproven.map_or(Ok(()), Err)?;
     let outside = capacity.verification.as_ref().and_then(Verification::shortfall);
-    match outside.filter(|_| !command.quick) {
-        // The user asked for a proof. One short sample is no proof, whatever its result.
+    match outside.filter(|_| command.verify && !command.quick) {
+        // The user asked for a proof. One short sample is no proof, whatever its result; nor was the proof in a file
+        // asked for.
         Some(why) => Err(Refusal::Failure(why)),
         None => Ok(()),
     }
@@ -113,19 +114,34 @@ fn measure(
     Ok((Capacity { made, verification, ..Capacity::of(probes) }, unproven))
 }
 
-/// Predicts from a file that another run saved.
+/// Makes sure that no result overwrites another, nor the measurement that is read: there may be no other copy of it,
+/// and a result is less than that (a page), or another (the prediction of another version).
+fn all_apart(from: Option<&PathBuf>, files: &[&PathBuf]) -> Result<(), Refusal> {
+    output::apart(files.iter().copied())?;
+    let holds = |file: &&&PathBuf| from.is_some_and(|from| output::apart([from, **file]).is_err());
+    files.iter().find(holds).map_or(Ok(()), |file| {
+        let line = format!("{} holds the measurement that is read: name another file for the result", file.display());
+        Err(Refusal::Use(line))
+    })
+}
+
+/// Predicts from a file that another run saved. Its proof stays: it is of what was predicted by the version that
+/// measured.
 fn saved(file: &Path) -> Result<Capacity, Refusal> {
     #[derive(serde::Deserialize)]
     struct Saved {
         #[serde(default)]
         made: Option<Made>,
         probes: Probes,
+        #[serde(default)]
+        verification: Option<Verification>,
     }
     let text = std::fs::read_to_string(file);
     let text = text.map_err(|error| Refusal::Use(format!("{} cannot be read: {error}", file.display())))?;
     let saved: Saved = serde_json::from_str(&text)
         .map_err(|error| Refusal::Use(format!("{} is not a result of this command: {error}", file.display())))?;
-    Ok(Capacity { made: saved.made, ..Capacity::of(saved.probes) })
+    let Saved { made, probes, verification } = saved;
+    Ok(Capacity { made, verification, ..Capacity::of(probes) })
 }
 
 /// Returns a folder on the disk that a server with this data folder writes to, outside of the data folder if possible:

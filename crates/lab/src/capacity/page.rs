@@ -18,14 +18,14 @@ pub fn of(capacity: &Capacity) -> String {
         let _ = writeln!(
             out,
             "<h2>Predicted and measured</h2>\n<pre tabindex=\"0\">{}</pre>",
-            escaped(&report::proof(verification))
+            escaped(&report::proof(verification, capacity.made.as_ref()))
         );
     }
     out.push_str("<h2>Limits</h2>\n");
     table(&mut out, &report::limits(capacity));
     let _ = writeln!(out, "<h2>Latency by load</h2>\n<p>{}</p>", report::MILLISECONDS);
     table(&mut out, &report::latencies(capacity));
-    paragraph(&mut out, report::CAVEAT);
+    paragraph(&mut out, &report::caveat(capacity));
     for forecast in capacity.forecasts.iter().filter(|one| one.operation != Operation::Userinfo) {
         let _ = writeln!(out, "<h3>{}</h3>\n{}", escaped(forecast.operation.name()), curve(forecast).svg());
     }

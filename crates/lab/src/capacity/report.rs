@@ -8,6 +8,7 @@ use super::users;
 use super::verify::Verification;
 use crate::report::grouped;
 use load::cpu::DISTURBED;
+use load::made::Made;
 use std::fmt::Write as _;
 
 /// Rows under a head; the first column is left-aligned, the others right-aligned.
@@ -88,7 +89,7 @@ pub fn text(capacity: &Capacity) -> String {
     limits(capacity).text(&mut out);
     let _ = write!(out, "\n{MILLISECONDS}\n");
     latencies(capacity).text(&mut out);
-    wrapped(&mut out, CAVEAT);
+    wrapped(&mut out, &caveat(capacity));
     out.push_str("\nWhat would help: the limit would be so many times today's\n");
     changes(&capacity.changes).text(&mut out);
     notes(&capacity.changes).iter().for_each(|note| wrapped(&mut out, note));
@@ -106,7 +107,7 @@ pub fn text(capacity: &Capacity) -> String {
     doubts(capacity).iter().for_each(|line| wrapped(&mut out, line));
     if let Some(verification) = &capacity.verification {
         out.push('\n');
-        out.push_str(&proof(verification));
+        out.push_str(&proof(verification, capacity.made.as_ref()));
     }
     out
 }
@@ -124,10 +125,12 @@ pub fn headline(capacity: &Capacity) -> Vec<String> {
     vec![first, limit]
 }
 
+/// The version that predicts.
+const OURS: &str = env!("CARGO_PKG_VERSION");
+
 /// Says when, where and by which version it was measured, with a caveat for another version: that may have needed more,
 /// or less.
 pub fn origin(capacity: &Capacity) -> Vec<String> {
-    const OURS: &str = env!("CARGO_PKG_VERSION");
     let Some(made) = &capacity.made else {
         return vec![
             "When and by which version this was measured is not known: the file is of before that was told.".to_owned(),
@@ -162,9 +165,18 @@ pub fn limits(capacity: &Capacity) -> Table {
     table
 }
 
-/// The note below the latencies.
-pub const CAVEAT: &str = "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 2.5 \
-    times as long; --verify tells how far off they are here.";
+/// Returns the note below the latencies.
+pub fn caveat(capacity: &Capacity) -> String {
+    let is_ours = capacity.made.as_ref().is_some_and(|made| made.version == OURS);
+    let told = match capacity.verification {
+        Some(_) if is_ours => "the proof tells how far off they were here",
+        _ => "--verify tells how far off they are here",
+    };
+    format!(
+        "These come from the model, and are rather too short. In proofs the measured 95th percentiles were 0.9 to 2.5 \
+         times as long; {told}."
+    )
+}
 
 /// What the figures of [`latencies`] mean.
 pub const MILLISECONDS: &str = "Milliseconds by how much of the limit is used: median / 95 % / 99 %";
@@ -405,9 +417,14 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
     lines
 }
 
-/// Compares predictions with measurements.
-pub fn proof(verification: &Verification) -> String {
+/// Compares predictions with measurements. A proof that was saved is of what the version that measured predicted.
+pub fn proof(verification: &Verification, made: Option<&Made>) -> String {
     let mut out = String::new();
+    if made.is_none_or(|made| made.version != OURS) {
+        let theirs = made.map_or_else(|| "an earlier version".to_owned(), |made| format!("Portiere {}", made.version));
+        let line = format!("The proof is of what {theirs} predicted; what {OURS} predicts is not proved.");
+        wrapped(&mut out, &line);
+    }
     let _ = match verification.shortfall() {
         None => writeln!(out, "Verified: every prediction is as near as it should be."),
         Some(why) => writeln!(out, "{why}:"),
@@ -427,10 +444,9 @@ pub fn proof(verification: &Verification) -> String {
     }
     table.text(&mut out);
     verification.notes.iter().for_each(|note| wrapped(&mut out, note));
-    let _ = writeln!(
-        out,
-        "The load generator ran on the same cores, in the runs as in the prediction, which was written\nbefore to {}.",
-        verification.file
-    );
+    let file = &verification.file;
+    let beside =
+        "The load generator ran on the same cores, in the runs as in the prediction, which was written before to";
+    wrapped(&mut out, &format!("{beside} {file}."));
     out
 }

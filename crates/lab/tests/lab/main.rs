@@ -5,4 +5,5 @@
 mod advice;
 mod capacity;
 mod experiments;
+mod from;
 mod remote;
