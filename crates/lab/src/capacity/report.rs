@@ -403,11 +403,7 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
              introspections are fewer than is said here where all are busy."
         ));
     }
-    if let Some(others) = machine.others.filter(|others| *others > DISTURBED) {
-        lines.push(format!(
-            "Other programs kept {others:.2} cores busy meanwhile: this is less than the machine carries, and not exact."
-        ));
-    }
+    lines.extend(disturbed(machine.others.unwrap_or(0.0), machine.stolen.unwrap_or(0.0)));
     if probes.http.often.hashes_left.is_none() {
         lines.push("What requests take from hashing could not be measured, and is not in this.".to_owned());
     }
@@ -415,6 +411,23 @@ pub fn doubts(capacity: &Capacity) -> Vec<String> {
         lines.push("One sample says nothing about noise: without --quick there are three.".to_owned());
     }
     lines
+}
+
+/// Says who else used the cores meanwhile, if it was so much that it counts: this many cores by other programs, and
+/// this many that the host took away.
+fn disturbed(others: f64, stolen: f64) -> Option<String> {
+    /// Less would be printed as nothing.
+    const SHOWN: f64 = 0.005;
+    let programs = (others >= SHOWN).then(|| format!("Other programs kept {others:.2} cores busy"));
+    let host = (stolen >= SHOWN).then(|| format!("the host of this machine took away {stolen:.2} cores"));
+    let who = match (programs, host) {
+        (Some(programs), Some(host)) => format!("{programs} and {host}"),
+        (Some(programs), None) => programs,
+        (None, Some(host)) => host.replacen('t', "T", 1),
+        (None, None) => return None,
+    };
+    let line = format!("{who} meanwhile: this is less than the machine carries, and not exact.");
+    (others + stolen > DISTURBED).then_some(line)
 }
 
 /// Compares predictions with measurements. A proof that was saved is of what the version that measured predicted.

@@ -138,3 +138,26 @@ fn a_pool_that_hashed_nothing_meanwhile_is_told_and_is_no_figure() {
         assert!(told.contains("could not be measured") && !told.contains("NaN") && !told.contains("inf "), "{told}");
     }
 }
+
+/// Red where what the host took counts as other programs: the reader looks for them here, and there are none.
+#[test]
+fn the_host_is_told_apart_from_other_programs() {
+    let told = |others: Option<f64>, stolen: Option<f64>| {
+        let mut capacity = capacity();
+        (capacity.probes.machine.others, capacity.probes.machine.stolen) = (others, stolen);
+        report::doubts(&capacity).join("\n")
+    };
+    let rest = " meanwhile: this is less than the machine carries";
+    for (others, stolen, said) in [
+        (Some(0.5), Some(0.0), "Other programs kept 0.50 cores busy"),
+        (Some(0.5), None, "Other programs kept 0.50 cores busy"),
+        (Some(0.0), Some(0.4), "\nThe host of this machine took away 0.40 cores"),
+        (Some(0.1), Some(0.1), "Other programs kept 0.10 cores busy and the host of this machine took away 0.10 cores"),
+    ] {
+        let told = told(others, stolen);
+        assert!(told.contains(&format!("{said}{rest}")), "{told}");
+    }
+    for (others, stolen) in [(None, None), (Some(0.1), Some(0.01)), (Some(0.01), Some(0.1))] {
+        assert!(!told(others, stolen).contains("meanwhile"), "it hardly counts");
+    }
+}

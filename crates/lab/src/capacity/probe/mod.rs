@@ -90,7 +90,7 @@ pub fn all(bench: &Bench<'_>, progress: Progress<'_>) -> Result<Probes, Refusal>
         progress("requests, with and without hashing beside them", of(0.7));
         http.round(hashes.lanes())?;
     }
-    machine.others = watch.others();
+    (machine.others, machine.stolen) = watch.others();
     let hashing = hashes.done(bench.quick, |what| progress(what, 0.8));
     let (signatures, storage, http, memory) = (signatures.done(), commits.done(), http.done(), bandwidth.done());
     Ok(Probes { machine, rounds, hashing, signatures, storage, http, memory })
