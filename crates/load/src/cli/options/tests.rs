@@ -105,6 +105,16 @@ fn what_would_be_given_in_vain_is_refused() {
     }
 }
 
+/// Red without `lead_to` in `reach`: nothing would know where the target is.
+#[test]
+fn what_the_target_leads_to_is_judged_by_the_target() {
+    let here = crate::wire::Url::parse("http://localhost:1/").unwrap();
+    let led = |line: &str| plan(line).ok().unwrap().reach.addresses(&here).err();
+    let far = "load jwks --target http://192.0.2.1 --i-own-this-host";
+    assert_eq!(led(far), Some(crate::wire::Wrong::ThisMachine));
+    assert_eq!([led(&format!("{far} --i-own-this-host=localhost")), led("load jwks")], [None; 2]);
+}
+
 #[test]
 fn what_cannot_work_is_one_line() {
     for (line, expected) in [
