@@ -51,14 +51,9 @@ impl Cores {
     }
 }
 
-/// Returns how long the cores that this process or one of `pids` may use were not idle, what their host took included;
-/// `None` if it cannot be read.
-pub fn of_cores(pids: &[u32]) -> Option<Duration> {
-    apart_of_cores(pids).map(|cores| cores.worked + cores.stolen)
-}
-
-/// Returns the same with what the host took apart. See proc_stat(5).
-pub fn apart_of_cores(pids: &[u32]) -> Option<Cores> {
+/// Returns what became of the time of the cores that this process or one of `pids` may use; `None` if it cannot be read.
+/// See proc_stat(5).
+pub fn of_cores(pids: &[u32]) -> Option<Cores> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
     let own = [std::process::id()];
     let pids = pids.iter().chain(&own).filter_map(|pid| Pid::from_raw((*pid).try_into().ok()?));

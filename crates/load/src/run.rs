@@ -204,13 +204,13 @@ fn observe(
     wait_until(window.from);
     // A run that is interrupted before the window has no result.
     plan.interrupt.check()?;
-    let before = (cpu::own(), plan.server_time()?, cpu::apart_of_cores(&plan.server_pids));
+    let before = (cpu::own(), plan.server_time()?, cpu::of_cores(&plan.server_pids));
     let began = Instant::now();
     wait_until(window.until);
     let difference = |before: Option<Duration>, after: Option<Duration>| after?.checked_sub(before?);
     let is_named = !plan.server_pids.is_empty();
     let server = difference(Some(before.1), cpu::of_processes(&plan.server_pids)).filter(|_| is_named);
-    let machine = cpu::apart_of_cores(&plan.server_pids).and_then(|cores| cores.since(before.2?));
+    let machine = cpu::of_cores(&plan.server_pids).and_then(|cores| cores.since(before.2?));
     let server_is_gone = is_named && server.is_none();
     let cut =
         plan.interrupt.since().map(|at| at.saturating_duration_since(window.from)).filter(|cut| *cut < plan.duration);

@@ -4,8 +4,6 @@ use super::{cpu, cpu_of};
 use crate::private::Cores;
 use crate::report::machine::is_memory;
 use load::cpu::of_cores;
-use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -76,8 +74,7 @@ fn quota(root: &Path) -> Option<f64> {
 /// Watches what others do, from its creation on.
 pub struct Watch {
     begun: Instant,
-    all: Option<Duration>,
-    stolen: Option<Duration>,
+    all: Option<load::cpu::Cores>,
     own: Duration,
     pid: u32,
 }
@@ -85,43 +82,17 @@ pub struct Watch {
 impl Watch {
     /// Begins now; the private server with this PID does not count as others.
     pub fn begin(pid: u32) -> Watch {
-        Watch { begun: Instant::now(), all: of_cores(&[pid]), stolen: stolen(pid), own: own(pid), pid }
+        Watch { begun: Instant::now(), all: of_cores(&[pid]), own: own(pid), pid }
     }
 
-    /// Returns the cores that other programs have kept busy since then, and those that the host took away. The system
-    /// counts both as time in which a core worked.
+    /// Returns the cores that other programs have kept busy since then, and those that the host took away.
     pub fn others(&self) -> (Option<f64>, Option<f64>) {
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let since = |now: Option<Duration>, before: Option<Duration>| now?.checked_sub(before?);
-        let stolen = since(stolen(self.pid), self.stolen);
-        let ours = own(self.pid).saturating_sub(self.own) + stolen.unwrap_or_default();
-        let others = since(of_cores(&[self.pid]), self.all).map(|all| all.saturating_sub(ours));
-        let cores = |time: Duration| time.as_secs_f64() / seconds;
-        (others.map(cores), stolen.map(cores))
+        let since = of_cores(&[self.pid]).zip(self.all).and_then(|(now, before)| now.since(before));
+        let ours = own(self.pid).saturating_sub(self.own);
+        let cores = |time: Duration| time.as_secs_f64() / self.begun.elapsed().as_secs_f64();
+        let others = since.map(|since| cores(since.worked.saturating_sub(ours)));
+        (others, since.map(|since| cores(since.stolen)))
     }
-}
-
-/// Returns how long the host has taken away the cores that this process or the one with this PID may use, since the
-/// machine started; `None` if it cannot be read.
-fn stolen(pid: u32) -> Option<Duration> {
-    let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let other = Pid::from_raw(pid.try_into().ok()?);
-    let sets: Vec<CpuSet> = [None, other].into_iter().filter_map(|pid| sched_getaffinity(pid).ok()).collect();
-    let is_ours = |core| core < CpuSet::MAX_CPU && sets.iter().any(|set| set.is_set(core));
-    stolen_of(&stat, rustix::param::clock_ticks_per_second(), is_ours)
-}
-
-/// The eighth figure of a core. See proc_stat(5).
-fn stolen_of(stat: &str, ticks_per_second: u64, is_ours: impl Fn(usize) -> bool) -> Option<Duration> {
-    const STOLEN: usize = 7;
-    let stolen = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let core = words.next()?.strip_prefix("cpu")?.parse().ok()?;
-        let ticks: u64 = words.nth(STOLEN)?.parse().ok()?;
-        is_ours(core).then_some(ticks)
-    };
-    let each: Vec<u64> = stat.lines().filter_map(stolen).collect();
-    (!each.is_empty()).then(|| Duration::from_secs_f64(each.iter().sum::<u64>() as f64 / ticks_per_second as f64))
 }
 
 fn own(pid: u32) -> Duration {
@@ -157,15 +128,5 @@ mod tests {
         let (others, stolen) = watch.others();
         assert!([others, stolen].into_iter().flatten().all(|cores| cores >= 0.0));
         assert!(Machine::here(Path::new("/")).cores >= 1);
-    }
-
-    /// Red with another column, or with the line of all cores: it would count each of them twice.
-    #[test]
-    fn what_the_host_took_is_the_eighth_figure_of_each_core() {
-        let stat =
-            "cpu  500 10 20 99 88 1 2 57 0 0\ncpu0 100 10 20 99 88 1 2 7 0 0\ncpu1 400 0 0 9 8 0 0 50 0 0\nintr 1\n";
-        assert_eq!(stolen_of(stat, 100, |_| true), Some(Duration::from_millis(570)));
-        assert_eq!(stolen_of(stat, 100, |core| core == 0), Some(Duration::from_millis(70)));
-        assert_eq!((stolen_of("cpu0 1 2", 100, |_| true), stolen_of("", 100, |_| true)), (None, None));
     }
 }
