@@ -70,6 +70,7 @@ mod formats;
 mod gate;
 mod hasher;
 mod holding;
+mod home;
 mod job;
 mod kinds;
 mod machine;

@@ -17,33 +17,44 @@ pub struct CpuTime {
     pub waited: Duration,
 }
 
-/// Where Linux tells it of each thread (`/proc/PID/task/TID/schedstat`; Documentation/scheduler/sched-stats.rst).
+/// Where Linux tells it of a thread (`/proc/PID/task/TID/schedstat`; Documentation/scheduler/sched-stats.rst).
+pub(crate) struct Meter(File);
+
+impl Meter {
+    /// The calling thread's.
+    pub(crate) fn of_this_thread() -> Option<Meter> {
+        File::open("/proc/thread-self/schedstat").ok().map(Meter)
+    }
+
+    /// The times so far. `None` when the thread has ended.
+    pub(crate) fn read(&self) -> Option<CpuTime> {
+        let (mut text, mut file) = ([0; 96], &self.0);
+        file.rewind().ok()?;
+        let length = file.read(&mut text).ok()?;
+        parse(str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+/// The meters of all threads.
 #[derive(Default)]
-pub(crate) struct Meters(Mutex<Vec<File>>);
+pub(crate) struct Meters(Mutex<Vec<Meter>>);
 
 impl Meters {
     /// Counts the calling thread from now on.
     pub(crate) fn add(&self) {
-        if let Ok(file) = File::open("/proc/thread-self/schedstat") {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        if let Some(meter) = Meter::of_this_thread() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(meter);
         }
     }
 
     /// The times so far. A thread that has ended is not counted any more.
     pub(crate) fn read(&self) -> CpuTime {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files
+        let meters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        meters
             .iter()
-            .filter_map(one)
+            .filter_map(Meter::read)
             .fold(CpuTime::default(), |sum, one| CpuTime { ran: sum.ran + one.ran, waited: sum.waited + one.waited })
     }
-}
-
-fn one(mut file: &File) -> Option<CpuTime> {
-    let mut text = [0; 96];
-    file.rewind().ok()?;
-    let length = file.read(&mut text).ok()?;
-    parse(str::from_utf8(&text[..length]).ok()?)
 }
 
 /// Parses `1087705 5316 2`: nanoseconds on a core, nanoseconds waiting for one, and how many turns these were.

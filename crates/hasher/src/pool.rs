@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::{
     calibrate::Trial,
     gate::{Gate, Next},
+    home::Home,
     job::{Computed, Input, Job, Kind, Tag},
     native::{Fault, Kernel, sample},
     priority,
@@ -38,7 +39,8 @@ pub(crate) fn start<K: Kernel>(
             let _living = living;
             priority::step_back(nice);
             gate.meters.add();
-            survive(&gate, number, kernel);
+            let home = Home::of(number, threads);
+            survive(&gate, number, (kernel, home));
         })?;
     }
     Ok(seen)
@@ -66,15 +68,18 @@ const REST: Duration = Duration::from_millis(100);
 /// Works until the gate closes, whatever happens outside of the jobs: if the thread stayed dead, what it ran and held
 /// would stay in the books for ever. Its memory goes with its kernel, the callers of its jobs get an error, and it
 /// begins anew.
-fn survive<K: Kernel>(gate: &Gate, number: usize, kernel: impl Fn() -> K) {
-    while catch_unwind(AssertUnwindSafe(|| work(gate, number, kernel()))).is_err() {
+fn survive<K: Kernel>(gate: &Gate, number: usize, (kernel, mut home): (impl Fn() -> K, Option<Home>)) {
+    while catch_unwind(AssertUnwindSafe(|| work(gate, number, (kernel(), &mut home)))).is_err() {
         gate.died(number);
         thread::sleep(REST);
     }
 }
 
-fn work<K: Kernel>(gate: &Gate, number: usize, mut kernel: K) {
+fn work<K: Kernel>(gate: &Gate, number: usize, (mut kernel, home): (K, &mut Option<Home>)) {
     loop {
+        if let Some(home) = home {
+            home.look();
+        }
         match gate.next(number) {
             Next::Run(kind, jobs) => run(gate, number, &mut kernel, (kind, jobs)),
             Next::Try(trial) => measure(gate, number, &mut kernel, trial),
