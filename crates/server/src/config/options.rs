@@ -171,7 +171,8 @@ options! {
     /// How much of the machine password hashing may use.
     "hash." hash: Hash {
         /// Number of hashing threads. Only cores that the process may use count: a container's CPU limit (`cpu.max`)
-        /// applies, rounded down to whole cores, but at least 1.
+        /// applies, rounded down to whole cores, but at least 1. If there are as many threads as cores, each stays on
+        /// one of them (Linux).
         threads: Option<usize> = None => "one a core", Start, if_set(between(1, 1024));
         /// The longest time that a sign-in may wait for its turn. A sign-in that would wait longer is refused at once
         /// with 503 and Retry-After.
