@@ -163,8 +163,11 @@ mod tests {
             ];
             Some((stays, all.len()))
         });
-        if let Some((stays, cores)) = stays.join().unwrap().filter(|(_, cores)| *cores > 1) {
-            assert_eq!(stays, [true, true, true, false, false, true, true], "{cores} cores");
-        }
+        let Some((stays, cores)) = stays.join().unwrap().filter(|(_, cores)| *cores > 1) else {
+            writeln!(std::io::stderr(), "NOT TESTED: one core, or a system that does not tell how long threads wait")
+                .unwrap();
+            return;
+        };
+        assert_eq!(stays, [true, true, true, false, false, true, true], "{cores} cores");
     }
 }
