@@ -2,7 +2,7 @@
 
 mod reach;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::{
     calibrate::{Plan, Trial},
@@ -11,6 +11,7 @@ use crate::{
     job::{Job, Kind},
     queue::Queue,
     remote::desk::Desk,
+    took::Took,
 };
 
 /// A running batch, or a trial, whose `size` is 0.
@@ -310,20 +311,14 @@ impl Books {
 
     /// Thread number `thread` is done with its batch, of which `failed` jobs failed; no time is learned from a batch
     /// that did not succeed as a whole.
-    pub(crate) fn finish(
-        &mut self,
-        thread: usize,
-        (elapsed, failed): (Option<Duration>, usize),
-        held: u64,
-        now: Instant,
-    ) {
+    pub(crate) fn finish(&mut self, thread: usize, (took, failed): (Option<Took>, usize), held: u64, now: Instant) {
         let loaded = self.others_run(thread);
         let Some(run) = self.end(thread, held, now) else { return };
         self.batches += 1;
         self.done += run.size.saturating_sub(failed) as u64;
         self.failed += failed as u64;
-        if let Some(elapsed) = elapsed {
-            self.costs.record(run.kind, run.size, elapsed, loaded && run.loaded);
+        if let Some(took) = took {
+            self.costs.record(run.kind, run.size, took, loaded && run.loaded);
         }
     }
 
@@ -363,10 +358,13 @@ impl Books {
     }
 
     /// Thread number `thread` has measured. Returns true when the others have something else to do now.
-    pub(crate) fn tried(&mut self, thread: usize, elapsed: Option<Duration>, held: u64, now: Instant) -> bool {
+    pub(crate) fn tried(&mut self, thread: usize, took: Option<Took>, held: u64, now: Instant) -> bool {
         let Some(run) = self.end(thread, held, now) else { return false };
         let trial = Trial { kind: run.kind, size: run.lanes };
-        self.plan.as_mut().is_some_and(|plan| plan.tried(thread, trial, elapsed, now))
+        if let Some(took) = took {
+            self.costs.tried(took);
+        }
+        self.plan.as_mut().is_some_and(|plan| plan.tried(thread, trial, took, now))
     }
 
     /// Ends measurements that work has made needless, or has left no time for. Returns true when the threads have

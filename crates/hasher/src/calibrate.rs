@@ -16,6 +16,7 @@ use crate::{
     cost::{self, Family, MAX_TOGETHER, pays},
     job::{Kind, Work},
     policy::Policy,
+    took::Took,
 };
 
 /// Time for all measurements together, about.
@@ -209,9 +210,9 @@ impl Plan {
         if self.made[thread] { None } else { self.courses.get(self.course)?.trial() }
     }
 
-    /// The thread's trial took this long; `None` if it failed, which ends its course. Returns true when all threads
-    /// have something else to do now.
-    pub(crate) fn tried(&mut self, thread: usize, trial: Trial, elapsed: Option<Duration>, now: Instant) -> bool {
+    /// What the thread's trial took; `None` if it failed, which ends its course. Returns true when all threads have
+    /// something else to do now.
+    pub(crate) fn tried(&mut self, thread: usize, trial: Trial, took: Option<Took>, now: Instant) -> bool {
         // Each course gets the part of what is left that the later ones, which are more expensive, can spare.
         let later = self.courses.len() - self.course;
         let left = BUDGET.saturating_sub(self.spent) / (later * later).max(1) as u32;
@@ -219,12 +220,12 @@ impl Plan {
         let Some(course) = self.courses.get_mut(self.course).filter(|course| course.trial() == Some(trial)) else {
             return false;
         };
-        match elapsed {
+        match took {
             None => course.step = Step::Done,
-            Some(elapsed) => {
-                course.record(elapsed);
+            Some(took) => {
+                course.record(took.ran);
                 self.made[thread] = true;
-                self.longest = self.longest.max(elapsed);
+                self.longest = self.longest.max(took.elapsed);
                 if self.made.contains(&false) {
                     return false;
                 }
@@ -288,9 +289,9 @@ impl Course {
         Some(Trial { kind: self.kind, size })
     }
 
-    fn record(&mut self, elapsed: Duration) {
+    fn record(&mut self, ran: Duration) {
         if let Step::Climb(size) | Step::Again(_, size) = self.step {
-            let pace = elapsed.as_nanos() as f64 / (size as f64 * self.kind.work());
+            let pace = ran.as_nanos() as f64 / (size as f64 * self.kind.work());
             self.samples[size - 1].push(pace);
         }
     }

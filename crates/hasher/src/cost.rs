@@ -4,8 +4,11 @@
 //! best depends on the parameters and on the machine, so it is learned: every batch is a measurement. While all threads
 //! are busy, a kind starts with one job at a time, goes up step by step as long as that pays, and then stays at the
 //! best number, trying its neighbours from time to time. A [calibration](crate::Calibration) is a head start.
+//!
+//! Lanes are compared by how long the thread ran, and callers wait for longer than that if others use the core, too:
+//! so many times as long as it was on average ([`Costs::stretch`]).
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use crate::{
     argon2::{self, Algorithm, Cost, Params, Version},
@@ -13,6 +16,7 @@ use crate::{
     formats::serial::Serial,
     job::Kind,
     policy::TAG_BYTES,
+    took::Took,
 };
 
 /// Most jobs that run side by side on one thread.
@@ -101,32 +105,33 @@ impl Family {
     }
 }
 
-/// Nanoseconds that one unit of work of one job takes with a given number of lanes.
+/// A mean of measurements: nanoseconds of a thread for one unit of work of one job with a given number of lanes, or how
+/// many times as long as their threads ran batches took.
 #[derive(Clone, Copy, Default)]
-struct Pace {
-    nanos: f64,
+struct Mean {
+    value: f64,
     samples: u32,
     /// Whether it was measured while all threads were busy, which is when it matters.
     loaded: bool,
 }
 
-impl Pace {
-    fn record(&mut self, nanos: f64, loaded: bool) {
+impl Mean {
+    fn record(&mut self, found: f64, loaded: bool) {
         if self.loaded && !loaded {
             // Other threads can make it slower, but not by so much: `self` was measured while something stood still.
-            if nanos * MUCH < self.nanos {
-                self.nanos += (nanos - self.nanos) * WEIGHT;
+            if found * MUCH < self.value {
+                self.value += (found - self.value) * WEIGHT;
             }
             return;
         }
         if loaded && !self.loaded {
-            *self = Pace { loaded, ..Pace::default() };
+            *self = Mean { loaded, ..Mean::default() };
         }
         self.samples = self.samples.saturating_add(1);
         let weight = WEIGHT.max(1.0 / f64::from(self.samples));
         // Far longer than those before: that is believed, but not by how much, as the machine may have stood still.
-        let nanos = if self.samples > 1 { nanos.min(self.nanos * MUCH) } else { nanos };
-        self.nanos += (nanos - self.nanos) * weight;
+        let found = if self.samples > 1 { found.min(self.value * MUCH) } else { found };
+        self.value += (found - self.value) * weight;
     }
     fn is_settled(&self) -> bool {
         self.loaded && self.samples >= SETTLED
@@ -136,7 +141,7 @@ impl Pace {
 /// The paces of a family with 1, 2, … lanes.
 #[derive(Clone, Copy, Default)]
 struct Paces {
-    with: [Pace; MAX_TOGETHER],
+    with: [Mean; MAX_TOGETHER],
     batches: u32,
 }
 
@@ -150,7 +155,7 @@ impl Paces {
             if !pace.is_settled() {
                 return (best, Some(lanes));
             }
-            if pays((lanes, pace.nanos), (best, self.with[best - 1].nanos)) {
+            if pays((lanes, pace.value), (best, self.with[best - 1].value)) {
                 best = lanes;
             } else if lanes >= best + IN_VAIN {
                 break;
@@ -179,7 +184,7 @@ impl Paces {
         let up = turn.is_multiple_of(2);
         let other = if up { (best + 1).min(most) } else { (best - 1).max(1) };
         let (times, seldom) = FAR;
-        let near = self.with[other - 1].nanos <= self.with[best - 1].nanos * times;
+        let near = self.with[other - 1].value <= self.with[best - 1].value * times;
         if near || (turn / 2).is_multiple_of(seldom) { other } else { best }
     }
 
@@ -191,7 +196,7 @@ impl Paces {
     /// The pace with this many lanes, or else with the nearest number below, or above, that was measured.
     fn pace(&self, lanes: usize) -> Option<f64> {
         let (fewer, more) = self.with.split_at(lanes.min(MAX_TOGETHER));
-        fewer.iter().rev().chain(more).find(|pace| pace.samples > 0).map(|pace| pace.nanos)
+        fewer.iter().rev().chain(more).find(|pace| pace.samples > 0).map(|pace| pace.value)
     }
 }
 
@@ -206,11 +211,13 @@ pub(crate) struct Costs {
     families: HashMap<Family, Paces>,
     /// Nanoseconds per unit of work, over all families of an algorithm: for those not measured yet.
     overall: [Option<f64>; 3],
+    /// How many times as long as its thread ran a batch took: others use the core, too.
+    stretch: Mean,
 }
 
 impl Costs {
     pub(crate) fn new() -> Self {
-        Costs { families: HashMap::new(), overall: [None; 3] }
+        Costs { families: HashMap::new(), overall: [None; 3], stretch: Mean::default() }
     }
 
     /// Expected nanoseconds of a batch of `size` jobs of this kind; never zero.
@@ -218,7 +225,7 @@ impl Costs {
         let family = Family::from(kind);
         let guess = || self.overall[family.algorithm()].unwrap_or(family.first_guess());
         let pace = self.families.get(&family).and_then(|paces| paces.pace(size)).unwrap_or_else(guess);
-        ((pace * kind.work() * size as f64) as u64).max(1)
+        ((pace * kind.work() * size as f64 * self.stretch()) as u64).max(1)
     }
 
     /// Expected nanoseconds of thread time that one of many jobs of this kind takes, with at most `most` side by side.
@@ -252,10 +259,21 @@ impl Costs {
         self.families.get(&kind.into()).is_some_and(|paces| paces.with[most.min(2) - 1].is_settled())
     }
 
-    /// Records that a batch took `elapsed`; `loaded` if all threads were busy meanwhile.
-    pub(crate) fn record(&mut self, kind: Kind, size: usize, elapsed: Duration, loaded: bool) {
-        let family = Family::from(kind);
-        let nanos = elapsed.as_nanos() as f64 / (size as f64 * kind.work());
+    /// How many times as long as its thread runs a batch takes.
+    fn stretch(&self) -> f64 {
+        if self.stretch.samples > 0 { self.stretch.value } else { 1.0 }
+    }
+
+    /// Records what a measurement ahead of load says of the core: others use it, or a container may not use all of it.
+    pub(crate) fn tried(&mut self, took: Took) {
+        self.stretch.record(took.stretch(), false);
+    }
+
+    /// Records what a batch took; `loaded` if all threads were busy meanwhile.
+    pub(crate) fn record(&mut self, kind: Kind, size: usize, took: impl Into<Took>, loaded: bool) {
+        let (family, took) = (Family::from(kind), took.into());
+        self.stretch.record(took.stretch(), loaded);
+        let nanos = took.ran.as_nanos() as f64 / (size as f64 * kind.work());
         let overall = &mut self.overall[family.algorithm()];
         *overall = Some(overall.map_or(nanos, |mean| mean + (nanos.min(mean * MUCH) - mean) * WEIGHT));
         let paces = self.paces_of(family);
@@ -287,14 +305,14 @@ impl Costs {
         let paces = self.paces_of(family);
         for (pace, nanos) in paces.with.iter_mut().zip(measured).filter(|(pace, _)| !pace.is_settled()) {
             if let Some(nanos) = *nanos {
-                *pace = Pace { nanos, samples: CALIBRATED, loaded: true };
+                *pace = Mean { value: nanos, samples: CALIBRATED, loaded: true };
             }
         }
     }
 
     /// The input for [`Costs::settle`], for all families whose best number of lanes is known.
     pub(crate) fn settled(&self) -> Vec<(Family, Vec<Option<f64>>)> {
-        let known = |pace: &Pace| pace.is_settled().then_some(pace.nanos);
+        let known = |pace: &Mean| pace.is_settled().then_some(pace.value);
         let paces = |paces: &Paces| paces.with.iter().map(known).collect::<Vec<_>>();
         let all = self.families.iter().map(|(family, with)| (*family, paces(with)));
         all.filter(|(family, paces)| !matches!(family, Family::Serial(_)) && paces[0].is_some()).collect()
@@ -307,184 +325,4 @@ impl Costs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::formats::serial::Digest;
-
-    fn kind(memory: u32, passes: u32) -> Kind {
-        let cost = Cost::new(memory, passes, 1).unwrap();
-        Kind::Argon2(Params { algorithm: Algorithm::Argon2id, version: Version::V19, cost, tag_bytes: 32 })
-    }
-
-    /// Feeds batches of the size that `costs` asks for, in which a job takes `share` milliseconds.
-    fn learn(costs: &mut Costs, batches: usize, share: impl Fn(usize) -> u64) {
-        for _ in 0..batches {
-            let size = costs.next(kind(1000, 1), MAX_TOGETHER);
-            costs.record(kind(1000, 1), size, Duration::from_millis(share(size) * size as u64), true);
-        }
-    }
-
-    #[test]
-    fn an_unmeasured_kind_is_scaled_from_what_was_measured() {
-        let mut costs = Costs::new();
-        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
-        assert_eq!(costs.batch(kind(1000, 1), 1), 1_000_000);
-        assert_eq!(costs.batch(kind(2000, 3), 1), 6_000_000);
-        assert_eq!(costs.batch(kind(2000, 3), 2), 12_000_000);
-        assert_eq!(costs.batch(Kind::Bcrypt { cost: 10 }, 1), 61_440_000, "which the speed of Argon2 does not tell");
-        costs.record(Kind::Bcrypt { cost: 4 }, 1, Duration::from_millis(1), false);
-        assert_eq!(costs.batch(Kind::Bcrypt { cost: 10 }, 1), 64_000_000);
-    }
-
-    #[test]
-    fn the_mean_follows_a_machine_that_slows_down() {
-        let mut costs = Costs::new();
-        costs.record(kind(1000, 1), 1, Duration::from_millis(1), true);
-        for _ in 0..40 {
-            costs.record(kind(1000, 1), 1, Duration::from_millis(5), true);
-        }
-        assert!((4_900_000..=5_000_000).contains(&costs.batch(kind(1000, 1), 1)));
-    }
-
-    #[test]
-    fn a_moment_in_which_the_machine_stood_still_is_not_what_a_hash_costs() {
-        // Red where a batch counts in full, or where measurements beside idle threads lower nothing: a server with
-        // little to do believed for good that a hash takes seconds.
-        let mut costs = Costs::new();
-        let mut took = |millis, loaded| {
-            costs.record(kind(1000, 1), 1, Duration::from_millis(millis), loaded);
-            costs.batch(kind(1000, 1), 1)
-        };
-        for _ in 0..20 {
-            took(1, true);
-        }
-        assert!(took(120_000, true) < 1_200_000);
-        let mut slow = took(120_000, true);
-        while slow < 8_000_000 {
-            slow = took(120_000, true);
-        }
-        (0..40).for_each(|_| slow = took(1, false));
-        assert!((2_000_000..5_000_000).contains(&slow), "{slow}");
-        assert_eq!(took(3, false), slow, "others beside it may make it slower by that");
-    }
-
-    #[test]
-    fn measurements_under_load_take_the_place_of_others() {
-        let mut costs = Costs::new();
-        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
-        costs.record(kind(1000, 1), 1, Duration::from_millis(3), true);
-        costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
-        assert_eq!(costs.batch(kind(1000, 1), 1), 3_000_000);
-    }
-
-    #[test]
-    fn the_number_of_families_is_bounded() {
-        let mut costs = Costs::new();
-        for memory in 8..1000 {
-            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
-            costs.settle(kind(memory, 2).into(), &[Some(1.0)]);
-        }
-        assert_eq!(costs.families.len(), MAX_FAMILIES - MAX_SERIAL);
-    }
-
-    #[test]
-    fn imports_take_no_lanes_from_what_is_new() {
-        // Red without `rounded_up` in Family::from, and where a new family stays unknown because there are many.
-        let family = |rounds| Family::from(Kind::Serial(Serial::sha_crypt(Digest::Sha512, rounds, 20)));
-        assert_eq!(family(656_001), family(700_000));
-        let mut costs = Costs::new();
-        let sha_crypt = |rounds| Kind::Serial(Serial::sha_crypt(Digest::Sha512, rounds, 20));
-        for rounds in 1000..3000 {
-            costs.record(sha_crypt(rounds), 1, Duration::from_millis(1), true);
-        }
-        assert!(costs.families.len() <= MAX_SERIAL, "{}", costs.families.len());
-        for memory in 8..200 {
-            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
-        }
-        learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(3));
-        for memory in 200..400 {
-            costs.record(kind(memory, 1), 1, Duration::from_millis(1), true);
-        }
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 3);
-    }
-
-    #[test]
-    fn lanes_are_added_as_long_as_they_pay() {
-        for best in 1..=MAX_TOGETHER {
-            let mut costs = Costs::new();
-            assert_eq!(costs.next(kind(1000, 1), MAX_TOGETHER), 1, "one lane before anything is known");
-            learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(best as u64));
-            assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), best);
-            assert_eq!(costs.best(kind(1000, 1), 2), best.min(2));
-        }
-    }
-
-    #[test]
-    fn lanes_that_pay_next_to_nothing_are_left() {
-        // Red where what several lanes gain together is enough: it would take eight, for the gain of four.
-        let mut costs = Costs::new();
-        learn(&mut costs, 200, |size| [180, 250, 262, 282, 286, 290, 294, 298].map(|rate| 1_000_000 / rate)[size - 1]);
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 4);
-    }
-
-    #[test]
-    fn steps_that_do_not_pay_are_stepped_over() {
-        let mut costs = Costs::new();
-        learn(&mut costs, 60, |size| [30, 31, 20, 25, 25, 25, 25, 25][size - 1]);
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 3);
-        // Two cores of a Zen 5: red where two steps are enough, as soon as two lanes happen to pay a little less.
-        let mut costs = Costs::new();
-        learn(&mut costs, 60, |size| [456, 445, 440, 385, 400, 400, 400, 400][size - 1]);
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 4);
-    }
-
-    #[test]
-    fn a_best_that_is_no_longer_is_left() {
-        let mut costs = Costs::new();
-        learn(&mut costs, 60, |size| 20 + 2 * (size as u64).abs_diff(4));
-        learn(&mut costs, 1500, |size| 20 + 2 * (size as u64).abs_diff(2));
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 2);
-    }
-
-    #[test]
-    fn a_calibration_adds_to_what_work_has_taught() {
-        let mut costs = Costs::new();
-        let family = Family::from(kind(1000, 1));
-        for _ in 0..SETTLED {
-            costs.record(kind(1000, 1), 1, Duration::from_millis(4), true);
-        }
-        costs.record(kind(1000, 1), 2, Duration::from_millis(6), true);
-        let before = costs.settled();
-        costs.settle(family, &[None; 6]);
-        assert_eq!(costs.settled(), before, "a calibration that failed");
-        costs.settle(kind(2000, 1).into(), &[None; 6]);
-        assert_eq!(costs.families.len(), 1, "nor is a family known by one");
-        costs.settle(family, &[Some(9000.0), Some(2500.0), None]);
-        assert_eq!([1, 2, 3].map(|size| costs.batch(kind(1000, 1), size) / 1_000_000), [4, 5, 7]);
-        assert_eq!(costs.best(kind(1000, 1), MAX_TOGETHER), 2);
-        costs.record(kind(1000, 1), 3, Duration::from_millis(6), true);
-        costs.settle(family, &[None, None, None, Some(1500.0)]);
-        assert_eq!(costs.batch(kind(1000, 1), 3), 6_000_000, "what is not measured stays");
-    }
-
-    #[test]
-    fn an_idle_pool_learns_no_lanes() {
-        let mut costs = Costs::new();
-        for _ in 0..100 {
-            costs.record(kind(1000, 1), 1, Duration::from_millis(1), false);
-        }
-        assert_eq!(costs.next(kind(1000, 1), MAX_TOGETHER), 1);
-        assert!(!costs.knows(kind(1000, 1), 1));
-    }
-
-    #[test]
-    fn what_waits_is_counted_in_batches() {
-        let mut costs = Costs::new();
-        let nanos = |share: f64| Some(share * 1000.0);
-        costs.settle(kind(1000, 1).into(), &[nanos(4.0), nanos(3.0), nanos(2.0), nanos(5.0), nanos(5.0)]);
-        let queue = |count| costs.queue(kind(1000, 1), count, MAX_TOGETHER) / 1_000_000;
-        assert_eq!([0, 1, 2, 3, 4, 7].map(queue), [0, 4, 6, 6, 10, 16]);
-        assert_eq!(costs.queue(kind(1000, 1), 3, 1) / 1_000_000, 12, "where memory is for one lane");
-        assert_eq!(costs.share(kind(1000, 1), MAX_TOGETHER), 2_000_000);
-    }
-}
+mod tests;

@@ -38,6 +38,7 @@ use crate::{
     job::{Computed, Input, Job, Kind, Reach, Reply, somebodys},
     meters::Meters,
     settings::Limits,
+    took::Took,
 };
 
 pub(crate) use crate::state::{Refusal, State};
@@ -282,9 +283,9 @@ impl Gate {
         self.wake_all(&mut books);
     }
 
-    /// Thread number `thread` is done with its batch and keeps `held` KiB. `came_out`: the time, `None` if the batch
+    /// Thread number `thread` is done with its batch and keeps `held` KiB. `came_out`: what it took, `None` if the batch
     /// failed, and how many of its jobs produced no hash.
-    pub(crate) fn finished(&self, thread: usize, came_out: (Option<Duration>, usize), held: u64) {
+    pub(crate) fn finished(&self, thread: usize, came_out: (Option<Took>, usize), held: u64) {
         let mut books = self.books();
         let now = (self.clock)();
         books.finish(thread, came_out, held, now);
@@ -295,10 +296,10 @@ impl Gate {
         self.wake_starved(&books);
     }
 
-    /// Thread number `thread` has measured and keeps `held` KiB; `elapsed` is `None` if it failed.
-    pub(crate) fn tried(&self, thread: usize, elapsed: Option<Duration>, held: u64) {
+    /// Thread number `thread` has measured and keeps `held` KiB; `took` is `None` if it failed.
+    pub(crate) fn tried(&self, thread: usize, took: Option<Took>, held: u64) {
         let mut books = self.books();
-        if books.tried(thread, elapsed, held, (self.clock)()) {
+        if books.tried(thread, took, held, (self.clock)()) {
             self.wake_all(&mut books);
         }
         self.settle(&mut books);

@@ -30,7 +30,10 @@ mod linux {
 
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    use crate::meters::{CpuTime, Meter};
+    use crate::{
+        meters::{CpuTime, Meter},
+        took,
+    };
 
     /// How long a thread must have run and waited, together, before that says whether its core is the right one.
     const SPAN: Duration = Duration::from_millis(200);
@@ -59,7 +62,9 @@ mod linux {
             let mut cores = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core));
             let core = cores.nth(number).filter(|_| all.count() as usize == threads)?;
             let meter = Meter::of_this_thread()?;
-            // A system that keeps no such times tells zeros.
+            // A system that keeps no such times tells zeros. Others do for a thread that has just started, until somebody
+            // asks for the time that it ran.
+            let _ = took::ran();
             let before = meter.read().filter(|had| !had.ran.is_zero())?;
             let mut own = CpuSet::new();
             own.set(core);

@@ -86,6 +86,7 @@ mod settings;
 mod state;
 #[cfg(test)]
 mod tests;
+mod took;
 pub mod tune;
 pub mod turn;
 

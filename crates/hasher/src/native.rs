@@ -1,5 +1,7 @@
 //! Connects the kernels to the pool: what one hashing thread computes with, in memory that it keeps.
 
+use std::time::Duration;
+
 use zeroize::Zeroizing;
 
 use crate::{
@@ -9,6 +11,7 @@ use crate::{
     courtesy::Courtesy,
     cpu::Level,
     job::{Input, Kind, Tag},
+    took,
 };
 
 /// Computes tags on one thread, in memory that it may keep from one batch to the next.
@@ -23,6 +26,10 @@ pub(crate) trait Kernel {
     /// Gives memory beyond `kib` KiB back to the system, which wipes it; up to 2 MiB more may be kept, unless `kib` is
     /// 0. A batch that needs more maps it again.
     fn keep(&mut self, kib: u64);
+    /// How long its thread ran since it started. `None` where that is not known: all the time.
+    fn ran(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// A tag could not be computed; nothing is known about the password.
@@ -81,6 +88,10 @@ impl Kernel for Native {
     fn keep(&mut self, kib: u64) {
         self.arena.keep(usize::try_from(kib).unwrap_or(usize::MAX));
         self.held = self.held.min(self.arena.len() as u64);
+    }
+
+    fn ran(&self) -> Option<Duration> {
+        took::ran()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::sync::watch;
@@ -18,6 +18,7 @@ use crate::{
     native::{Fault, Kernel, sample},
     priority,
     state::Refusal,
+    took::Stopwatch,
 };
 
 /// Starts `threads` threads that work for `gate` until it closes, each with a kernel of its own. The returned receiver
@@ -95,9 +96,9 @@ fn work<K: Kernel>(gate: &Gate, number: usize, (mut kernel, home): (K, &mut Opti
 /// Runs a batch and answers each of its jobs.
 fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kind, Vec<Job>)) {
     let (inputs, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|job| (job.input, job.reply)).unzip();
-    let begun = Instant::now();
+    let watch = Stopwatch::start(kernel);
     let together = compute(kernel, kind, &inputs);
-    let elapsed = together.is_ok().then(|| begun.elapsed());
+    let took = together.is_ok().then(|| watch.took(kernel));
     let tags: Vec<Result<Tag, Fault>> = match together {
         Ok(tags) => tags.into_iter().map(Ok).collect(),
         Err(fault) if inputs.len() == 1 => vec![Err(fault)],
@@ -106,9 +107,9 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
     };
     drop(inputs);
     let failed = tags.iter().filter(|tag| tag.is_err()).count();
-    gate.finished(number, (elapsed, failed), kernel.held());
+    gate.finished(number, (took, failed), kernel.held());
     for (reply, tag) in replies.into_iter().zip(tags) {
-        let answer = tag.map(|tag| Computed { tag, by: None, begun }).map_err(|Fault| Refusal::Failed);
+        let answer = tag.map(|tag| Computed { tag, by: None, begun: watch.begun() }).map_err(|Fault| Refusal::Failed);
         // This wakes the caller, whose waker is not ours: a fault of it must not harm the other jobs.
         drop(catch_unwind(AssertUnwindSafe(|| gate.deliver(reply, answer))));
     }
@@ -117,9 +118,9 @@ fn run<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, (kind, jobs): (Kin
 /// Runs a batch that nobody waits for.
 fn measure<K: Kernel>(gate: &Gate, number: usize, kernel: &mut K, trial: Trial) {
     let inputs: Vec<_> = (0..trial.size).filter_map(|number| sample(trial.kind, number as u8)).collect();
-    let begun = Instant::now();
+    let watch = Stopwatch::start(kernel);
     let tags = compute(kernel, trial.kind, &inputs);
-    gate.tried(number, tags.is_ok().then(|| begun.elapsed()), kernel.held());
+    gate.tried(number, tags.is_ok().then(|| watch.took(kernel)), kernel.held());
 }
 
 /// A panic ends the batch, not the thread; after any fault the kernel's memory is neither trusted nor kept.

@@ -56,7 +56,7 @@ fn make(plan: &mut Plan, threads: usize, nanos: impl Fn(usize) -> u64) -> Vec<Ve
             sizes[course].push(trial.size);
             let units = trial.size as u64 * trial.kind.work() as u64;
             let elapsed = Duration::from_nanos(nanos(trial.size) * units);
-            let moved = plan.tried(thread, trial, Some(elapsed), Instant::now());
+            let moved = plan.tried(thread, trial, Some(elapsed.into()), Instant::now());
             assert_eq!(moved, thread == threads - 1, "all go on together");
             assert!(moved || plan.trial(thread).is_none());
         }
@@ -108,7 +108,7 @@ fn spend(kinds: &[(Kind, usize)], nanos: f64, map: Duration) -> (Plan, Duration)
             (held, elapsed) = (holds, elapsed + map * holds as u32);
         }
         longest = longest.max(elapsed);
-        plan.tried(0, trial, Some(elapsed), Instant::now());
+        plan.tried(0, trial, Some(elapsed.into()), Instant::now());
     }
     (plan, longest)
 }
@@ -146,7 +146,7 @@ fn a_trial_that_fails_ends_its_course_and_not_the_plan() {
     assert_eq!([plan.trial(0), plan.trial(1)], [Some(first); 2]);
     assert!(plan.tried(1, first, None, now));
     assert_eq!([plan.trial(0), plan.trial(1)], [Some(second); 2]);
-    assert!(!plan.tried(0, first, Some(Duration::from_millis(1)), now), "too late for its course");
+    assert!(!plan.tried(0, first, Some(Duration::from_millis(1).into()), now), "too late for its course");
     assert_eq!(plan.trial(0), Some(second), "and no part of the next");
     assert!(plan.tried(0, second, None, now));
     assert!(plan.is_done());
@@ -163,7 +163,7 @@ fn what_is_known_or_finds_no_moment_is_not_measured() {
     assert_eq!(plan.trial(0).map(|trial| trial.kind), Some(kind(256, 1)));
     let trial = plan.trial(0).unwrap();
     let later = start + PATIENCE / 2;
-    assert!(plan.tried(0, trial, Some(Duration::from_millis(1)), later));
+    assert!(plan.tried(0, trial, Some(Duration::from_millis(1).into()), later));
     assert!(!plan.skip(later + PATIENCE / 2, |_| false), "it went on meanwhile");
     assert!(plan.skip(later + PATIENCE, |_| false) && plan.is_done());
 }

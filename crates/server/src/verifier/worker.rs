@@ -191,7 +191,7 @@ impl Bench {
         let open = Arc::new(AtomicUsize::new(0));
         tokio::select! {
             ended = listen(reader, &hasher, answers, &open) => ended,
-            ended = speak(writer, answered, (&open, stop), (served, |served| share(&hasher, served))) => ended,
+            ended = speak(writer, answered, (&open, stop), (served, ready.holds, |served| share(&hasher, served))) => ended,
         }
         .map_err(|error| match error.kind() {
             // It was the right port: it worked a moment ago.
@@ -263,10 +263,11 @@ impl Drop for Served<'_> {
     }
 }
 
-/// Returns how many passwords each of so many servers may have computed at a time: no thread waits for the network.
+/// Returns how many passwords each of so many servers may have computed at a time: no thread waits for the network, and
+/// each can try one lane more than it has.
 fn share(hasher: &Hasher, served: usize) -> u32 {
     let (state, served) = (hasher.state(), served.max(1));
-    let holds = (state.threads * state.lanes * 2).max(2 * served) / served;
+    let holds = (state.threads * (state.lanes * 2 + 1)).max(2 * served) / served;
     u32::try_from(holds).unwrap_or(u32::MAX)
 }
 
@@ -320,7 +321,7 @@ async fn speak(
     mut writer: impl AsyncWrite + Unpin,
     mut answered: mpsc::UnboundedReceiver<Say>,
     (open, mut stop): (&AtomicUsize, watch::Receiver<bool>),
-    (mut served, share): (watch::Receiver<usize>, impl Fn(usize) -> u32),
+    (mut served, mut holds, share): (watch::Receiver<usize>, u32, impl Fn(usize) -> u32),
 ) -> io::Result<()> {
     let (mut said, mut stopping) = (Vec::new(), false);
     loop {
@@ -332,8 +333,8 @@ async fn speak(
                 sleep(Duration::from_millis(200)).await;
             }
             Ok(()) = served.changed(), if !stopping => {
-                let served = *served.borrow_and_update();
-                send(&mut writer, &Frame::Holds(share(served))).await?;
+                holds = share(*served.borrow_and_update());
+                send(&mut writer, &Frame::Holds(holds)).await?;
             }
             count = answered.recv_many(&mut said, TOGETHER) => {
                 if count == 0 {
@@ -351,6 +352,12 @@ async fn speak(
                     send(&mut writer, &Frame::Answers(answers)).await?;
                 }
                 open.fetch_sub(done, Ordering::Relaxed);
+                // Work teaches how many lanes are best.
+                let now = share(*served.borrow());
+                if now != holds && !stopping {
+                    holds = now;
+                    send(&mut writer, &Frame::Holds(holds)).await?;
+                }
             }
         }
         if stopping && open.load(Ordering::Relaxed) == 0 {
@@ -405,6 +412,37 @@ mod tests {
             assert!(why.contains(told), "{why}");
         }
         assert!(apart.ends_with("upgrade the worker"), "{apart}");
+    }
+
+    #[tokio::test]
+    async fn a_worker_says_how_much_it_holds_when_work_has_taught_it() {
+        // Red where a worker holds for ever what it said first: it never has enough to try another lane.
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        let (answers, answered) = mpsc::unbounded_channel();
+        let (open, holds) = (AtomicUsize::new(3), AtomicUsize::new(3));
+        let (_stop, stopping) = watch::channel(false);
+        let served = watch::Sender::new(1);
+        let share = |_| u32::try_from(holds.load(Ordering::Relaxed)).unwrap();
+        let speaks = speak(ours, answered, (&open, stopping), (served.subscribe(), 3, share));
+        let hears = async {
+            let mut heard = Vec::new();
+            for (id, now) in [(1, 3), (2, 5), (3, 5)] {
+                holds.store(now, Ordering::Relaxed);
+                answers.send(Say::Answer(Answer { id, tag: None })).unwrap();
+                heard.push(receive(&mut theirs).await.unwrap());
+                if id == 2 {
+                    heard.push(receive(&mut theirs).await.unwrap());
+                }
+            }
+            drop(answers);
+            heard
+        };
+        let (ended, heard) = tokio::join!(speaks, hears);
+        ended.unwrap();
+        let heard: Vec<_> = heard.iter().map(|frame| frame.encode().to_vec()).collect();
+        let answer = |id| Frame::Answers(vec![Answer { id, tag: None }]);
+        let expected = [answer(1), answer(2), Frame::Holds(5), answer(3)];
+        assert_eq!(heard, expected.map(|frame| frame.encode().to_vec()));
     }
 
     #[test]
