@@ -108,13 +108,14 @@ fn writer(probes: &Probes) -> Writer {
 }
 
 /// Uses as many lanes as the server's own pool chose, and its rate: the pool was watched for seconds, a row of the
-/// table for a fraction of one. The differences between the rows come from the table.
+/// table for a fraction of one. The differences between the rows come from the table, each as slow as it was at worst:
+/// with one hash on each thread it depends on where their memory happens to be whether both fit into a shared cache.
 fn pool(hashing: &Hashing, http: &Http) -> Pool {
     let threads = hashing.threads();
     let mut alone: Vec<f64> = hashing.of_threads(1).map(Lane::batch).collect();
     let crowded: Vec<&Lane> = hashing.of_threads(threads).collect();
     let lanes = http.lanes.clamp(1, crowded.len().max(1));
-    let faster = crowded.get(lanes - 1).map(|row| row.rate.value / http.pool.value).filter(|times| times.is_finite());
+    let faster = crowded.get(lanes - 1).map(|row| row.at_worst() / http.pool.value).filter(|times| times.is_finite());
     let faster = faster.unwrap_or(1.0);
     let rested = hashing.rested_ms.map_or(0.0, |rested| rested.value * 1e-3);
     let rouse = alone.first().map_or(0.0, |one| (rested - one).max(0.0));
@@ -127,7 +128,7 @@ fn pool(hashing: &Hashing, http: &Http) -> Pool {
         lanes,
         rouse,
         alone,
-        crowded: crowded.iter().map(|lane| lane.batch() * faster).collect(),
+        crowded: crowded.iter().map(|lane| (threads * lane.together) as f64 / lane.at_worst() * faster).collect(),
         crowd: threads,
         workers: 0.0,
     }

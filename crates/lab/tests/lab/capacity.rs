@@ -121,6 +121,19 @@ fn what_hashing_loses_is_what_neither_server_nor_generator_took() {
 }
 
 #[test]
+fn a_way_to_hash_that_was_fast_in_most_rounds_is_reckoned_as_in_the_slowest() {
+    // Red where the median counts: percentiles of a day were half of what was measured when the memory of the probe happened to fit.
+    let mut probes: Probes = serde_json::from_str(include_str!("probes.json")).unwrap();
+    let threads = probes.hashing.threads();
+    let crowded = |probes: &Probes| stations(probes, Generator::Here).pool.crowded;
+    let before = crowded(&probes);
+    let one = probes.hashing.lanes.iter_mut().find(|lane| (lane.threads, lane.together) == (threads, 1)).unwrap();
+    one.slowest = Some(one.rate.value);
+    one.rate.value *= 1.5;
+    assert_eq!(crowded(&probes), before);
+}
+
+#[test]
 fn threads_that_wake_up_are_late_beside_hashing_and_nowhere_else() {
     let late = [3e-3; 6];
     let tardy = Stations { late: Late { seldom: (1.0, late), often: (2.0, late) }, ..machine() };

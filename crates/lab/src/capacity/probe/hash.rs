@@ -41,12 +41,20 @@ pub struct Lane {
     pub together: usize,
     /// Hashes per second of all threads.
     pub rate: Figure,
+    /// The same in the slowest round; `None` in results from before this field.
+    #[serde(default)]
+    pub slowest: Option<f64>,
 }
 
 impl Lane {
     /// Returns how long one thread takes for its batch, in seconds.
     pub fn batch(&self) -> f64 {
         (self.threads * self.together) as f64 / self.rate.value
+    }
+
+    /// Returns how many hashes per second it was at worst.
+    pub fn at_worst(&self) -> f64 {
+        self.slowest.unwrap_or(self.rate.value)
     }
 }
 
@@ -220,6 +228,7 @@ impl Probe {
                     threads: *threads,
                     together: *together,
                     rate: Figure::of(rates),
+                    slowest: rates.iter().copied().min_by(f64::total_cmp),
                 })
                 .collect(),
             choices: choices.iter().map(Choice::from).collect(),
@@ -254,7 +263,9 @@ mod tests {
 
     #[test]
     fn a_batch_takes_as_long_as_all_threads_need_for_theirs() {
-        let lane = Lane { threads: 2, together: 2, rate: Figure::exact(150.0) };
+        let lane = Lane { threads: 2, together: 2, rate: Figure::exact(150.0), slowest: None };
         assert!((lane.batch() - 4.0 / 150.0).abs() < 1e-12);
+        assert_eq!(lane.at_worst(), 150.0, "in results without it");
+        assert_eq!(Lane { slowest: Some(90.0), ..lane }.at_worst(), 90.0);
     }
 }
