@@ -54,7 +54,8 @@ pub struct Calibration {
     families: Vec<(Family, Vec<Option<f64>>)>,
 }
 
-const HEAD: &str = "lanes 1";
+/// The format, and what its numbers mean: in the first, the time that passed; in the second, that of the thread.
+const HEAD: &str = "lanes 2";
 
 impl Calibration {
     /// The measurements of the machine that `machine` names.

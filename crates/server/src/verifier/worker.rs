@@ -189,11 +189,13 @@ impl Bench {
         let (reader, writer) = tokio::io::split(stream);
         let (answers, answered) = mpsc::unbounded_channel();
         let open = Arc::new(AtomicUsize::new(0));
-        tokio::select! {
+        let ended = tokio::select! {
             ended = listen(reader, &hasher, answers, &open) => ended,
             ended = speak(writer, answered, (&open, stop), (served, ready.holds, |served| share(&hasher, served))) => ended,
-        }
-        .map_err(|error| match error.kind() {
+        };
+        // What work has taught: otherwise a measurement made while others used the machine would be believed for good.
+        self.folder.learn(&hasher.calibration());
+        ended.map_err(|error| match error.kind() {
             // It was the right port: it worked a moment ago.
             io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
             _ => explained(&error),
@@ -443,6 +445,32 @@ mod tests {
         let answer = |id| Frame::Answers(vec![Answer { id, tag: None }]);
         let expected = [answer(1), answer(2), Frame::Holds(5), answer(3)];
         assert_eq!(heard, expected.map(|frame| frame.encode().to_vec()));
+    }
+
+    #[tokio::test]
+    async fn a_worker_keeps_what_work_has_taught_it() {
+        // Red where only the measurement at the start is kept.
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::at(&root.path().join("worker"));
+        let (identity, server) = (folder.prepare().unwrap(), Identity::of(&Key::new([1; 32])).unwrap());
+        let config = identity.dialling(server.pin).unwrap();
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let door = listener.local_addr().unwrap().to_string();
+        let kept = root.path().join("worker/hashing");
+        let bench = Bench { folder, work: Work::default(), served: watch::Sender::new(0), pool: Mutex::new(None) };
+        let (_stop, stopping) = watch::channel(false);
+        let served = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = TlsAcceptor::from(server.accepting().unwrap()).accept(stream).await.unwrap();
+            receive(&mut stream).await.unwrap();
+            let terms = Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 };
+            send(&mut stream, &Frame::Welcome { version: Versions::OURS.highest(), terms }).await.unwrap();
+            assert!(matches!(receive(&mut stream).await.unwrap(), Frame::Ready(_)));
+            std::fs::remove_file(&kept).unwrap();
+        };
+        let ((), ended) = tokio::join!(Box::pin(served), Box::pin(bench.visit(&door, &config, stopping)));
+        ended.unwrap_err();
+        assert!(bench.folder.learnt().is_some());
     }
 
     #[test]
