@@ -54,8 +54,7 @@ pub struct Calibration {
     families: Vec<(Family, Vec<Option<f64>>)>,
 }
 
-/// The format, and what its numbers mean: in the first, the time that passed; in the second, that of the thread.
-const HEAD: &str = "lanes 2";
+const HEAD: &str = "lanes 1";
 
 impl Calibration {
     /// The measurements of the machine that `machine` names.

@@ -143,7 +143,7 @@ impl Case {
         };
         let pace = |of: usize| if of == lanes { 100 * unit } else { (100_000 - of * 5_000) * unit };
         let paces: Vec<_> = (1..=self.what.lanes()).map(|of| format!(" {}", pace(of))).collect();
-        let text = format!("lanes 2\nmachine {machine}\n{name}:{}\n", paces.concat());
+        let text = format!("lanes 1\nmachine {machine}\n{name}:{}\n", paces.concat());
         Ok(Hasher::start(self.settings(Some(Calibration::from_text(&text)?))?)?)
     }
 }

@@ -14,17 +14,17 @@ fn a_text_comes_back_as_it_was() {
     let text = calibration.to_text();
     assert_eq!(
         text,
-        "lanes 2\nmachine A CPU, 2 threads\nargon2id m=64 t=2 p=1: 101.500\nbcrypt: 40000.000 - 15000.500\n"
+        "lanes 1\nmachine A CPU, 2 threads\nargon2id m=64 t=2 p=1: 101.500\nbcrypt: 40000.000 - 15000.500\n"
     );
     assert_eq!(Calibration::from_text(&text), Ok(calibration));
 }
 
 #[test]
 fn any_other_text_is_refused() {
-    let good = "lanes 2\nmachine A\nbcrypt: 40000.0 15000.5\n";
+    let good = "lanes 1\nmachine A\nbcrypt: 40000.0 15000.5\n";
     assert!(Calibration::from_text(good).is_ok());
     for (from, to) in [
-        ("lanes 2", "lanes 1"),
+        ("lanes 1", "lanes 2"),
         ("machine ", ""),
         ("bcrypt", "bcrypt m=1"),
         ("bcrypt", "argon2id m=64 t=2"),

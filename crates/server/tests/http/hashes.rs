@@ -276,7 +276,7 @@ fn a_pepper_never_overwrites_a_file_and_is_for_its_owner_alone() {
 fn what_was_learnt_of_the_machine_is_kept_in_the_data_folder() {
     let server = Server::newcomer(&[]);
     let file = server.data().join("hashing");
-    let learnt = || std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with("lanes 2\nmachine "));
+    let learnt = || std::fs::read_to_string(&file).is_ok_and(|text| text.starts_with("lanes 1\nmachine "));
     until("it is written", learnt);
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("argon2id m="), "{text}");
