@@ -19,7 +19,8 @@ pub(crate) struct Took {
 impl Took {
     /// How many times as long it took as its thread ran.
     pub(crate) fn stretch(self) -> f64 {
-        self.elapsed.as_secs_f64() / self.ran.as_secs_f64()
+        // A batch that took no time at all says nothing.
+        if self.ran.is_zero() { 1.0 } else { self.elapsed.as_secs_f64() / self.ran.as_secs_f64() }
     }
 }
 
@@ -92,5 +93,6 @@ mod tests {
     fn where_the_system_does_not_tell_a_thread_ran_all_the_time() {
         let took = Took::from(Duration::from_millis(5));
         assert_eq!((took.ran, took.stretch()), (took.elapsed, 1.0));
+        assert_eq!(Took::from(Duration::ZERO).stretch(), 1.0, "not a number, which no later one would mend");
     }
 }

@@ -375,10 +375,12 @@ mod tests {
     use crate::loops::without_time;
     use crate::private::Key;
     use hasher::remote::versions::Apart;
-    use tokio_rustls::TlsAcceptor;
+    use std::path::Path;
+    use tempfile::TempDir;
+    use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-    /// Returns what a worker says to a server that gives this answer, and what the worker makes of it.
-    async fn visit(answer: Frame) -> (Frame, Result<(), String>) {
+    /// Has a worker visit a server that does this; returns what came of both, and the folder that holds the worker's.
+    async fn visit<T>(serves: impl AsyncFnOnce(TlsStream<TcpStream>, &Path) -> T) -> (T, Result<(), String>, TempDir) {
         let root = tempfile::tempdir().unwrap();
         let folder = Folder::at(&root.path().join("worker"));
         let (identity, server) = (folder.prepare().unwrap(), Identity::of(&Key::new([1; 32])).unwrap());
@@ -387,14 +389,17 @@ mod tests {
         let door = listener.local_addr().unwrap().to_string();
         let bench = Bench { folder, work: Work::default(), served: watch::Sender::new(0), pool: Mutex::new(None) };
         let (_stop, stopping) = watch::channel(false);
-        let greeted = async {
+        let served = async {
             let (stream, _) = listener.accept().await.unwrap();
-            let mut stream = TlsAcceptor::from(server.accepting().unwrap()).accept(stream).await.unwrap();
-            let greeting = receive(&mut stream).await.unwrap();
-            send(&mut stream, &answer).await.unwrap();
-            greeting
+            let stream = TlsAcceptor::from(server.accepting().unwrap()).accept(stream).await.unwrap();
+            serves(stream, root.path()).await
         };
-        tokio::join!(Box::pin(greeted), Box::pin(bench.visit(&door, &config, stopping)))
+        let (served, ended) = tokio::join!(Box::pin(served), Box::pin(bench.visit(&door, &config, stopping)));
+        (served, ended, root)
+    }
+
+    fn terms() -> Terms {
+        Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 }
     }
 
     #[tokio::test]
@@ -402,13 +407,18 @@ mod tests {
         // Red where it offers one version only, hides what it is told, or goes on in a version that it did not offer.
         let later = Versions::between(Versions::OURS.highest() + 1, 255).unwrap();
         let apart = Apart { server: later, worker: Versions::OURS }.to_string();
-        let terms = Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 };
+        let terms = terms();
         for (answer, told) in [
             (Frame::Refused(apart.clone()), apart.as_str()),
             (Frame::Welcome { version: 255, terms }, "goes on in version 255"),
             (Frame::Welcome { version: 0, terms }, "goes on in version 0"),
         ] {
-            let (greeting, ended) = visit(answer).await;
+            let answers = async |mut stream: TlsStream<TcpStream>, _: &Path| {
+                let greeting = receive(&mut stream).await.unwrap();
+                send(&mut stream, &answer).await.unwrap();
+                greeting
+            };
+            let (greeting, ended, _) = visit(answers).await;
             assert!(matches!(greeting, Frame::Hello { speaks: Versions::OURS }), "{greeting:?}");
             let why = ended.unwrap_err();
             assert!(why.contains(told), "{why}");
@@ -450,27 +460,15 @@ mod tests {
     #[tokio::test]
     async fn a_worker_keeps_what_work_has_taught_it() {
         // Red where only the measurement at the start is kept.
-        let root = tempfile::tempdir().unwrap();
-        let folder = Folder::at(&root.path().join("worker"));
-        let (identity, server) = (folder.prepare().unwrap(), Identity::of(&Key::new([1; 32])).unwrap());
-        let config = identity.dialling(server.pin).unwrap();
-        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let door = listener.local_addr().unwrap().to_string();
-        let kept = root.path().join("worker/hashing");
-        let bench = Bench { folder, work: Work::default(), served: watch::Sender::new(0), pool: Mutex::new(None) };
-        let (_stop, stopping) = watch::channel(false);
-        let served = async {
-            let (stream, _) = listener.accept().await.unwrap();
-            let mut stream = TlsAcceptor::from(server.accepting().unwrap()).accept(stream).await.unwrap();
+        let forgets = async |mut stream: TlsStream<TcpStream>, root: &Path| {
             receive(&mut stream).await.unwrap();
-            let terms = Terms { cost: Cost::new(64, 2, 1).unwrap(), tag_bytes: 32 };
-            send(&mut stream, &Frame::Welcome { version: Versions::OURS.highest(), terms }).await.unwrap();
+            send(&mut stream, &Frame::Welcome { version: Versions::OURS.highest(), terms: terms() }).await.unwrap();
             assert!(matches!(receive(&mut stream).await.unwrap(), Frame::Ready(_)));
-            std::fs::remove_file(&kept).unwrap();
+            std::fs::remove_file(root.join("worker/hashing")).unwrap();
         };
-        let ((), ended) = tokio::join!(Box::pin(served), Box::pin(bench.visit(&door, &config, stopping)));
+        let ((), ended, root) = visit(forgets).await;
         ended.unwrap_err();
-        assert!(bench.folder.learnt().is_some());
+        assert!(Folder::at(&root.path().join("worker")).learnt().is_some());
     }
 
     #[test]
