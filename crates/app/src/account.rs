@@ -7,7 +7,7 @@ use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
 use rules::decision::{Change, Standing};
 use rules::events::{Event, Kind};
-use rules::id::ClientId;
+use rules::id::{ClientId, SessionId};
 use rules::login::attempt::Refusal;
 use rules::login::password::{Acceptable, Weak};
 use rules::login::session::{Entry, Method, Session, Started, enter, renew, still_proved};
@@ -20,7 +20,7 @@ use rules::realm::SKEW;
 use rules::secret::{Secret, base64url, mac, same};
 use rules::{Decision, Span, Time};
 use std::sync::Arc;
-use store::tables::sessions::{NEWEST, WithUser};
+use store::tables::sessions::{ForEnding, NEWEST, WithUser};
 use store::tables::{consents, sessions};
 use zeroize::Zeroizing;
 
@@ -102,6 +102,17 @@ pub enum NotSaved {
     SignedOut,
 }
 
+/// Why a session was not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotEnded {
+    /// The user has no such session.
+    Unknown,
+    /// The user signed in too long ago to end any other session than the own one.
+    SignInAgain,
+    /// The own session ended meanwhile, or goes on under another cookie.
+    SignedOut,
+}
+
 /// How many sessions the account home shows.
 const SHOWN: usize = 100;
 /// Sessions that are read at a time: one more than is shown tells that there are more.
@@ -127,9 +138,9 @@ impl App {
         Ok(Home { sessions, more_sessions, applications })
     }
 
-    /// Returns the newest live sessions of a user, as many as a page shows, and whether there are more; "sign out
-    /// everywhere else" ends the others, too. The cost is bounded, however many expired sessions the sweep has not
-    /// taken yet.
+    /// Returns the newest sessions of a user that can be ended, as many as a page shows, and whether there are more;
+    /// "sign out everywhere else" ends the others, too. One dated by a clock that was ahead is among them: its time will
+    /// come. The cost is bounded, however many expired sessions the sweep has not taken yet.
     async fn live_sessions(&self, user: &User) -> Result<(Vec<Session>, bool), Fault> {
         let (settings, now) = (&self.realm.settings, self.clock.now());
         let (mut live, mut before, mut more) = (Vec::new(), NEWEST.to_owned(), true);
@@ -139,7 +150,7 @@ impl App {
             let page = self.ask(page).await?;
             more = page.len() >= ROWS;
             before = page.last().map(|last| last.id.0.clone()).unwrap_or_default();
-            live.extend(page.into_iter().filter(|session| session.is_live(settings, now)));
+            live.extend(page.into_iter().filter(|session| session.can_end(settings, now)));
             if live.len() > SHOWN || !more {
                 break;
             }
@@ -336,16 +347,44 @@ impl App {
         }
     }
 
-    /// Ends every other session of a user, and what their applications hold. This session gets a new secret, as a copy
-    /// of its cookie may be elsewhere, too. `None` if it is over by now.
-    pub async fn leave_everywhere_else(&self, session: &Session, user: &User) -> Result<Option<Started>, Fault> {
+    /// Ends a session of a user by its id, even one that may not be used at present, or sees that it is over. The own
+    /// one may always be ended; for another, the user has signed in a short time ago (ASVS 7.5.2): whoever has a copy of
+    /// a cookie must not be able to shut its owner out with it.
+    pub async fn leave_one(
+        &self,
+        (own, user): (&Session, &User),
+        id: &SessionId,
+        browser: &Browser,
+    ) -> Result<Result<(), NotEnded>, Fault> {
+        let found = self.ask(ForEnding(Some(id))).await?;
+        let Some((session, _)) = found.filter(|(_, owner)| owner.id == user.id) else {
+            return Ok(Err(NotEnded::Unknown));
+        };
+        if session.id != own.id && !own.is_fresh(self.clock.now()) {
+            return Ok(Err(NotEnded::SignInAgain));
+        }
+        if session.ended_at.is_none() {
+            self.leave(&session, browser).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Ends every other session of a user who signed in a short time ago (ASVS 7.5.2), and what their applications hold.
+    /// This session gets a new secret, as a copy of its cookie may be elsewhere, too.
+    pub async fn leave_everywhere_else(
+        &self,
+        session: &Session,
+        user: &User,
+    ) -> Result<Result<Started, NotEnded>, Fault> {
         let renewed = self
             .settle(|now, fresh| async move {
                 let found = self.ask(WithUser(Some(&session.id))).await?;
                 let still =
                     |found: &Session| found.handle == session.handle && found.is_live(&self.realm.settings, now);
-                if !found.is_some_and(|(found, _)| still(&found)) {
-                    return Ok(Decision::refuse(()));
+                match found {
+                    Some((found, _)) if still(&found) && found.is_fresh(now) => {}
+                    Some((found, _)) if still(&found) => return Ok(Decision::refuse(NotEnded::SignInAgain)),
+                    _ => return Ok(Decision::refuse(NotEnded::SignedOut)),
                 }
                 // The event names no session: to a search for the one that goes on, it would seem to have ended.
                 let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
@@ -358,7 +397,7 @@ impl App {
                 Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
             })
             .await?;
-        Ok(renewed.ok())
+        Ok(renewed)
     }
 
     /// Takes an application's access away; returns whether it had any. If it had none, nothing is recorded.

@@ -169,8 +169,9 @@ impl App {
     /// Only a client that authenticates may ask (AU-01).
     async fn asker(&self, proof: Proof, epoch: i64) -> Result<Result<Arc<Client>, Error>, Fault> {
         Ok(match self.authenticate_at(proof, epoch).await? {
-            Ok(asker) if asker.is_public() => {
-                Err(self.not_proved(Some(&asker), "introspection needs a client that authenticates").await)
+            Ok(asker) if !asker.proves_itself() => {
+                let why = "introspection needs a client that authenticates, and is not native";
+                Err(self.not_proved(Some(&asker), why).await)
             }
             other => other,
         })

@@ -134,20 +134,6 @@ impl App {
             Err(never) => match never {},
         }
     }
-
-    /// Ends a session of `owner` by its id, even one that may not be used at present, or sees that it is over; `false`
-    /// if they have no such session.
-    pub async fn leave_other(&self, owner: &User, id: &rules::id::SessionId, browser: &Browser) -> Result<bool, Fault> {
-        match self.ask(ForEnding(Some(id))).await? {
-            Some((session, user)) if user.id == owner.id => {
-                if session.ended_at.is_none() {
-                    self.leave(&session, browser).await?;
-                }
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
 }
 
 fn address(to: &Verified, params: &Params) -> String {

@@ -70,9 +70,9 @@ impl App {
     /// Proves a client, as it stands at `epoch`, and counts its request.
     async fn prove_client(&self, proof: &Proof, epoch: i64) -> Result<Result<Proved, Error>, Fault> {
         let proved = self.judge_proof(proof, epoch).await?;
-        // Anybody can claim to be a public client.
-        let confidential = proved.as_ref().ok().filter(|proved| !proved.client.is_public());
-        if let Some((clients, proved)) = self.clients.as_ref().zip(confidential) {
+        // Anybody can claim to be a public client, and whoever has a copy of a native one.
+        let known = proved.as_ref().ok().filter(|proved| proved.client.proves_itself());
+        if let Some((clients, proved)) = self.clients.as_ref().zip(known) {
             let counted = clients.count(&proved.client.id);
             asked::stands(&counted);
             if let Err(over) = counted {

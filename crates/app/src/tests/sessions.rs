@@ -2,7 +2,7 @@
 
 use super::{NOW, database, newcomer, node, sign_in};
 use crate::App;
-use crate::account::{NotSaved, ProfileForm};
+use crate::account::{NotEnded, NotSaved, ProfileForm};
 use crate::browser::Browser;
 use crate::clock::Clock;
 use crate::flow::{Flow, Place, To};
@@ -54,6 +54,51 @@ async fn asvs_7_5_1_a_verified_address_changes_after_a_fresh_sign_in_alone() {
     clock.advance(FRESH);
     assert_eq!(save(&browser, Some("ada@newer.test")).await, Ok(()), "nobody vouches for that one");
     assert_eq!(email(&browser).await.as_deref(), Some("ada@newer.test"));
+}
+
+#[tokio::test]
+async fn asvs_7_5_2_other_sessions_end_after_a_fresh_sign_in_alone() {
+    // Red without is_fresh in account.rs, leave_one and leave_everywhere_else: a copy of a cookie would shut its owner
+    // out, and outlast the owner's next sign-in.
+    let (_folder, app, clock, mut browser) = house().await;
+    let account = || Flow::new(To::Place(Place::Account), clock.now());
+    let mut other = Browser::default();
+    sign_in(&app, account(), &mut other).await;
+    let signed_in = async |browser: &Browser| app.session(browser).await.unwrap();
+    let (elsewhere, _) = signed_in(&other).await.expect("signed in");
+    clock.advance(FRESH);
+    let (own, user) = signed_in(&browser).await.expect("signed in");
+    let one = app.leave_one((&own, &user), &elsewhere.id, &browser).await.unwrap();
+    assert_eq!(one, Err(NotEnded::SignInAgain));
+    let all = app.leave_everywhere_else(&own, &user).await.unwrap();
+    assert_eq!(all.map(|_| ()), Err(NotEnded::SignInAgain));
+    assert!(signed_in(&other).await.is_some() && signed_in(&browser).await.is_some());
+
+    sign_in(&app, account(), &mut browser).await;
+    let (own, user) = signed_in(&browser).await.expect("signed in");
+    assert_eq!(app.leave_one((&own, &user), &elsewhere.id, &browser).await.unwrap(), Ok(()));
+    assert!(signed_in(&other).await.is_none());
+    clock.advance(FRESH);
+    let (own, user) = signed_in(&browser).await.expect("signed in");
+    assert_eq!(app.leave_one((&own, &user), &own.id, &browser).await.unwrap(), Ok(()), "signing out needs no password");
+}
+
+#[tokio::test]
+async fn a_session_of_a_clock_that_was_ahead_is_shown_and_ended() {
+    // Red with is_live in account.rs, live_sessions: its time comes, and its owner could not have seen it.
+    let (_folder, app, clock, mut browser) = house().await;
+    let flow = || Flow::new(To::Place(Place::Account), clock.now());
+    clock.set(Span::minutes(30));
+    let mut ahead = Browser::default();
+    sign_in(&app, flow(), &mut ahead).await;
+    clock.set(Span(-Span::minutes(30).0));
+    sign_in(&app, flow(), &mut browser).await;
+    let (own, user) = app.session(&browser).await.unwrap().expect("signed in");
+    let shown = app.home(&user).await.unwrap().sessions;
+    let [one] = shown.iter().filter(|one| one.id != own.id).collect::<Vec<_>>()[..] else { panic!("{shown:?}") };
+    assert_eq!(app.leave_one((&own, &user), &one.id, &browser).await.unwrap(), Ok(()));
+    clock.advance(Span::minutes(30));
+    assert!(app.session(&ahead).await.unwrap().is_none());
 }
 
 #[tokio::test]

@@ -27,5 +27,6 @@ pub(crate) mod worker;
 
 pub use link::Link;
 pub use state::{Counts, Introduction, Lie, Name, Parted, WorkerState};
+pub use worker::MOST_HELD;
 
 pub(crate) use canary::Chance;

@@ -88,7 +88,7 @@ const ON_TRIAL: (usize, u32) = (4, 32);
 /// Most asks that a worker of unknown pace holds: enough to keep dozens of threads busy at the other end of a network.
 const UNMEASURED: usize = 64;
 /// Most asks that a worker may hold, whatever it says.
-const MOST_HELD: u32 = 2048;
+pub const MOST_HELD: u32 = 2048;
 
 /// What becomes of an answer.
 pub(crate) enum Settled {
@@ -318,8 +318,10 @@ impl Remote {
                 Settled::Nothing
             }
             (Cargo::Canary, theirs) => {
-                if theirs.is_some() {
-                    self.learn((flight.kind, flight.sent), (flight.load, flight.expected), now);
+                // As with a job: otherwise a worker would find out which asks are tests, and compute none of them.
+                match theirs {
+                    Some(_) => self.learn((flight.kind, flight.sent), (flight.load, flight.expected), now),
+                    None => self.refuse_work(now),
                 }
                 self.judge(id, |test| test.theirs = theirs);
                 Settled::Nothing

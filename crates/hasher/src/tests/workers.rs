@@ -216,6 +216,25 @@ async fn a_worker_that_cannot_is_not_asked_for_a_while() {
 }
 
 #[tokio::test]
+async fn a_test_that_is_not_computed_counts_like_a_job() {
+    // Red without refuse_work for canaries in remote/worker.rs: about one ask in 64 is one, which a worker could refuse
+    // at no cost, and so would never be tested.
+    let stage = Stage::closed();
+    let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(600), ..bound() });
+    let _first = stage.occupy(&hasher);
+    let link = attach(&hasher, "worker", fast(8000, 8));
+    let (mut jobs, mut refused) = (Vec::new(), 0);
+    for number in 0..400_u32 {
+        jobs.push(anywhere(&hasher, number as u8));
+        let asks = sent(&link).await;
+        refused += asks.len() as u64;
+        link.answers(asks.iter().map(|ask| Answer { id: ask.id, tag: None }).collect());
+        stage.skip(&hasher, Duration::from_secs(2));
+    }
+    assert_eq!(hasher.workers()[0].counts.failed, refused);
+}
+
+#[tokio::test]
 async fn what_is_late_is_done_here_and_the_late_answer_is_dropped() {
     let stage = Stage::closed();
     let hasher = stage.hasher(Settings { max_wait: Duration::from_secs(60), ..bound() });

@@ -200,7 +200,7 @@ fn unsupported(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
 
 /// RFC 7636 §4.3 with RFC 9700 §2.1.1: S256, and only S256.
 fn pkce(params: &Params, client: &Client, realm: &Realm) -> Result<(), Error> {
-    let exempt = !client.is_public() && (client.pkce_optional || realm.settings.pkce_optional);
+    let exempt = client.proves_itself() && (client.pkce_optional || realm.settings.pkce_optional);
     match (params.get("code_challenge"), params.get("code_challenge_method")) {
         (None, None) if exempt => Ok(()),
         (None, _) => Err(Error::request("code_challenge is required")),
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc7636_only_confidential_clients_that_are_exempt_may_leave_pkce_out() {
+    fn rfc7636_only_clients_that_prove_themselves_and_are_exempt_may_leave_pkce_out() {
         let without = [("code_challenge", "-"), ("code_challenge_method", "-")];
         let mut client = confidential("c1", "https://app.test/cb");
         assert_eq!(code_of(ask(&client, &without)), "invalid_request");
@@ -408,6 +408,8 @@ mod tests {
         let mut public = native("p1", "https://app.test/cb");
         public.pkce_optional = true;
         assert_eq!(code_of(ask(&public, &without)), "invalid_request");
+        client.native = true;
+        assert_eq!(code_of(ask(&client, &without)), "invalid_request", "RFC 8252 §8.5: every copy has its secret");
     }
 
     #[test]

@@ -219,6 +219,11 @@ impl Client {
     pub fn is_public(&self) -> bool {
         self.auth_methods == [AuthMethod::None]
     }
+    /// Whether its proof says that it is the client, and no other program: not if it is public, nor with a secret that
+    /// is in every copy of a native application (RFC 8252 §8.5).
+    pub fn proves_itself(&self) -> bool {
+        !self.is_public() && !self.native
+    }
     /// Returns the client as newly registered: it owns nothing that was issued before to another client of this id.
     #[must_use]
     pub fn registered(self, now: Time, fresh: &Fresh) -> Self {
@@ -273,7 +278,7 @@ impl Client {
     /// Whether consent without interaction would prove nothing: at a loopback address or a private scheme, anybody on
     /// the same machine can receive the answer (RFC 8252 §8.6).
     pub fn is_unassured(&self, redirect: &str) -> bool {
-        self.is_public() && !redirect.starts_with("https://")
+        !self.proves_itself() && !redirect.starts_with("https://")
     }
 }
 

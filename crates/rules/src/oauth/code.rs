@@ -184,7 +184,7 @@ fn judge(
     };
     let code = &found.code;
     // Only a client that proved who it is, or that the code was issued to, can use it up or end what it yielded.
-    if ask.client.is_public() && ask.client.id != code.client {
+    if !ask.client.proves_itself() && ask.client.id != code.client {
         return Decision::refuse(Error::grant("the code is not valid"));
     }
     let mut broken = bindings(ask, code).into_iter().filter(|(holds, _)| !holds).map(|(_, why)| why);
@@ -193,7 +193,7 @@ fn judge(
         return match (found.over, broken.next()) {
             // A caller that proved nothing leaves no trace: anybody can send what stands in an address, again and
             // again.
-            (false, Some(_)) if !ask.client.is_public() => misuse(code, why, now),
+            (false, Some(_)) if ask.client.proves_itself() => misuse(code, why, now),
             (true, _) | (_, Some(_)) => Decision::refuse(Error::grant(why)),
             (false, None) => misuse(code, why, now).and(Change::RevokeFamily { family: code.family.clone(), at: now }),
         };

@@ -56,9 +56,14 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     check(!by_secret || client.secret.is_some(), "client_secret_basic and client_secret_post need a secret");
     let by_key = client.auth_methods.contains(&AuthMethod::PrivateKeyJwt);
     check(!by_key || client.jwks.is_some(), "private_key_jwt needs a key set (--jwks)");
-    check(!(public && client.may(Grant::ClientCredentials)), "client_credentials needs a client that authenticates");
-    check(!(public && client.resource_server), "a resource server has to authenticate");
-    check(!(public && client.pkce_optional), "a public client must use PKCE");
+    // RFC 8252 §8.5: whoever has a copy of a native application has its secret, which proves nothing.
+    let proves = client.proves_itself();
+    check(
+        proves || !client.may(Grant::ClientCredentials),
+        "client_credentials needs a client that authenticates, and is not native",
+    );
+    check(proves || !client.resource_server, "a resource server has to authenticate, and is not native");
+    check(proves || !client.pkce_optional, "a public or native client must use PKCE");
     let by_code = client.may(Grant::AuthorizationCode);
     check(!by_code || !client.redirect_uris.is_empty(), "authorization_code needs at least one redirect URI");
     check(!client.grants.is_empty() || client.resource_server, "at least one grant is needed");

@@ -457,8 +457,8 @@ pub fn own(
     at: (Time, &Fresh),
 ) -> Decision<Tokens, Error> {
     let resources = match client.registered_for(Grant::ClientCredentials).and(resources) {
-        Ok(_) if client.is_public() => {
-            let why = "a public client has no tokens of its own";
+        Ok(_) if !client.proves_itself() => {
+            let why = "a public or native client has no tokens of its own";
             return Decision::refuse(Error::new(ErrorCode::UnauthorizedClient, why));
         }
         Ok(resources) => resources,

@@ -51,6 +51,8 @@ struct State {
     coming: usize,
     /// HTTP/2: responses that the client has not taken yet, oldest first, and since when they are ready.
     untaken: BTreeMap<u64, Instant>,
+    /// Since when the client has read nothing of what is on its way.
+    full: Option<Instant>,
     /// The number of the next response.
     next: u64,
     /// HTTP/2: bytes of bodies that the client may send.
@@ -62,6 +64,16 @@ struct State {
 }
 
 impl State {
+    /// Returns since when the client has not taken something that is ready.
+    fn stalls_since(&self) -> Option<Instant> {
+        self.untaken.first_key_value().map(|(_, since)| *since).into_iter().chain(self.full).min()
+    }
+
+    /// Returns whether the client has not taken something for so long, whatever else it asks for meanwhile.
+    fn stalls(&self, long: Duration) -> bool {
+        self.stalls_since().is_some_and(|since| since.elapsed() >= long)
+    }
+
     /// Notes that a part of a request came, or may have.
     fn hear(&mut self) {
         match self.waiting {
@@ -138,6 +150,7 @@ impl Clock {
             unread: false,
             coming: 0,
             untaken: BTreeMap::new(),
+            full: None,
             next: 0,
             granted: 0,
             chatter: Chatter { bytes: 0.0, at: since },
@@ -168,11 +181,13 @@ impl Clock {
         self.lock().asked
     }
 
-    /// Returns whether no request is answered, except those whose body still comes, and no response is untaken.
-    pub fn is_idle(&self) -> bool {
+    /// Returns whether no request is answered, except those whose body still comes, and no response is untaken; or one
+    /// has been untaken for so long. Otherwise a client that takes nothing would keep its places as long as it likes: a
+    /// request now and then is enough for one to be answered at any time.
+    pub fn is_idle(&self, long: Duration) -> bool {
         let state = self.lock();
         let running = if let Waiting::Answers { running } = state.waiting { running } else { 0 };
-        running <= state.coming && state.untaken.is_empty()
+        state.stalls(long) || (running <= state.coming && state.untaken.is_empty())
     }
 
     /// Returns whether all requests were answered, and no other has begun.
@@ -181,10 +196,12 @@ impl Clock {
         state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
     }
 
-    /// Returns whether no request, not even a part of one, came for so long, and no response is untaken.
+    /// Returns whether no request, not even a part of one, came for so long, and no response is untaken; or one has been
+    /// untaken for so long.
     pub fn is_quiet(&self, long: Duration) -> bool {
         let state = self.lock();
         match state.waiting {
+            _ if state.stalls(long) => true,
             Waiting::Headers { since } | Waiting::Nothing { since } => {
                 since.elapsed() >= long && !state.heard && state.untaken.is_empty()
             }
@@ -240,6 +257,12 @@ impl Clock {
         state.chatter.bytes > 2.0 * CHATTER
     }
 
+    /// Notes whether there is no room on the way to the client, as it does not read. With HTTP/2 it can go on asking.
+    pub fn is_full(&self, full: bool) {
+        let mut state = self.lock();
+        state.full = if full { state.full.or_else(|| Some(Instant::now())) } else { None };
+    }
+
     /// Returns the reason if the connection is to go because of what it sent.
     pub fn said_too_much(&self) -> Option<Cut> {
         self.lock().too_much.then_some(Cut::Chatter)
@@ -254,7 +277,7 @@ impl Clock {
             Waiting::Close { since } => Some(since + self.linger),
             Waiting::Answers { .. } => None,
         };
-        let takes = state.untaken.first_key_value().map(|(_, since)| *since + self.idle);
+        let takes = state.stalls_since().map(|since| since + self.idle);
         waits.into_iter().chain(takes).min()
     }
 
@@ -262,7 +285,7 @@ impl Clock {
     pub fn fault(&self) -> Option<Cut> {
         let state = self.lock();
         match state.waiting {
-            _ if !state.untaken.is_empty() => Some(Cut::Untaken),
+            _ if state.stalls_since().is_some() => Some(Cut::Untaken),
             Waiting::Headers { .. } => Some(Cut::Silent),
             Waiting::Answers { .. } | Waiting::Nothing { .. } | Waiting::Close { .. } => None,
         }

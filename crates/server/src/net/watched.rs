@@ -14,6 +14,8 @@ pub struct Watched<S> {
     stream: S,
     clock: Arc<Clock>,
     frames: Frames,
+    /// There was no room to write.
+    full: bool,
     /// Bytes read since the connection's task last yielded.
     turn: usize,
     /// No more bytes can come: the other end closed the stream, or it broke.
@@ -34,7 +36,8 @@ const SCOOP: usize = 4 << 10;
 impl<S> Watched<S> {
     /// Watches `stream` for `clock`.
     pub fn new(stream: S, clock: Arc<Clock>) -> Self {
-        Watched { stream, clock, frames: Frames::new(), turn: 0, ended: false, shut: false, discarded: 0 }
+        let frames = Frames::new();
+        Watched { stream, clock, frames, full: false, turn: 0, ended: false, shut: false, discarded: 0 }
     }
 }
 
@@ -101,22 +104,37 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
+impl<S> Watched<S> {
+    /// Tells the clock when there begins or ends to be no room to write.
+    fn wrote<T>(&mut self, answer: Poll<T>) -> Poll<T> {
+        if answer.is_pending() != self.full {
+            self.full = answer.is_pending();
+            self.clock.is_full(self.full);
+        }
+        answer
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let wrote = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(wrote)
     }
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let wrote = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.wrote(wrote)
     }
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        // With TLS, what was written may wait here.
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.wrote(flushed)
     }
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.shut {

@@ -34,6 +34,8 @@ pub struct AccountPage<'a> {
     pub sessions: &'a [SessionRow<'a>],
     /// There are more sessions than these.
     pub more_sessions: bool,
+    /// Other sessions can be ended only after another sign-in.
+    pub sessions_kept: bool,
     /// Applications with access.
     pub applications: &'a [ApplicationRow<'a>],
     /// The present.

@@ -21,6 +21,8 @@ pub enum Problem {
     EmailTaken,
     /// The e-mail address is verified, and the sign-in too long ago to change it.
     EmailKept,
+    /// The sign-in is too long ago to end other sessions.
+    SessionsKept,
     /// A name is longer than can be stored.
     NameLong {
         /// Its claim, which is also its field.
@@ -111,6 +113,7 @@ impl Problem {
             Problem::SetupCode => Some("token"),
             Problem::Username | Problem::UsernameForm | Problem::UsernameTaken => Some("username"),
             Problem::Email | Problem::EmailTaken | Problem::EmailKept => Some("email"),
+            Problem::SessionsKept => Some("sessions-kept"),
             Problem::NameLong { field } | Problem::Name { field } => Some(field),
             Problem::CurrentPassword => Some("current"),
             Problem::PasswordShort { .. }
@@ -130,6 +133,7 @@ impl Problem {
             Problem::Email => "problem.email",
             Problem::EmailTaken => "problem.email_taken",
             Problem::EmailKept => "problem.email_kept",
+            Problem::SessionsKept => "problem.sessions_kept",
             Problem::Name { .. } => "problem.name",
             Problem::PasswordCommon => "problem.password_common",
             Problem::PasswordPersonal => "problem.password_personal",

@@ -236,6 +236,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         minimum_password: 8,
         sessions: &sessions,
         more_sessions: true,
+        sessions_kept: false,
         applications: &applications,
         now: NOW,
     };
@@ -251,7 +252,8 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         applications: &[],
         ..full
     };
-    let kept = AccountPage { notice: None, problems: &[Problem::EmailKept], ..full };
+    let kept = [Problem::EmailKept, Problem::SessionsKept];
+    let kept = AccountPage { notice: None, problems: &kept, sessions_kept: true, ..full };
     vec![
         sample("account", full.render(c)),
         sample("account_empty", empty.render(c)),

@@ -26,6 +26,8 @@ app::labels! {
         Unknown = "unknown",
         /// What it said is not of the protocol, or broke off.
         Broken = "broken",
+        /// The database could not say whether its key is enrolled.
+        Away = "away",
     }
 }
 
@@ -43,6 +45,7 @@ impl Strangers {
             Turned::Token | Turned::Version if is_told(so_far) => {
                 tracing::warn!(%from, why, so_far, "a hash worker was not enrolled")
             }
+            Turned::Away if is_told(so_far) => tracing::warn!(%from, why, so_far, "cannot serve a hash worker"),
             _ if so_far.is_power_of_two() => {
                 tracing::info!(%from, why, so_far, "refused a connection that is not from a hash worker");
             }

@@ -282,7 +282,8 @@ async fn guest(stream: TcpStream, from: SocketAddr, acceptor: TlsAcceptor, (app,
         (Ended::Apart(apart), None) => strangers.another(from, (Turned::Version, &apart.to_string())),
         (Ended::Refused(why), None) => strangers.another(from, (Turned::Unknown, &why)),
         (Ended::Failed(error), None) => strangers.another(from, (Turned::Broken, &error.to_string())),
-        (Ended::Fault(fault), None) => tracing::warn!(%from, %fault, "cannot serve a hash worker"),
+        // Anybody can show a key for that, too.
+        (Ended::Fault(fault), None) => strangers.another(from, (Turned::Away, &fault.to_string())),
         (ended, Some(caller)) if callers.ended(key, caller.so_far, caller.since.elapsed()) => {
             ended.tell(&caller, from);
         }

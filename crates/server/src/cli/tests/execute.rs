@@ -203,7 +203,7 @@ async fn no_changes(operator: &mut Operator<'_>) {
             "needs at least one redirect URI",
         ),
         ("client set shop --add-redirect-uri http://shop.test/cb", "http is for"),
-        ("client set shop --auth-method none", "a public client must use PKCE"),
+        ("client set shop --auth-method none", "a public or native client must use PKCE"),
         ("client set shop --auth-method private_key_jwt", "needs a key set"),
         ("client set none --trusted", "no client has the id none"),
     ] {

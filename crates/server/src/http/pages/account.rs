@@ -7,7 +7,7 @@ use crate::http::extract;
 use crate::http::oauth::authorize::with_query;
 use crate::http::reply::{self, Forms};
 use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, ProfileFields, SessionRow, Setback};
-use app::account::{NotChanged, NotSaved, PasswordChange, ProfileForm};
+use app::account::{NotChanged, NotEnded, NotSaved, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -54,13 +54,13 @@ impl Door {
         let text = |claim| user.profile.get(claim).unwrap_or_default();
         let (name, given_name, family_name) = (text("name"), text("given_name"), text("family_name"));
         let email = user.email.as_deref().unwrap_or("");
-        let email_kept = user.email_verified && !session.is_fresh(app.clock.now());
+        let (now, is_fresh) = (app.clock.now(), session.is_fresh(app.clock.now()));
+        let email_kept = user.email_verified && !is_fresh;
         // A field that the user did not change shows its current value: else the next attempt would change it back.
         let field = |(name, shown), stored| {
             let typed = said.typed.and_then(|typed| typed.sent(name).filter(|now| Some(*now) != typed.sent(shown)));
             typed.unwrap_or(stored)
         };
-        let now = app.clock.now();
         let sessions: Vec<SessionRow<'_>> = home.sessions.iter().map(|one| row(one, session, now)).collect();
         let scopes: Vec<Vec<&str>> = home
             .applications
@@ -101,8 +101,9 @@ impl Door {
             minimum_password: app.realm.settings.password_min,
             sessions: &sessions,
             more_sessions: home.more_sessions,
+            sessions_kept: !is_fresh,
             applications: &applications,
-            now: app.clock.now(),
+            now,
         };
         let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
         chrome.signed_in = Some(&user.username);
@@ -247,16 +248,28 @@ async fn change_password(door: &Door, form: &OwnForm) -> Result<Response, Refusa
 
 async fn end_one(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let id = form.params.get("id").unwrap_or("").into();
-    match door.site.app.leave_other(&form.user, &id, &form.browser).await? {
-        true if id == form.session.id => leave(door, form).await,
-        true => Ok(door.done(Notice::SessionEnded, &form.session)),
-        false => Err(Refusal::NotFound),
+    match door.site.app.leave_one((&form.session, &form.user), &id, &form.browser).await? {
+        Ok(()) if id == form.session.id => leave(door, form).await,
+        Ok(()) => Ok(door.done(Notice::SessionEnded, &form.session)),
+        Err(why) => not_ended(door, form, why).await,
+    }
+}
+
+async fn not_ended(door: &Door, form: &OwnForm, why: NotEnded) -> Result<Response, Refusal> {
+    match why {
+        NotEnded::Unknown => Err(Refusal::NotFound),
+        NotEnded::SignedOut => Ok(door.sign_in_first()),
+        NotEnded::SignInAgain => {
+            let said = Said { problems: &[Problem::SessionsKept], ..Said::default() };
+            door.account((&form.session, &form.user), said).await
+        }
     }
 }
 
 async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
-    let Some(started) = door.site.app.leave_everywhere_else(&form.session, &form.user).await? else {
-        return Ok(door.sign_in_first());
+    let started = match door.site.app.leave_everywhere_else(&form.session, &form.user).await? {
+        Ok(started) => started,
+        Err(why) => return not_ended(door, form, why).await,
     };
     let mut response = door.done(Notice::OthersEnded, &started.session);
     reply::session_cookie(&mut response, &door.site, &started);

@@ -6,10 +6,10 @@ use hyper::body::Bytes;
 use hyper::client::conn::http2::handshake;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Makes a frame (RFC 9113 §4.1).
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
     bytes.extend([kind, flags]);
     bytes.extend(stream.to_be_bytes());
@@ -309,55 +309,13 @@ async fn pings_do_not_keep_a_connection_open() {
 }
 
 /// Makes a request's fields (RFC 7541 §6.2.2), with names of its appendix A.
-fn fields(method: &str, path: &str) -> Vec<u8> {
+pub(super) fn fields(method: &str, path: &str) -> Vec<u8> {
     let mut bytes = vec![0x86, 0x01, 0x01, b'a'];
     for (name, value) in [(2, method), (4, path)] {
         bytes.extend([name, value.len() as u8]);
         bytes.extend(value.as_bytes());
     }
     bytes
-}
-
-#[tokio::test]
-async fn an_answer_that_is_not_taken_closes_the_connection_whatever_else_is_asked() {
-    // Red without `takes` in `Clock::deadline`; for the windows beyond 0, without `split_off` in `Taken::poll_frame`;
-    // for the short answer, where only long ones are watched in `Running::answered`.
-    for (path, window) in [("/page", 0_u32), ("/page", 1), ("/page", 4095), ("/", 0), ("/", 1), ("/", 14)] {
-        let server = Server::start(Terms { idle_timeout: Duration::from_millis(500), ..generous() });
-        let mut stream = server.connect().await;
-        let mut opening = PREFACE.to_vec();
-        // SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113 §6.5.2).
-        opening.extend(frame(4, 0, 0, &[&[0, 4], &window.to_be_bytes()[..]].concat()));
-        opening.extend(frame(1, 5, 1, &fields("GET", path)));
-        stream.write_all(&opening).await.unwrap();
-        let start = tokio::time::Instant::now();
-        for id in (3..).step_by(2) {
-            if stream.write_all(&frame(1, 5, id, &fields("HEAD", "/"))).await.is_err() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            assert!(start.elapsed() < PATIENCE / 2, "the answer waits for its client: {path}, window {window}");
-        }
-        assert!(start.elapsed() >= Duration::from_millis(500), "closed before its time");
-    }
-}
-
-#[tokio::test]
-async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
-    let idle_timeout = Duration::from_secs(6);
-    let server = Server::start(Terms { idle_timeout, ..generous() });
-    let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
-    let asking = async move {
-        let start = tokio::time::Instant::now();
-        while start.elapsed() < idle_timeout * 3 / 2 {
-            let request = hyper::Request::builder().uri("http://a.test/page").body(Empty::<Bytes>::new()).unwrap();
-            let answer = sender.send_request(request).await.expect("cut, although every answer was taken");
-            assert_eq!(answer.headers()["content-length"], "4096");
-            assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), vec![b'x'; 4096]);
-            tokio::time::sleep(idle_timeout / 10).await;
-        }
-    };
-    drop(tokio::join!(asking, connection));
 }
 
 /// Sends GETs for `path` at once on one connection; returns the statuses of those answered before `sender` is dropped.
@@ -400,34 +358,6 @@ async fn a_request_beside_others_takes_the_place_of_a_connection() {
         }
     }
     assert_eq!(refused(), 4);
-}
-
-#[tokio::test]
-async fn an_answer_that_is_not_taken_keeps_its_place() {
-    // Red without `_place: place` in `Running::answered`. Where no other runs on: without `untaken` in `Clock::request`,
-    // and for the short answer, where only long ones are watched.
-    for (path, first) in [("/", "/forever"), ("/page", "/forever"), ("/", "/"), ("/page", "/page")] {
-        let caps = Caps::new(10, 1000, Vec::new());
-        let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
-        let mut stream = server.connect().await;
-        let mut opening = PREFACE.to_vec();
-        opening.extend(frame(4, 0, 0, &[&[0, 4], &0_u32.to_be_bytes()[..]].concat()));
-        opening.extend(frame(1, 5, 1, &fields("GET", first)));
-        stream.write_all(&opening).await.unwrap();
-        for id in (3..9).step_by(2) {
-            // The one before is answered by then, unless it runs on.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            stream.write_all(&frame(1, 5, id, &fields("GET", path))).await.unwrap();
-        }
-        let start = tokio::time::Instant::now();
-        while caps.open() < 4 {
-            tokio::task::yield_now().await;
-            assert!(start.elapsed() < PATIENCE, "{} places", caps.open());
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(caps.open(), 4, "{path}");
-        drop(stream);
-    }
 }
 
 /// A client that sends a request just then is told that it may send it again elsewhere (RFC 9113, 6.8).

@@ -5,6 +5,7 @@ mod http2;
 mod loops;
 mod stop;
 mod tls;
+mod untaken;
 mod waiting;
 
 use super::serve::{Stopped, serve_lingering};
@@ -79,6 +80,7 @@ fn router(over: watch::Sender<bool>) -> Router {
         .route("/forever", get(forever))
         .route("/panic", get(|| async { panic!("a fault in a handler") as &'static str }))
         .route("/page", get(|| async { vec![b'x'; 4096] }))
+        .route("/sheet", get(|| async { vec![b'x'; 60_000] }))
         .route("/large", get(|| async { vec![b'x'; 32 << 20] }))
         .route("/body", post(whole_body))
         .route("/patient", post(|body| body_within(PATIENCE, body)))

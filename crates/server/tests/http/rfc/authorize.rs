@@ -152,11 +152,27 @@ fn rfc8252_7_3_any_port_of_a_loopback_address_is_taken_for_a_native_client() {
 fn rfc8252_8_6_a_native_client_is_not_authorized_again_in_silence() {
     let server = default_server();
     let person = Person::add(server);
-    let app = App::public(server, "http://127.0.0.1/cb", &["--native"]);
-    let mut browser = Browser::new(server);
-    app.code(&mut browser, &person, &app.ask());
-    let landed = browser.get(&app.ask().with("prompt", "none").target()).landed();
-    assert_eq!(landed["error"], "consent_required");
+    // RFC 8252 §8.5: a secret that every copy of the program has changes nothing.
+    let shipped = App::shipped(server, "http://127.0.0.1/cb");
+    for app in [App::public(server, "http://127.0.0.1/cb", &["--native"]), shipped] {
+        let mut browser = Browser::new(server);
+        app.code(&mut browser, &person, &app.ask());
+        let landed = browser.get(&app.ask().with("prompt", "none").target()).landed();
+        assert_eq!(landed["error"], "consent_required");
+    }
+}
+
+#[test]
+fn rfc8252_8_5_the_secret_of_a_native_client_vouches_for_nothing() {
+    let server = default_server();
+    let app = App::shipped(server, "http://127.0.0.1/cb");
+    // The registration cannot say otherwise.
+    for more in [["--add-grant", "client_credentials"].as_slice(), &["--resource-server"], &["--pkce", "optional"]] {
+        let refused = server.command(&[&["client", "set", &app.id], more].concat(), "");
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && why.contains("native"), "{more:?}: {why}");
+    }
+    app.post("/oauth2/introspect", &[("token", "x")]).must_be(401);
 }
 
 #[test]

@@ -65,12 +65,23 @@ impl App {
     /// Registers a public application with further options.
     #[track_caller]
     pub fn public(server: &'static Server, redirect: &str, options: &[&str]) -> App {
+        App::at(server, redirect, &[&["--public"], options].concat(), None)
+    }
+
+    /// Registers a native application with a secret, which each of its copies would have.
+    #[track_caller]
+    pub fn shipped(server: &'static Server, redirect: &str) -> App {
+        App::at(server, redirect, &["--native", "--secret-stdin"], Some(SECRET))
+    }
+
+    #[track_caller]
+    fn at(server: &'static Server, redirect: &str, options: &[&str], secret: Option<&'static str>) -> App {
         let id = unique("pub");
-        let mut line = vec!["client", "add", "--id", &id, "--redirect-uri", redirect, "--public"];
+        let mut line = vec!["client", "add", "--id", &id, "--redirect-uri", redirect];
         SCOPES[..5].iter().for_each(|scope| line.extend(["--scope", scope]));
         line.extend(options);
-        server.must(&line, "");
-        App { server, secret: None, redirect: redirect.to_owned(), id: id.clone() }
+        server.must(&line, secret.unwrap_or_default());
+        App { server, secret, redirect: redirect.to_owned(), id: id.clone() }
     }
 
     /// Applies `disable`, `enable` or `remove`.
