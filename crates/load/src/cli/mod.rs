@@ -48,7 +48,9 @@ pub enum Action {
     /// is half of what a closed loop reaches. Each trial takes --warmup and --duration.
     #[command(after_long_help = "\
 Examples:
-  portiere load search w1 --p99 500ms --client shop --client-secret-file secret --redirect-uri http://localhost:3000/cb --users people
+  portiere load search w1 --p99 500ms --client shop \\
+    --client-secret-file secret --redirect-uri http://localhost:3000/cb \\
+    --users people
   portiere load search jwks --p99 5ms --errors 0.1 --html search.html")]
     Search(Box<Search>),
     /// Compare two results, with confidence intervals

@@ -31,22 +31,29 @@ pub enum Command {
     #[command(after_long_help = "\
 Examples:
   A web application:
-    portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
+    portiere client add --id shop --name Shop \\
+      --redirect-uri https://shop.example.com/callback
 
   A single-page or native application:
-    portiere client add --id app --name App --public --redirect-uri http://127.0.0.1/callback
+    portiere client add --id app --name App --public \\
+      --redirect-uri http://127.0.0.1/callback
 
   A service with scopes of its own:
-    portiere client add --id worker --name Worker --grant client_credentials --scope jobs:run
+    portiere client add --id worker --name Worker \\
+      --grant client_credentials --scope jobs:run
 
   An API that introspects tokens issued for it:
-    portiere client add --id api --name API --resource-server --resource https://api.example.com
+    portiere client add --id api --name API --resource-server \\
+      --resource https://api.example.com
 
   A television:
-    portiere client add --id tv --name TV --public --grant device_code --grant refresh_token
+    portiere client add --id tv --name TV --public \\
+      --grant device_code --grant refresh_token
 
   From a script that may run again:
-    portiere client add --if-absent --id shop --redirect-uri https://shop.example.com/callback --secret-stdin < shop.secret")]
+    portiere client add --if-absent --id shop \\
+      --redirect-uri https://shop.example.com/callback \\
+      --secret-stdin < shop.secret")]
     Add(Box<Add>),
     /// List applications
     List(List),
@@ -59,7 +66,8 @@ Examples:
     /// of them, disable the client and enable it again.
     #[command(after_long_help = "\
 Examples:
-  portiere client set shop --add-redirect-uri https://shop.example.com/callback2
+  portiere client set shop \\
+    --add-redirect-uri https://shop.example.com/callback2
   portiere client set shop --name 'The shop' --trusted
   portiere client set shop --trusted=no --remove-scope groups")]
     Set(Box<Set>),

@@ -117,7 +117,7 @@ fn synopsis(command: &clap::Command) -> String {
 /// Returns the completion script for a shell.
 pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    let mut program = with_names(without_hidden(&Cli::command()));
+    let mut program = without_files(with_names(without_hidden(&Cli::command())));
     if shell == clap_complete::Shell::Bash {
         program = without_values_after_equals(program);
     }
@@ -144,6 +144,17 @@ fn words_below(command: &clap::Command) -> Vec<&'static str> {
     let names =
         command.get_subcommands().flat_map(|below| std::iter::once(named(below.get_name())).chain(words_below(below)));
     names.collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Says that a value is no file where neither its type nor a hint says that it is one: shells would offer files. For a
+/// URL, bash would, too.
+fn without_files(command: clap::Command) -> clap::Command {
+    let is_free = |arg: &clap::Arg| arg.get_action().takes_values() && arg.get_possible_values().is_empty();
+    let hinted = |arg: clap::Arg| match arg.get_value_hint() {
+        ValueHint::Unknown | ValueHint::Url if is_free(&arg) => arg.value_hint(ValueHint::Other),
+        _ => arg,
+    };
+    command.mut_args(hinted).mut_subcommands(without_files)
 }
 
 /// Makes plain flags of options whose value may only follow an equals sign (`--trusted=no`): bash would offer the value

@@ -30,7 +30,8 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 75 failed but may succeed later.",
 Examples:
   portiere serve
   portiere user add ada --email ada@example.com
-  portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback
+  portiere client add --id shop --name Shop \\
+    --redirect-uri https://shop.example.com/callback
   portiere client list --json
 
 Exit codes: 0 done; 1 failed, 2 wrong use, 75 failed but may succeed later (each with a line on
@@ -67,12 +68,14 @@ pub enum Command {
     ///
     /// Without any configuration, the server listens on 127.0.0.1:8080 and [::1]:8080 and keeps its data in ./data. It
     /// prints its address and, while there is no owner, a one-time link that creates the owner's account. With --json,
-    /// it prints an object on one line, which names the link's file. SIGTERM and Ctrl-C stop the server after requests
-    /// in flight are finished; a second signal stops it at once.
+    /// or if standard output is not a terminal, the link is written to the file setup-link in the data folder instead.
+    /// With --json, the server prints an object on one line, which names that file. SIGTERM and Ctrl-C stop the server
+    /// after requests in flight are finished; a second signal stops it at once.
     #[command(after_long_help = "\
 Examples:
   portiere serve
-  portiere serve --listen 0.0.0.0:443 --public-url https://login.example.com --config portiere.toml")]
+  portiere serve --listen 0.0.0.0:443 --public-url https://login.example.com \\
+    --config portiere.toml")]
     Serve(Serve),
     /// A command that is carried out on a realm.
     #[command(flatten)]
@@ -90,7 +93,8 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere restore /var/backups/portiere-2030-01-31.db
-  portiere restore --force --data /var/lib/portiere /var/backups/portiere-2030-01-31.db
+  portiere restore --force --data /var/lib/portiere \\
+    /var/backups/portiere-2030-01-31.db
   portiere restore --in-place --config /etc/portiere.toml")]
     Restore(Restore),
     /// Move everything to another database, on any engine
@@ -110,7 +114,8 @@ Examples:
   portiere move --to-file /etc/portiere/new-url
   portiere move --status --to-file /etc/portiere/new-url
   portiere move --abort --to-file /etc/portiere/new-url
-  portiere move --from sqlite:portiere.db --to sqlite:/mnt/new/portiere.db --yes")]
+  portiere move --from sqlite:portiere.db --to sqlite:/mnt/new/portiere.db \\
+    --yes")]
     Move(Moving),
     /// Inspect the configuration
     #[command(subcommand)]
@@ -145,11 +150,15 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere load jwks
-  portiere load w1 --client shop --client-secret-file secret --redirect-uri http://localhost:3000/callback --users people
-  portiere load w1 --vus 200 --ramp 60s --duration 90s --html report.html --client shop --client-secret-file secret \
---redirect-uri http://localhost:3000/callback --users people
-  portiere load userinfo --rate 500 --duration 10m --target https://id.example.com --i-own-this-host --client shop \
---client-secret-file secret --redirect-uri https://shop.example.com/callback --users people")]
+  portiere load w1 --client shop --client-secret-file secret \\
+    --redirect-uri http://localhost:3000/callback --users people
+  portiere load w1 --vus 200 --ramp 60s --duration 90s --html report.html \\
+    --client shop --client-secret-file secret \\
+    --redirect-uri http://localhost:3000/callback --users people
+  portiere load userinfo --rate 500 --duration 10m --i-own-this-host \\
+    --target https://id.example.com --client shop \\
+    --client-secret-file secret \\
+    --redirect-uri https://shop.example.com/callback --users people")]
     Load(Box<load::cli::Command>),
     /// Measure this machine, and predict the load that it can carry
     ///

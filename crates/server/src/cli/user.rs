@@ -29,9 +29,13 @@ pub enum Command {
     #[command(after_long_help = "\
 Examples:
   portiere user add ada --email ada@example.com
-  openssl rand -hex 10 | tee /dev/stderr | portiere user add ada --email ada@example.com --role owner --password-stdin
-  printf %s '$2y$10$…' | portiere user add ada --email ada@example.com --password-hash-stdin
-  portiere user add --if-absent ada --email ada@example.com --password-stdin < ada.password")]
+  openssl rand -hex 10 | tee /dev/stderr | \\
+    portiere user add ada --email ada@example.com --role owner \\
+    --password-stdin
+  printf %s '$2y$10$…' | \\
+    portiere user add ada --email ada@example.com --password-hash-stdin
+  portiere user add --if-absent ada --email ada@example.com \\
+    --password-stdin < ada.password")]
     Add(Add),
     /// List accounts
     List(List),

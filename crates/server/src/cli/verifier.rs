@@ -62,7 +62,8 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere verifier enroll --server login.example.com:8444 --token pvt1.…
-  portiere verifier enroll --server 10.0.0.1:8444 --server 10.0.0.2:8444 --name hash-1 --token-stdin < token")]
+  portiere verifier enroll --server 10.0.0.1:8444 --server 10.0.0.2:8444 \\
+    --name hash-1 --token-stdin < token")]
     Enroll(Enroll),
     /// On the worker's machine: hash for the server, until stopped
     ///
@@ -71,7 +72,8 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere verifier serve
-  portiere verifier serve --folder /var/lib/portiere-worker --threads 4 --memory 512MiB")]
+  portiere verifier serve --folder /var/lib/portiere-worker --threads 4 \\
+    --memory 512MiB")]
     Serve(Serve),
 }
 

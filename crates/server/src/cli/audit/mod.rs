@@ -149,7 +149,8 @@ pub struct Meant {
 /// An entry of a stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Skip {
-    /// The stream, as `portiere audit status` shows it
+    /// The stream, as `portiere audit status` shows it: syslog or http
+    #[arg(value_parser = stream::streams(), hide_possible_values = true)]
     pub stream: String,
     /// The entry's id, as it is named there
     pub line: String,
@@ -169,7 +170,8 @@ pub struct Discard {
 /// A stream.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Forget {
-    /// The stream, as `portiere audit status` shows it
+    /// The stream, as `portiere audit status` shows it: syslog or http
+    #[arg(value_parser = stream::streams(), hide_possible_values = true)]
     pub stream: String,
 }
 

@@ -1,8 +1,10 @@
 //! `audit stream`: sets a stream to another place in the log.
 
+use super::super::one_of::OneOf;
 use super::super::outcome::{Failure, Outcome, Reply};
 use super::list::Behind;
 use app::App;
+use app::audit::sink::NAMES;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,10 +14,16 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct Set {
     /// The stream, as `portiere audit status` shows it: syslog or http
+    #[arg(value_parser = streams(), hide_possible_values = true)]
     pub stream: String,
     /// Continue after this block (0: from the beginning of the log), or after everything sealed by now
     #[arg(long, value_name = "BLOCK[:CODE]|now")]
     pub after_block: After,
+}
+
+/// Accepts any text: a stream that does not exist is refused in our own words.
+pub fn streams() -> OneOf<String> {
+    OneOf::new(NAMES, |name| Ok(name.to_owned()))
 }
 
 /// The place after which a stream continues.

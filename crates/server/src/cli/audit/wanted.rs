@@ -15,7 +15,7 @@ use std::net::IpAddr;
 /// Which lines are wanted: all conditions have to hold.
 #[derive(Clone, Debug, Default, Args, Serialize, Deserialize)]
 pub struct Wanted {
-    /// Only events of this kind, such as signin.failed; may be given several times
+    /// Only events of this kind, such as signin.failed; several may be separated by commas, or given one by one
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds(), hide_possible_values = true)]
     pub kind: Vec<String>,
     /// Only events about this user: name, e-mail address or id

@@ -44,6 +44,22 @@ fn every_command_and_every_argument_is_documented() {
 }
 
 #[test]
+fn examples_are_not_broken_by_a_terminal() {
+    // Red with a longer line: a terminal of 80 columns breaks it, and whoever copies it runs another command.
+    fn check(command: &clap::Command) {
+        let name = command.get_bin_name().unwrap_or(command.get_name());
+        let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+        for line in help.lines().filter(|line| line.starts_with(' ')) {
+            assert!(line.chars().count() <= 78, "{name}: {line}");
+        }
+        command.get_subcommands().for_each(check);
+    }
+    let mut program = Cli::command();
+    program.build();
+    check(&program);
+}
+
+#[test]
 fn a_confidential_client_gets_a_secret_and_the_usual_ways() {
     let (client, secret) = registered("--redirect-uri https://app.test/cb");
     assert!(matches!(secret, ClientSecret::Generated));
@@ -173,6 +189,34 @@ fn shells_offer_what_an_option_takes() {
     let run = of("lab; and __fish_seen_subcommand_from run");
     assert!(run.is_some_and(|line| line.contains("lanes") && line.contains("workers")), "{fish}");
     assert!(zsh.contains("lanes"), "{zsh}");
+    // Red without `streams` in cli/audit/stream.rs.
+    for command in ["stream", "skip", "forget"] {
+        let stream = of(&format!("audit; and __fish_seen_subcommand_from {command}"));
+        assert!(stream.is_some_and(|line| line.contains("\"syslog http\"")), "{command}: {fish}");
+    }
+}
+
+#[test]
+fn shells_offer_files_only_where_a_file_is_meant() {
+    // Red without `without_files` in cli/docs.rs: bash offers files after any option whose values it does not know.
+    let bash = String::from_utf8(docs::completions(clap_complete::Shell::Bash)).unwrap();
+    let (mut option, mut files) = ("", std::collections::BTreeSet::new());
+    for line in bash.lines().map(str::trim) {
+        match line.strip_suffix(')').filter(|case| case.starts_with('-')) {
+            Some(case) => option = case,
+            None if line.contains("compgen -f") => {
+                files.insert(option);
+            }
+            None => {}
+        }
+    }
+    let of_files = "--ca --config --from --head --html --jwks --markdown --output --prediction --save --users";
+    let is_meant = |option: &str| option.ends_with("-file") || of_files.split(' ').any(|known| known == option);
+    assert!(files.contains("--config") && files.iter().all(|option| is_meant(option)), "{files:?}");
+    for option in ["--user)", "--of)", "--after-block)", "--wait)", "--target)"] {
+        let case = bash.split(option).nth(1).unwrap().trim_start();
+        assert!(case.starts_with("COMPREPLY=(\"${cur}\")"), "{option} {case:.60}");
+    }
 }
 
 #[test]
