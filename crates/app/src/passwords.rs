@@ -138,7 +138,8 @@ impl App {
         if needed > 0 {
             let accounts = if needed == 1 { "account has a password" } else { "accounts have passwords" };
             let why = format!("{name} is not configured, and {needed} {accounts} hashed with it");
-            return Err(Fault::Broken(format!("{}: {why}", option(check))));
+            let what_helps = "name its file there again, or give the server's configuration (--config)";
+            return Err(Fault::Broken(format!("{}: {why}: {what_helps}", option(check))));
         }
         self.engine.commit(vec![forget(&self.realm.id, name)]).await?;
         tracing::info!(name, "no password hash needs this secret any more");

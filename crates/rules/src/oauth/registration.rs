@@ -29,6 +29,9 @@ pub fn is_client_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b))
 }
 
+/// The problem of a client that asks for codes and has nowhere to receive them.
+pub const NO_REDIRECT_URI: &str = "authorization_code needs at least one redirect URI";
+
 /// Returns everything that is wrong with a registration, one sentence each; empty when nothing is.
 pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     let mut found = Vec::new();
@@ -44,7 +47,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     let ours = [realm.issuer.as_str(), &first_party::audience(realm)];
     check(
         !ours.iter().any(|ours| is_same(id, ours)),
-        "the client id is an address of this server: tokens are told apart by it",
+        "the client id must be neither the issuer nor ISSUER/api/v1: tokens are told apart by it",
     );
     let name_ok = client.name.len() <= 200 && is_plain(&client.name);
     check(name_ok, "the name must be 1 to 200 bytes of printable text");
@@ -65,7 +68,7 @@ pub fn problems(client: &Client, realm: &Realm) -> Vec<String> {
     check(proves || !client.resource_server, "a resource server has to authenticate, and is not native");
     check(proves || !client.pkce_optional, "a public or native client must use PKCE");
     let by_code = client.may(Grant::AuthorizationCode);
-    check(!by_code || !client.redirect_uris.is_empty(), "authorization_code needs at least one redirect URI");
+    check(!by_code || !client.redirect_uris.is_empty(), NO_REDIRECT_URI);
     check(!client.grants.is_empty() || client.resource_server, "at least one grant is needed");
     check(client.redirect_uris.len() <= 50, "at most 50 redirect URIs");
     check(client.scope.tokens().len() <= MOST_SCOPES, "at most 100 scopes");
@@ -251,7 +254,8 @@ mod tests {
     fn rfc8725_3_12_a_client_is_not_called_as_what_tokens_are_for() {
         let of = |id: &str| problems(&Client { id: id.into(), ..confidential("c1", "https://app.test/cb") }, &realm());
         for id in ["https://id.test", "https://id.test/", "https://id.test/api/v1"] {
-            assert_eq!(of(id), ["the client id is an address of this server: tokens are told apart by it"], "{id}");
+            let why = "the client id must be neither the issuer nor ISSUER/api/v1: tokens are told apart by it";
+            assert_eq!(of(id), [why], "{id}");
         }
         assert_eq!(of("https://id.test/app"), [""; 0]);
         // Its own API may go by the same name: by then it is one party.

@@ -391,7 +391,7 @@ pub fn for_programs(door: &Door, status: StatusCode, why: &str) -> Option<Respon
 pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
     let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
     let allowed = allowed.join(", ");
-    let why = format!("the method is not allowed here: {allowed}");
+    let why = format!("this method is not allowed here; allowed: {allowed}");
     let told = for_programs(door, StatusCode::METHOD_NOT_ALLOWED, &why);
     let mut response = told.unwrap_or_else(|| wrong_method_page(door));
     reply::set(response.headers_mut(), header::ALLOW, &allowed);

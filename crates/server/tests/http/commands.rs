@@ -219,7 +219,8 @@ fn a_data_folder_has_one_server_whatever_databases_there_are() {
         let line = ["serve", "--listen", "127.0.0.1:0"];
         let second = server.command_with(&line, "", &[("PORTIERE_STORE_URL", &url)]);
         assert_eq!((second.code, second.out.as_str()), (1, ""), "{}", second.err);
-        assert!(second.err.contains("another server runs on this data folder"), "{}", second.err);
+        let why = "another server runs on this data folder: stop it, or name another folder with --data";
+        assert!(second.err.contains(why), "{}", second.err);
         server.must(&["client", "list"], "");
     }
     assert!(!new.exists(), "whoever is refused has made nothing");

@@ -221,6 +221,8 @@ fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed
     let refused = without_pepper(server);
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("pepper p1 is not configured, and 1 account has"), "{}", refused.err);
+    let remedy = ": name its file there again, or give the server's configuration (--config)";
+    assert!(refused.err.trim_end().ends_with(remedy), "{}", refused.err);
 
     // Another file of that name: noticed at start, not told people as a wrong password.
     let other = format!("p1:{}", &second[3..]);

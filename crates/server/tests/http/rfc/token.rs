@@ -108,6 +108,9 @@ fn rfc6749_3_2_only_post_and_only_forms() {
         assert_eq!(answer.header("allow"), Some("POST"));
         // Programs come here. Red without `for_programs`.
         assert!(answer.header("content-type").unwrap().starts_with("application/json"), "{method}");
+        if method != "HEAD" {
+            assert_eq!(answer.json()["error_description"], "this method is not allowed here; allowed: POST");
+        }
     }
     for path in ["/oauth2/token", "/oauth2/userinfo", "/.well-known/openid-configuration", "/oauth2/jwks", "/api/v1/me"]
     {
