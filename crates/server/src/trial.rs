@@ -3,7 +3,7 @@
 //! configuration asks this, and so does a start before anything else, so that both say the same.
 
 use crate::auditing;
-use crate::config::{Config, SecretFile};
+use crate::config::{Config, Problem, SecretFile, declared};
 use crate::database::Database;
 use crate::hashing;
 use crate::http;
@@ -15,23 +15,70 @@ use crate::trace::Exporter;
 use app::clock::Clock;
 use std::path::Path;
 
+/// Something that is tried, and the options that it depends on: names, and what names of a section begin with.
+type Trial = (fn(&Config) -> Result<(), String>, &'static [&'static str]);
+
+const TRIALS: [Trial; 10] = [
+    (with_server, &["store."]),
+    (tls, &["tls."]),
+    (try_it, &["public_url", "try_it"]),
+    (database, &["store.", "data"]),
+    (hashes, &["hash."]),
+    (streams, &["audit."]),
+    (metrics_secret, &["metrics."]),
+    (traces, &["trace."]),
+    (master_key, &["keys.", "store.", "data"]),
+    (audit_key, &["audit.", "data"]),
+];
+
+/// The options whose defaults name a place that may be of another server: if it is not known what was meant, nothing is
+/// said about that place.
+const PLACES: [&str; 3] = ["store.", "data", "public_url"];
+
 /// Returns everything that would keep the server from starting, one sentence each.
 pub fn problems(config: &Config) -> Vec<String> {
-    let tried = [
-        tls(config),
-        try_it(config),
-        Database::judge(config).map_err(|error| error.to_string()),
-        hashing::settings(config).map(drop).map_err(|error| error.to_string()),
-        auditing::streams(config).map(drop).map_err(|error| error.to_string()),
-        metrics_secret(config),
-        Exporter::of(config, "", &Clock::system()).map(drop).map_err(|error| error.to_string()),
-        master_key(config),
-        config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(())),
-    ];
+    beside(config, &[])
+}
+
+/// Returns the same of what does not depend on options that are wrong by themselves, which have their defaults here.
+pub fn beside(config: &Config, wrong: &[Problem]) -> Vec<String> {
+    let may_be_tried = |(_, of): &Trial| !wrong.iter().any(|problem| of.iter().any(|part| concerns(problem, part)));
+    let said = TRIALS.into_iter().filter(may_be_tried).filter_map(|(tried, _)| tried(config).err());
     // Some errors hold several problems, one per line.
-    let wrong = tried.into_iter().filter_map(Result::err);
-    let lines = wrong.flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>());
-    config.without_server().into_iter().chain(lines).collect()
+    said.flat_map(|said| said.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Whether a problem is about an option of that name, or that begins so, or may be.
+fn concerns(problem: &Problem, part: &str) -> bool {
+    let known = problem.option.as_deref().filter(|name| declared().any(|option| option.name == *name));
+    let named = problem.option.as_deref().unwrap_or_default();
+    named == part.trim_end_matches('.') || named.starts_with(part) || known.is_none() && PLACES.contains(&part)
+}
+
+/// Checks that options about a database server are for one.
+fn with_server(config: &Config) -> Result<(), String> {
+    let wrong = config.without_server();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+fn database(config: &Config) -> Result<(), String> {
+    Database::judge(config).map_err(|error| error.to_string())
+}
+
+fn hashes(config: &Config) -> Result<(), String> {
+    hashing::settings(config).map(drop).map_err(|error| error.to_string())
+}
+
+fn streams(config: &Config) -> Result<(), String> {
+    auditing::streams(config).map(drop).map_err(|error| error.to_string())
+}
+
+fn traces(config: &Config) -> Result<(), String> {
+    Exporter::of(config, "", &Clock::system()).map(drop).map_err(|error| error.to_string())
+}
+
+fn audit_key(config: &Config) -> Result<(), String> {
+    config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(()))
 }
 
 /// Returns what does not keep the server from starting but should be corrected, one sentence each.

@@ -18,7 +18,8 @@ Examples:
     /// Report everything that is wrong with the configuration, at once
     ///
     /// Reads what the server would read: the file, PORTIERE_ variables, --data, and the files of keys and certificates
-    /// that they name. Exits with 2 if something is wrong.
+    /// that they name. Files that depend on an option that is wrong are read once it is right. Exits with 2 if
+    /// something is wrong.
     #[command(after_long_help = "\
 Examples:
   portiere config check --config portiere.toml")]
@@ -50,14 +51,15 @@ fn failure(problems: &[Problem]) -> Failure {
 
 fn check(sources: Sources) -> (Outcome, Option<Failure>) {
     let file = sources.file.clone();
-    let (problems, warnings): (Vec<Problem>, Vec<String>) = match Config::load(sources) {
-        Err(problems) => (problems, Vec::new()),
-        Ok(config) => {
-            let problem = |message| Problem { place: String::new(), option: None, message };
-            let warnings = config.warnings.iter().cloned().chain(trial::warnings(&config)).collect();
-            (trial::problems(&config).into_iter().map(problem).collect(), warnings)
-        }
-    };
+    let (config, mut problems) = Config::judged(sources);
+    let mut warnings: Vec<String> = Vec::new();
+    // Of a configuration with defaults in the place of what is wrong, warnings would be about these.
+    if problems.is_empty() {
+        warnings.extend(config.warnings.iter().cloned().chain(trial::warnings(&config)));
+    }
+    let problem = |message| Problem { place: String::new(), option: None, message };
+    let of_files = trial::beside(&config, &problems).into_iter().map(problem);
+    problems.extend(of_files);
     let told: Vec<Value> = problems.iter().map(told).collect();
     let named = file.as_ref().map(|file| file.display().to_string());
     let json = json!({ "file": named, "problems": told, "warnings": warnings });
@@ -148,6 +150,29 @@ mod tests {
         for text in ["", "public_url = 'https://Login.test'", "public_url = 'http://LOCALHOST:8080'\ntry_it = 'off'"] {
             let (json, lines) = checked(text);
             assert_eq!((&json["problems"], lines), (&json!([]), None), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_looked_at_beside_a_value_that_is_wrong() {
+        // Red where a wrong value ends the check: each correction would bring up the next problem.
+        let tls = "[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'";
+        let rest = "[hash]\npeppers = ['p1:FOLDER/none']\n[token]\naccess_ttl = 900";
+        let (json, lines) = checked(&format!("{tls}\n{rest}\n"));
+        let lines = lines.unwrap();
+        for why in ["token.access_ttl: ", "tls.certificate: cannot read ", "hash.peppers"] {
+            assert!(lines.contains(why), "{why}: {lines}");
+        }
+        assert_eq!(json["problems"].as_array().unwrap().len(), 3, "{json}");
+        // Red without `concerns` in trial.rs: a default would be judged in the place of what was meant.
+        let key = "[keys]\nmaster = 'FOLDER/p.toml'\n";
+        for (text, many) in [
+            ("[tls]\ncertificate = 5\nkey = 'FOLDER/none.key'".to_owned(), 1),
+            (format!("[dta]\nx = 1\n{key}"), 1),
+            (format!("[token]\naccess_ttl = 900\n{key}"), 2),
+        ] {
+            let (json, lines) = checked(&text);
+            assert_eq!(json["problems"].as_array().unwrap().len(), many, "{text}: {lines:?}");
         }
     }
 

@@ -61,7 +61,7 @@ impl Document<'_> {
         let message = if SECTIONS.iter().any(|section| section.prefix == format!("{name}.")) {
             "is a section, not an option".to_owned()
         } else {
-            format!("is not an option{}", suggestion(name, declared().map(|option| option.name.to_owned())))
+            format!("is not an option{}", suggestion("", name, declared().map(|option| option.name.to_owned())))
         };
         reader.problems.push(Problem { place, option: Some(name.to_owned()), message });
     }

@@ -119,9 +119,15 @@ fn check(file: &Path) -> Vec<Problem> {
 impl Config {
     /// Reads file, environment and flags, each overriding the one before. The error is every problem at once.
     pub fn load(sources: Sources) -> Result<Config, Vec<Problem>> {
+        let (config, problems) = Config::judged(sources);
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// Does the same, and returns a configuration in any case: an option that is wrong has its default there.
+    pub fn judged(sources: Sources) -> (Config, Vec<Problem>) {
         let (mut reader, warnings) = sources.read();
         let mut config = options::build(&mut reader);
-        // An option that is wrong by itself has its default here, about which there is nothing to say.
+        // About the default of an option that is wrong by itself there is nothing to say.
         let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();
         let judged = |option: &&str| !wrong.iter().any(|wrong| wrong == option);
         let joint = checks::together(&config).into_iter();
@@ -131,9 +137,6 @@ impl Config {
             option: Some(joint.option.to_owned()),
             message: joint.why,
         }));
-        if !reader.problems.is_empty() {
-            return Err(reader.problems);
-        }
         config.sources = reader.sources;
         config.warnings = warnings;
         config.warnings.extend(sources.file.as_deref().and_then(|file| config.secrets_for_all(file)));
@@ -142,7 +145,7 @@ impl Config {
             config.warnings.push("public_url is not set: the server answers to localhost only".to_owned());
         }
         config.warnings.extend(checks::short_sessions(&config));
-        Ok(config)
+        (config, reader.problems)
     }
 
     /// Warns if a file that everybody on the machine can read holds secrets.
@@ -226,7 +229,7 @@ fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
     }
     let (links, unknown) = service_links::apart(&unknown);
     let no_option = |name: &str| {
-        let nearest = suggestion(name, declared().map(|option| variable(option.name)).chain(others()));
+        let nearest = suggestion(PREFIX, name, declared().map(|option| variable(option.name)).chain(others()));
         format!("the environment variable {name} is not an option{nearest}")
     };
     unknown.into_iter().map(no_option).chain(service_links::warning(&links)).collect()

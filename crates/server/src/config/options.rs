@@ -186,14 +186,16 @@ options! {
         /// Peppers: secrets of 32 bytes, made by `portiere hash pepper`, without which password hashes from the
         /// database cannot be checked. New hashes use the first pepper. Keep the others until no hash needs them;
         /// hashes move to the first pepper as users sign in. If a pepper is lost, every password that needs it is lost.
+        /// An example: `p1:/etc/portiere/pepper-p1`.
         peppers: Vec<KeyFile> = Vec::new(), Start;
         /// Binding keys: secrets of 32 bytes, made by `portiere hash binding`, that make a hash worthless for any other
         /// account. Hash workers require a binding key and a pepper. New hashes use the first binding key. Keep the
-        /// others until no hash needs them. If a binding key is lost, every password that needs it is lost.
+        /// others until no hash needs them. If a binding key is lost, every password that needs it is lost. An example:
+        /// `b1:/etc/portiere/binding-b1`.
         binding_keys: Vec<KeyFile> = Vec::new(), Start;
         /// Secrets of other systems with which imported hashes were made: Firebase's signer key in base64, Devise's
         /// pepper. Each file holds the text as that system shows it. Keep each secret until no hash needs it; hashes
-        /// stop needing it as users sign in.
+        /// stop needing it as users sign in. An example: `fb:/etc/portiere/firebase-signer-key`.
         import_keys: Vec<KeyFile> = Vec::new(), Start;
     }
 

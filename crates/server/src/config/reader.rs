@@ -109,11 +109,13 @@ pub fn variable(name: &str) -> String {
     format!("PORTIERE_{}", name.replace('.', "_").to_ascii_uppercase())
 }
 
-/// Returns `; did you mean …?` with the candidate that is fewest edits away, or nothing if all are far away.
-pub fn suggestion(word: &str, candidates: impl Iterator<Item = String>) -> String {
+/// Returns `; did you mean …?` with the candidate that is fewest edits away, or nothing if all are far away. How far is
+/// far depends on what follows the `prefix` that all of them have.
+pub fn suggestion(prefix: &str, word: &str, candidates: impl Iterator<Item = String>) -> String {
     let nearest = candidates.map(|candidate| (edits(word, &candidate), candidate)).min();
+    let most = (word.strip_prefix(prefix).unwrap_or(word).len() / 3).max(2);
     match nearest {
-        Some((distance, candidate)) if distance <= (word.len() / 3).max(2) => format!("; did you mean {candidate}?"),
+        Some((distance, candidate)) if distance <= most => format!("; did you mean {candidate}?"),
         _ => String::new(),
     }
 }

@@ -184,6 +184,9 @@ fn an_unknown_variable_warns_and_a_wrong_one_is_an_error() {
     assert_eq!(Config::load(env(&moving)).unwrap().warnings, [""; 0]);
     let nearly = Config::load(env(&[("PORTIERE_MOVE_FORM", "x")])).unwrap();
     assert!(nearly.warnings[0].ends_with("; did you mean PORTIERE_MOVE_FROM?"), "{:?}", nearly.warnings);
+    // Red where what all names begin with counts as likeness: PORTIERE_DATA would be meant.
+    let other = Config::load(env(&[("PORTIERE_TAG", "x")])).unwrap();
+    assert_eq!(other.warnings, ["the environment variable PORTIERE_TAG is not an option"]);
     let wrong = Config::load(env(&[("PORTIERE_SIGNUP_ENABLED", "yes"), ("PORTIERE_HASH_THREADS", "-1")])).unwrap_err();
     assert_eq!(
         wrong.iter().map(Problem::to_string).collect::<Vec<_>>(),

@@ -287,7 +287,7 @@ pub struct KeyFile {
 
 impl Value for KeyFile {
     fn takes() -> String {
-        "a name and a file such as \"p1:/etc/portiere/pepper-p1\"".to_owned()
+        "a name and a file with a colon between them".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
         let text = text_of::<Self>(raw)?;
