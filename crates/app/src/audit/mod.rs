@@ -25,7 +25,7 @@ pub use lag::{Lag, Lagging};
 pub use mark::{Accepted, Kept, Shelf};
 pub use read::{Failures, Filter, Page};
 pub(crate) use rejections::Rejections;
-pub use seal::Sealed;
+pub use seal::{Rekeyed, Sealed};
 pub use verify::Verified;
 
 use crate::jobs::{Complaint, LEASE};

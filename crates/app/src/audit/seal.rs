@@ -22,6 +22,15 @@ pub enum Sealed {
     Some(u64),
 }
 
+/// What an operator who wanted another key is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rekeyed {
+    /// The key under which the log goes on.
+    pub key: String,
+    /// Whether that needed anything to be done.
+    pub changed: bool,
+}
+
 /// Returns where the chain ends, and under which key.
 pub(super) fn end(newest: Option<&Block>, begins: Option<&Checkpoint>) -> (Link, Option<String>) {
     match (newest, begins) {
@@ -70,7 +79,8 @@ impl App {
 
     /// Goes on with the chain under this node's key, although the key before it is not here, and leaves an audit entry.
     /// What was sealed before can be proved only with the earlier key.
-    pub async fn rekey(&self) -> Result<Result<String, String>, Fault> {
+    /// If the node can seal under the keys that it has, nothing is done. The inner error says why it does not go on.
+    pub async fn rekey(&self) -> Result<Result<Rekeyed, String>, Fault> {
         let terms = self.books.terms();
         let Some(current) = terms.keys.current.as_ref() else {
             return Ok(Err("this node has no audit key: put the previous one back (audit.key in the data folder, or \
@@ -83,7 +93,11 @@ impl App {
         let (newest, begins) = self.ask((Newest, Begins)).await?;
         let (_, last) = end(newest.as_ref(), begins.as_ref());
         if last.as_deref().is_none_or(|last| terms.keys.find(last).is_some()) {
-            return Ok(Err(format!("the log can be sealed under {} as it is: nothing was done", current.id())));
+            // A node that does not go on with the log for another reason is not helped by this.
+            let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
+            let key = current.id().to_owned();
+            let unhelped = |why: String| format!("the log can be sealed under {key} as it is: nothing was done; {why}");
+            return Ok(goes_on.map_err(unhelped).map(|()| Rekeyed { key, changed: false }));
         }
         // Checked before the entry is written: it must not tell of what is not done.
         if !is_lost(&known)
@@ -96,7 +110,7 @@ impl App {
         self.note(event).await?;
         self.seal_with(true).await?;
         self.keep_mark(true).await?;
-        Ok(Ok(current.id().to_owned()))
+        Ok(Ok(Rekeyed { key: current.id().to_owned(), changed: true }))
     }
 
     /// Writes one entry.

@@ -1,6 +1,6 @@
 //! Signing keys.
 
-use super::outcome::{Outcome, Reply};
+use super::outcome::{Failure, Outcome, Reply};
 use super::text::Table;
 use app::App;
 use clap::{Args, Subcommand};
@@ -51,16 +51,33 @@ impl Command {
                     made.len(),
                     LEAD.0 / 60_000
                 );
-                told(app, text, &made, None).await
+                told(app, text, (made.as_slice(), true), None).await
             }
-            Command::Rotate(Rotate { revoke: Some(kid) }) => {
-                let kid = Kid(kid);
-                let heir = app.throw_out(&kid).await??;
-                told(app, format!("key {kid} revoked: nothing that it signed is believed"), heir.as_slice(), Some(&kid))
-                    .await
-            }
+            Command::Rotate(Rotate { revoke: Some(kid) }) => revoke(app, &Kid(kid)).await,
         }
     }
+}
+
+async fn revoke(app: &App, kid: &Kid) -> Reply {
+    match app.throw_out(kid).await? {
+        Ok(heir) => {
+            let text = format!("key {kid} revoked: nothing that it signed is believed");
+            told(app, text, (heir.as_slice(), true), Some(kid)).await
+        }
+        Err(refused) => match is_revoked(app, kid).await? {
+            // Also where somebody else was first, a moment ago.
+            true => {
+                let text = format!("key {kid} is revoked already; nothing was changed");
+                told(app, text, (&[], false), Some(kid)).await
+            }
+            false => Err(refused.into()),
+        },
+    }
+}
+
+async fn is_revoked(app: &App, kid: &Kid) -> Result<bool, Failure> {
+    let keys = app.signing_keys().await?;
+    Ok(keys.iter().any(|(key, _)| key.kid == *kid && key.revoked_at.is_some()))
 }
 
 async fn list(app: &App) -> Reply {
@@ -68,9 +85,10 @@ async fn list(app: &App) -> Reply {
     Ok(Outcome::new(table(&keys), keys.iter().map(shown).collect()))
 }
 
-async fn told(app: &App, text: String, made: &[Kid], revoked: Option<&Kid>) -> Reply {
+async fn told(app: &App, text: String, (made, changed): (&[Kid], bool), revoked: Option<&Kid>) -> Reply {
     let keys = app.signing_keys().await?;
-    let json = json!({ "made": made, "revoked": revoked, "keys": keys.iter().map(shown).collect::<Vec<_>>() });
+    let shown: Vec<Value> = keys.iter().map(shown).collect();
+    let json = json!({ "made": made, "revoked": revoked, "changed": changed, "keys": shown });
     Ok(Outcome::new(format!("{text}\n{}", table(&keys)), json))
 }
 

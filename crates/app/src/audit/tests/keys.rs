@@ -21,10 +21,11 @@ async fn a_key_is_followed_by_another_only_by_who_has_both_or_says_so() {
     assert_eq!(both.seal_once().await.unwrap(), Sealed::All(1));
     assert_eq!(verify(&both, None).await.1, vec![]);
     assert_eq!(whats(&verify(&world.app, None).await.1), [("key.missing", 3)]);
-    assert!(both.rekey().await.unwrap().is_err(), "there is no need");
+    let needless = Rekeyed { key: key(8).id().to_owned(), changed: false };
+    assert_eq!(both.rekey().await.unwrap(), Ok(needless), "there is no need");
 
     let lost = node_on(engine, &world.clock, of(9, &[])).await;
-    assert_eq!(lost.rekey().await.unwrap(), Ok(key(9).id().to_owned()));
+    assert_eq!(lost.rekey().await.unwrap(), Ok(Rekeyed { key: key(9).id().to_owned(), changed: true }));
     world.write(3).await;
     assert_eq!(lost.seal_once().await.unwrap(), Sealed::All(3));
     assert_eq!(whats(&verify(&lost, None).await.1), [("key.missing", 1), ("key.missing", 3), ("key.missing", 3)]);

@@ -161,6 +161,9 @@ async fn a_mark_that_cannot_be_told_is_none_and_says_so() {
         world.write(1).await;
         assert!(app.seal_once().await.unwrap_err().to_string().contains("audit.mark"), "{bad}");
         assert_eq!(whats(&verify(&app, None).await.1), [("mark.edited", 0)], "{bad}");
+        // Red where `rekey` looks only at the key of the log: this node was not helped.
+        let told = app.rekey().await.unwrap().unwrap_err();
+        assert!(told.contains("nothing was done; ") && told.contains("audit.mark"), "{bad}: {told}");
         app.accept_audit().await.unwrap().unwrap();
         app.seal_once().await.unwrap();
         assert_eq!(verify(&app, None).await.1, vec![]);
@@ -269,7 +272,7 @@ async fn a_mark_is_followed_over_keys_as_the_chain_is() {
         none.look_at_end().await.unwrap().is_err() && none.audit_alarms().is_empty(),
         "it has no key, and says that"
     );
-    assert_eq!(lost.rekey().await.unwrap(), Ok(key(9).id().to_owned()));
+    assert_eq!(lost.rekey().await.unwrap(), Ok(Rekeyed { key: key(9).id().to_owned(), changed: true }));
     assert_eq!(lost.look_at_end().await.unwrap(), Ok(()));
 }
 
@@ -308,7 +311,8 @@ async fn a_note_under_a_key_that_nobody_has_does_not_stand_for_what_is_gone() {
         assert!(world.told(Kind::AuditRekeyed).await.is_empty(), "what was not done is not told");
 
         assert!(world.app.accept_audit().await.unwrap().is_some(), "{sql}");
-        assert_eq!(world.app.rekey().await.unwrap(), Ok(key(7).id().to_owned()), "{sql}");
+        let rekeyed = Rekeyed { key: key(7).id().to_owned(), changed: true };
+        assert_eq!(world.app.rekey().await.unwrap(), Ok(rekeyed), "{sql}");
         assert_eq!(world.app.look_at_end().await.unwrap(), Ok(()), "{sql}");
         assert!(world.app.audit_alarms().is_empty(), "{sql}");
     }

@@ -13,6 +13,7 @@ use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts, harmless};
 use app::App;
+use app::audit::Rekeyed;
 use clap::{Args, Subcommand};
 use rules::Span;
 use rules::utc::{iso, when};
@@ -279,10 +280,7 @@ impl Command {
             Command::Verify(verify) => verify.execute(app).await,
             Command::Head => head(app).await,
             Command::Status => status(app).await,
-            Command::Rekey(_) => match app.rekey().await? {
-                Ok(key) => Ok(Outcome::new(format!("the audit log is sealed under key {key}"), json!({ "key": key }))),
-                Err(why) => Err(Failure::Failed(why)),
-            },
+            Command::Rekey(_) => rekey(app).await,
             Command::Accept(_) => accept(app).await,
             Command::Discard(Discard { block, .. }) => match app.discard_audit(block).await? {
                 Ok(0) => Err(Failure::Failed(format!("no block up to {block} is due for removal"))),
@@ -317,15 +315,25 @@ fn meant(input: &mut Input, what: &str, word: &str) -> Result<(), Failure> {
     }
 }
 
+async fn rekey(app: &App) -> Reply {
+    let Rekeyed { key, changed } = app.rekey().await?.map_err(Failure::Failed)?;
+    let text = match changed {
+        true => format!("the audit log is sealed under key {key}"),
+        false => format!("the audit log can be sealed under key {key} as it is: nothing was changed"),
+    };
+    Ok(Outcome::new(text, json!({ "key": key, "changed": changed })))
+}
+
 async fn accept(app: &App) -> Reply {
     let Some(accepted) = app.accept_audit().await? else {
-        return Err(Failure::Failed("the log continues from what this node saw: nothing to accept".into()));
+        let text = "the log continues from what this node saw: there is nothing to accept, and nothing was changed";
+        return Ok(Outcome::new(text, json!({ "block": null, "streams": [], "changed": false })));
     };
     let mut text = format!("the audit log goes on after block {}", accepted.block);
     for stream in &accepted.streams {
         text.push_str(&format!("\nstream {stream} goes on from there"));
     }
-    Ok(Outcome::new(text, json!({ "block": accepted.block, "streams": accepted.streams })))
+    Ok(Outcome::new(text, json!({ "block": accepted.block, "streams": accepted.streams, "changed": true })))
 }
 
 async fn head(app: &App) -> Reply {

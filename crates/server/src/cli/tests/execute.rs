@@ -284,7 +284,7 @@ async fn keys(operator: &mut Operator<'_>) {
         1
     );
     assert_eq!(stages(operator).await.0, json!([3, 2, 2]));
-    assert!(operator.cannot(&format!("keys rotate --revoke {first}")).await.contains("already"));
+    assert_eq!(operator.does(&format!("keys rotate --revoke {first}")).await.json["changed"], json!(false));
     assert!(operator.cannot("keys rotate --revoke nothing").await.contains("no key"));
 }
 
