@@ -48,7 +48,7 @@ impl<'a> Reach<'a> {
             }
             if request.needs_server() {
                 let data = self.config.server.data.display();
-                return Err(Failure::Failed(format!("no server runs on {data}: only a running server knows this")));
+                return Err(Failure::Later(format!("no server runs on {data}: only a running server knows this")));
             }
             match self.open(request).await? {
                 Some(instance) => self.here = Some(instance),
@@ -193,6 +193,12 @@ mod tests {
         assert!(refused.told().ends_with("is in use by a process that does not answer"), "{refused:?}");
         assert_eq!(refused.exit_code(), 75);
         holds.close().await;
+        // Likewise where only a server knows the answer, and none runs yet.
+        for line in ["verifier status", "audit tail -f", "profile"] {
+            let refused = Reach::new(&config).ask(&request(line, "").unwrap()).await.unwrap_err();
+            assert!(refused.told().starts_with("no server runs on "), "{line}: {refused:?}");
+            assert_eq!(refused.exit_code(), 75, "{line}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::outcome::{Failure, Outcome, Reply};
 use super::request::Place;
 use super::text::{Table, harmless};
 use crate::loops::run_out;
-use crate::verifier::{Folder, Identity, Work, enroll, serve};
+use crate::verifier::{Folder, Identity, Unenrolled, Work, enroll, serve};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
 use hasher::remote::WorkerState;
@@ -340,7 +340,10 @@ impl Enroll {
             }
         }
         let folder = Folder::at(&self.folder);
-        let name = enroll(&folder, &token, (&self.server, &name)).await.map_err(Failure::Failed)?;
+        let name = enroll(&folder, &token, (&self.server, &name)).await.map_err(|why| match why {
+            Unenrolled::Away(why) => Failure::Later(why),
+            Unenrolled::Failed(why) => Failure::Failed(why),
+        })?;
         let (shown, mut serve) = (self.folder.display().to_string(), "portiere verifier serve".to_owned());
         if shown != "verifier" {
             serve = format!("{serve} --folder {shown}");
@@ -386,6 +389,7 @@ impl Serve {
 mod tests {
     use super::*;
     use crate::cli::tests::{cli, instance};
+    use hasher::remote::frame::TOKEN;
 
     #[tokio::test]
     async fn the_status_says_how_many_passwords_wait_and_for_how_long() {
@@ -404,6 +408,18 @@ mod tests {
         assert_eq!(bytes("512M"), Ok(512 << 20));
         assert_eq!(bytes("512MiB"), Ok(512 << 20));
         assert!(cli("verifier serve --memory 512M").is_ok() && cli("verifier serve --memory much").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_reached_may_be_there_later() {
+        // Red without `is_away` in verifier/worker.rs: a script would not try again.
+        let root = tempfile::tempdir().unwrap();
+        let (server, folder) = (vec!["127.0.0.1:1".to_owned()], root.path().join("worker"));
+        let token = Some(format!("pvt1.{}.{}", base64url(&[7; TOKEN]), base64url(&[7; 32])));
+        let enroll = Enroll { server, token, token_stdin: false, name: Some("one".to_owned()), folder };
+        let refused = enroll.run().await.unwrap_err();
+        assert_eq!(refused.exit_code(), 75, "{refused:?}");
+        assert!(refused.told().starts_with("127.0.0.1:1: "), "{refused:?}");
     }
 
     #[tokio::test]

@@ -18,6 +18,25 @@ pub use identity::Identity;
 pub use listener::Workers;
 pub use worker::{Work, enroll, serve};
 
+/// Why a worker was not enrolled.
+pub enum Unenrolled {
+    /// No server was reached, and one that starts or stops may be soon.
+    Away(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl From<String> for Unenrolled {
+    fn from(why: String) -> Self {
+        Unenrolled::Failed(why)
+    }
+}
+impl From<&str> for Unenrolled {
+    fn from(why: &str) -> Self {
+        Unenrolled::Failed(why.to_owned())
+    }
+}
+
 /// The ALPN name (RFC 7301) of what both sides speak: how they greet each other, which stays. The greeting says in
 /// which version they go on ([`hasher::remote::versions`]).
 const PROTOCOL: &[u8] = b"portiere-verifier/1";

@@ -1,5 +1,6 @@
 //! The worker's side: dials each node of its server, computes what it is asked, and dials again when that ends.
 
+use super::Unenrolled;
 use super::folder::{Folder, Post};
 use super::identity::{Identity, shown};
 use super::wire::{receive, send};
@@ -53,19 +54,20 @@ pub fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
 }
 
 /// Enrols the worker of a folder at the first of these servers that answers. Returns its name.
-pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, String> {
+pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, Unenrolled> {
     let (secret, pin) = read_token(token.reveal()).ok_or("not a token from portiere verifier token")?;
     if folder.is_taken() {
         let name = folder.post()?.name;
-        return Err(format!("this folder belongs to worker {name}: choose another folder, or remove it first"));
+        return Err(format!("this folder belongs to worker {name}: choose another folder, or remove it first").into());
     }
     let identity = folder.prepare()?;
     let config = identity.dialling(pin)?;
-    let mut failures = Vec::new();
+    let (mut failures, mut away) = (Vec::new(), false);
     for server in servers {
         let mut stream = match dial(server, &config).await {
             Ok(stream) => stream,
             Err(error) => {
+                away |= is_away(&error);
                 failures.push(format!("{server}: {}", explained(&error)));
                 continue;
             }
@@ -79,11 +81,18 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
                 folder.keep(&Post { name: name.clone(), servers: servers.to_vec(), server_key: shown(pin) })?;
                 Ok(name)
             }
-            Frame::Refused(why) => Err(format!("{server} refused: {why}")),
-            _ => Err(format!("{server} violates the protocol")),
+            Frame::Refused(why) => Err(format!("{server} refused: {why}").into()),
+            _ => Err(format!("{server} violates the protocol").into()),
         };
     }
-    Err(failures.join("\n"))
+    let failures = failures.join("\n");
+    Err(if away { Unenrolled::Away(failures) } else { Unenrolled::Failed(failures) })
+}
+
+/// Whether a server did not hear the worker, as one that starts or stops does not.
+fn is_away(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut};
+    matches!(error.kind(), ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable | TimedOut)
 }
 
 /// Explains for people what went wrong.

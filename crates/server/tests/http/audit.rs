@@ -260,7 +260,7 @@ fn a_server_without_its_key_goes_on_and_says_so() {
 fn following_needs_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let refused = run(folder.path(), &["audit", "tail", "-f"], "");
-    assert!(refused.code == 1 && refused.err.contains("no server runs"), "{}", refused.err);
+    assert!(refused.code == 75 && refused.err.contains("no server runs"), "{}", refused.err);
 }
 
 /// Does something to the database that no server does. One on a file is stopped for it, and started again.

@@ -128,7 +128,7 @@ fn without_a_server_there_is_nothing_to_profile_and_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("profile.svg");
     let output = run(folder.path(), &["profile", "--output", file.to_str().unwrap()], "");
-    assert_eq!((output.code, output.err.lines().count()), (1, 1), "{}", output.err);
+    assert_eq!((output.code, output.err.lines().count()), (75, 1), "{}", output.err);
     assert!(output.err.contains("no server runs"), "{}", output.err);
     assert!(!file.exists(), "nothing is left of it");
 }

@@ -415,7 +415,7 @@ fn no_server_listens_for_workers_without_the_keys_that_make_them_harmless() {
     assert!(refused.code == 1 && refused.err.contains("portiere hash pepper"), "{}", refused.err);
     server.kill();
     let refused = server.command(&["verifier", "status"], "");
-    assert!(refused.code == 1 && refused.err.contains("no server runs"), "{}", refused.err);
+    assert!(refused.code == 75 && refused.err.contains("no server runs"), "{}", refused.err);
 }
 
 #[test]
