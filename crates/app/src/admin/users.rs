@@ -15,6 +15,7 @@ use rules::login::throttle::account_key;
 use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
 use rules::{Decision, Time};
+use serde_json::{Map, Value, json};
 use store::tables::users::{ById, ByLogin, Owner, Page};
 
 /// How many people a page of a list has.
@@ -198,7 +199,12 @@ impl App {
     }
 
     /// Sets standard claims of a user; `email` too, which counts as verified. What is so already is not recorded again.
-    pub async fn set_claims(&self, user: &User, claims: &[(&str, &str)]) -> Result<Result<User, Refused>, Fault> {
+    /// Returns the user as they are now, and what each claim that changed was and is.
+    pub async fn set_claims(
+        &self,
+        user: &User,
+        claims: &[(&str, &str)],
+    ) -> Result<Result<(User, Map<String, Value>), Refused>, Fault> {
         let reply = self
             .settle(|now, _| async move {
                 let Some(user) = self.ask(ById(&user.id)).await? else {
@@ -210,7 +216,7 @@ impl App {
                 };
                 let changed = changed(&user, &edited, claims);
                 if changed.is_empty() {
-                    return Ok(Decision::accept(()));
+                    return Ok(Decision::accept(Map::new()));
                 }
                 let address = LoginKey::of(edited.email.as_deref().unwrap_or(""));
                 if changed.contains(&"email")
@@ -220,10 +226,15 @@ impl App {
                     return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
                 }
                 let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("changed", changed.join(" "));
-                Ok(Decision::accept(()).with(edits(user, edited, &changed, now)).and(Change::Record(event)))
+                let told = differences(&user, &edited, &changed);
+                Ok(Decision::accept(told).with(edits(user, edited, &changed, now)).and(Change::Record(event)))
             })
             .await?;
-        self.as_it_is_now(user, reply).await
+        let changed = match reply {
+            Ok(changed) => changed,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        Ok(self.as_it_is_now(user, Ok(())).await?.map(|user| (user, changed)))
     }
 }
 
@@ -250,6 +261,19 @@ fn changed<'a>(user: &User, edited: &User, claims: &[(&'a str, &str)]) -> Vec<&'
     let is_other = (&user.email, user.email_verified) != (&edited.email, edited.email_verified);
     changed.extend(asked().find(|claim| *claim == "email" && is_other));
     changed
+}
+
+/// Returns what each of the `changed` claims was and is, for the operator alone; what there is not, is null.
+fn differences(user: &User, edited: &User, changed: &[&str]) -> Map<String, Value> {
+    let value = |of: &User, claim: &str| match claim {
+        "email" => json!(of.email),
+        "email_verified" => json!(of.email_verified),
+        claim => of.profile.claims().remove(claim).unwrap_or_default(),
+    };
+    let verified = changed.contains(&"email").then_some("email_verified");
+    let claims = changed.iter().copied().chain(verified);
+    let pairs = claims.map(|claim| (claim, value(user, claim), value(edited, claim))).filter(|(_, was, is)| was != is);
+    pairs.map(|(claim, was, is)| (claim.to_owned(), json!({ "was": was, "is": is }))).collect()
 }
 
 /// Returns what has to be written so that `user` becomes `edited`.

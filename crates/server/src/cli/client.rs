@@ -6,7 +6,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
-use super::text::{Table, facts, yes};
+use super::text::{Table, differences, facts, yes};
 use crate::http::try_it;
 use app::App;
 use app::admin::Refused;
@@ -16,9 +16,10 @@ use clap::{Args, Subcommand};
 use rules::Secret;
 use rules::id::ClientId;
 use rules::oauth::client::{AccessFormat, AuthMethod, Client, Grant};
+use rules::oauth::registration::NO_REDIRECT_URI;
 use rules::utc::{iso, when};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// The subcommands of `client`.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -158,11 +159,13 @@ impl Command {
                 named.id
             ))),
             Command::Remove(named) => {
+                find(app, &named.id).await?;
                 app.remove_client(&named.id.as_str().into()).await??;
                 let json = json!({ "client_id": named.id, "removed": true });
                 Ok(Outcome::new(format!("client {} removed; nothing issued to it works any more", named.id), json))
             }
             Command::RotateSecret(rotate) => {
+                find(app, &rotate.id).await?;
                 let id = ClientId(rotate.id);
                 let made = rotate.secret.is_none();
                 let secret = app.rotate_secret(&id, rotate.secret).await??;
@@ -172,7 +175,7 @@ impl Command {
                     "client {id} has a new secret; the old one no longer works\n{}",
                     credentials(app, &client, told)
                 );
-                Ok(Outcome::new(text, metadata(&client, told)))
+                Ok(Outcome::new(text, handed_over(app, &client, told)))
             }
         }
     }
@@ -199,16 +202,31 @@ async fn there(app: &App, id: &ClientId) -> Result<Option<Outcome>, Failure> {
 
 async fn made(app: &App, client: Client, secret: ClientSecret) -> Result<Result<Outcome, Refused>, Failure> {
     let added = app.add_client(client, secret).await?;
-    Ok(added.map(|(client, made)| {
+    let made = added.map(|(client, made)| {
         let text = format!("client {} added\n{}", client.id, credentials(app, &client, made.as_ref()));
-        Outcome::new(text, metadata(&client, made.as_ref()))
-    }))
+        Outcome::new(text, handed_over(app, &client, made.as_ref()))
+    });
+    Ok(made.map_err(with_options))
+}
+
+/// Names the options that help, where a refusal is about what was not given.
+fn with_options(Refused(why): Refused) -> Refused {
+    match why.contains(NO_REDIRECT_URI) {
+        true => Refused(format!(
+            "{why}; name it with --redirect-uri, or, for a service without users, say --grant client_credentials"
+        )),
+        false => Refused(why),
+    }
 }
 
 async fn set_client(app: &App, set: Set) -> Reply {
+    find(app, &set.id).await?;
     let (edited, made) = app.edit_client(&set.id.as_str().into(), |client| set.edit.apply(client)).await??;
     let client = &edited.client;
-    let mut told = metadata(client, made.as_ref());
+    let mut told = match &made {
+        Some(_) => handed_over(app, client, made.as_ref()),
+        None => metadata(client, None),
+    };
     let mut changed = edited.changed.unwrap_or_default();
     changed.remove("what");
     let mut text = match changed.is_empty() {
@@ -220,25 +238,6 @@ async fn set_client(app: &App, set: Set) -> Reply {
     }
     told["changed"] = Value::Object(changed);
     Ok(Outcome::new(text, told))
-}
-
-/// Lists what changed, one setting per line.
-fn differences(changed: &Map<String, Value>) -> String {
-    let word = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
-        other => other.to_string(),
-    };
-    let part = |(name, value): (&String, &Value)| match word(value) {
-        word if word.is_empty() => None,
-        word => Some(format!("{name} {word}")),
-    };
-    let line = |(name, difference): (&String, &Value)| {
-        let parts = difference.as_object().into_iter().flatten().filter_map(part);
-        (name.clone(), parts.collect::<Vec<_>>().join(", "))
-    };
-    let lines: Vec<(String, String)> = changed.iter().map(line).collect();
-    facts(&lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect::<Vec<_>>())
 }
 
 /// Returns what the application has to be configured with.
@@ -286,6 +285,7 @@ async fn find(app: &App, id: &str) -> Result<Client, Failure> {
 }
 
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {
+    find(app, id).await?;
     let edited = app.set_client_enabled(&id.into(), enabled).await??;
     let before = if edited.changed.is_none() { " already" } else { "" };
     let ends = if enabled { "" } else { "; nobody can sign in to it, and its tokens no longer work" };
@@ -409,6 +409,13 @@ pub fn metadata(client: &Client, secret: Option<&Secret>) -> Value {
     }
     tell_unknown(client, &mut fields);
     fields
+}
+
+/// Describes a client to whoever configures the application, for programs: as [`credentials`] does for people.
+fn handed_over(app: &App, client: &Client, made: Option<&Secret>) -> Value {
+    let mut told = metadata(client, made);
+    told["issuer"] = json!(app.realm.issuer);
+    told
 }
 
 /// Adds the values that this version does not know, as they are stored, and says that they are not understood.

@@ -97,6 +97,7 @@ impl Command {
             Command::List => list(app).await,
             Command::Show(show) => show.execute(app).await,
             Command::Remove(Named { name }) => {
+                find(app, &name).await?;
                 let Group { id, name } = app.remove_group(&name).await??;
                 Ok(Outcome::new(format!("group {name} removed"), json!({ "id": id, "name": name, "removed": true })))
             }
@@ -118,6 +119,12 @@ impl NewGroup {
     }
 }
 
+/// Finds a group by its name.
+async fn find(app: &App, name: &str) -> Result<Group, Failure> {
+    let found = app.find_group(name).await?;
+    found.ok_or_else(|| Failure::Failed(format!("no group is called {name}; see: portiere group list")))
+}
+
 async fn list(app: &App) -> Reply {
     let groups = app.groups().await?;
     if groups.is_empty() {
@@ -135,6 +142,7 @@ fn told(group: &Group) -> Value {
 
 impl Show {
     async fn execute(self, app: &App) -> Reply {
+        find(app, &self.name).await?;
         let mut members = app.group_members(&self.name, self.after.as_deref().unwrap_or("")).await??;
         let end = self.limit.cut(&mut members, PAGE, |user| &user.id.0);
         let nobody = match &self.after {
@@ -155,11 +163,16 @@ impl Show {
 impl Member {
     async fn execute(self, app: &App) -> Reply {
         let user = user::find(app, &self.user).await?;
+        find(app, &self.name).await?;
         let changed = app.set_member(&self.name, &user, !self.remove).await??;
         let groups = app.groups_of(&user).await?;
-        let what = if self.remove { "is not in" } else { "is in" };
-        let told = if changed { "" } else { " (as before)" };
-        let text = format!("user {} {what} group {}{told}", user::who(&user), self.name);
+        let (what, as_before) = match (self.remove, changed) {
+            (false, true) => ("was added to", ""),
+            (true, true) => ("was removed from", ""),
+            (false, false) => ("is in", " (as before)"),
+            (true, false) => ("is not in", " (as before)"),
+        };
+        let text = format!("user {} {what} group {}{as_before}", user::who(&user), self.name);
         let json = json!({ "id": user.id, "username": user.username, "groups": groups, "changed": changed });
         Ok(Outcome::new(text, json))
     }

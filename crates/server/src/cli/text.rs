@@ -1,6 +1,7 @@
 //! Text for people: aligned columns, aligned facts.
 
 use rules::people::names::drives;
+use serde_json::{Map, Value};
 
 /// Columns under headings, as wide as what is in them.
 pub struct Table<const N: usize> {
@@ -41,6 +42,26 @@ pub fn facts(facts: &[(&str, String)]) -> String {
         value.lines().enumerate().map(named)
     });
     lines.map(|(name, line)| format!("{name:<width$}  {}\n", harmless(line))).collect()
+}
+
+/// Lists what changed, one setting per line: what it gained and lost, or was and is.
+pub fn differences(changed: &Map<String, Value>) -> String {
+    let word = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    };
+    let part = |(name, value): (&String, &Value)| match word(value) {
+        word if word.is_empty() => None,
+        word => Some(format!("{name} {word}")),
+    };
+    let line = |(name, difference): (&String, &Value)| {
+        let parts = difference.as_object().into_iter().flatten().filter_map(part);
+        (name.clone(), parts.collect::<Vec<_>>().join(", "))
+    };
+    let lines: Vec<(String, String)> = changed.iter().map(line).collect();
+    facts(&lines.iter().map(|(name, told)| (name.as_str(), told.clone())).collect::<Vec<_>>())
 }
 
 /// Replaces what could make a terminal do something, or show text in another order than it is in.

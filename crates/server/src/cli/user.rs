@@ -5,7 +5,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
-use super::text::{Table, facts, harmless};
+use super::text::{Table, differences, facts, harmless};
 use app::App;
 use app::admin::Refused;
 use app::admin::hashes::{HashKind, UNREADABLE};
@@ -171,6 +171,19 @@ pub struct Set {
 }
 
 impl Set {
+    async fn execute(self, app: &App) -> Reply {
+        self.names_each_claim_once()?;
+        let claims: Vec<(&str, &str)> = self.claims.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
+        let (user, changed) = app.set_claims(&find(app, &self.name).await?, &claims).await??;
+        let text = match changed.is_empty() {
+            true => format!("user {} is already as requested: nothing was changed", who(&user)),
+            false => format!("user {} changed\n{}", who(&user), differences(&changed)),
+        };
+        let mut told = whole(&user, &app.groups_of(&user).await?);
+        told["changed"] = Value::Object(changed);
+        Ok(Outcome::new(text, told))
+    }
+
     fn names_each_claim_once(&self) -> Result<(), Failure> {
         let names = || self.claims.iter().map(|(name, _)| name);
         match names().enumerate().find(|(at, name)| names().take(*at).any(|before| before == *name)) {
@@ -226,12 +239,7 @@ impl Command {
                 let text = format!("password of {} set; every session and token of the account was ended", who(&user));
                 Ok(Outcome::new(text, account(&user)))
             }
-            Command::Set(set) => {
-                set.names_each_claim_once()?;
-                let claims: Vec<(&str, &str)> = set.claims.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-                let user = app.set_claims(&find(app, &set.name).await?, &claims).await??;
-                show(app, &user).await
-            }
+            Command::Set(set) => set.execute(app).await,
         }
     }
 }

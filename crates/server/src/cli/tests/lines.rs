@@ -31,9 +31,18 @@ async fn an_account_that_is_set_to_what_it_is_leaves_no_line() {
     let mut operator = Operator::new(&config);
     operator.types("user add ada --email ada@example.test --password-stdin", PASSWORD).await.unwrap();
     let set = "user set ada locale=en email=ada@work.test name=Ada";
-    let first = operator.does(set).await.json;
-    assert_eq!(operator.does(set).await.json, first);
-    assert_eq!(operator.does("user set ada@work.test email=ada@work.test phone_number=").await.json, first);
+    let first = operator.does(set).await;
+    let new = |is: &str| json!({ "was": null, "is": is });
+    let email = json!({ "was": "ada@example.test", "is": "ada@work.test" });
+    assert_eq!(first.json["changed"], json!({ "locale": new("en"), "name": new("Ada"), "email": email }));
+    let whole = [" changed\n", "is ada@work.test", "was ada@example.test", "is Ada\n"];
+    assert!(whole.iter().all(|part| first.text.contains(part)) && !first.text.contains("null"), "{}", first.text);
+    let mut same = first.json;
+    same["changed"] = json!({});
+    for line in [set, "user set ada@work.test email=ada@work.test phone_number="] {
+        let again = operator.does(line).await;
+        assert!(again.json == same && again.text.ends_with("nothing was changed"), "{line}: {}", again.text);
+    }
     assert_eq!(details(&mut operator, "user.changed").await, [json!({ "changed": "locale name email" })]);
     // Lines of one millisecond have no order.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -156,9 +165,15 @@ async fn what_is_so_already_is_not_changed_and_programs_are_told() {
     let mut operator = Operator::new(&config);
     operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
     operator.does("client add --id shop --redirect-uri https://shop.test/cb").await;
-    for line in ["user disable ada", "user enable ada", "client disable shop", "client enable shop"] {
+    let keys = operator.does("keys list").await.json;
+    let revoke = format!("keys rotate --revoke {}", keys[0]["kid"].as_str().unwrap());
+    for line in ["user disable ada", "user enable ada", "client disable shop", "client enable shop", &*revoke] {
         let told = [operator.does(line).await, operator.does(line).await].map(|told| told.json["changed"].clone());
         assert_eq!(told, [true, false], "{line}");
+    }
+    for line in ["audit accept --yes", "audit rekey --yes"] {
+        let told = operator.does(line).await;
+        assert!(told.json["changed"] == json!(false) && told.text.contains("nothing was changed"), "{}", told.text);
     }
     // red where the account is told as it was before.
     let set = operator.types("user set-password ada --password-stdin", "gorse violet anvil 41").await.unwrap().json;
@@ -300,4 +315,52 @@ async fn a_database_that_takes_no_writes_is_read_and_copied_all_the_same() {
         () = Box::pin(scenario) => {}
     }
     server.close().await;
+}
+
+#[tokio::test]
+async fn what_was_done_to_a_membership_is_told_apart_from_what_was_so_before() {
+    // Red where cli/group.rs says of both how things are now.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    operator.does("group add staff").await;
+    for (flag, done, before) in [("", "was added to", "is in"), ("--remove", "was removed from", "is not in")] {
+        let line = format!("group member staff ada {flag}");
+        let told = [operator.does(&line).await.text, operator.does(&line).await.text];
+        assert!(told[0].ends_with(&format!(" {done} group staff")), "{told:?}");
+        assert!(told[1].ends_with(&format!(" {before} group staff (as before)")), "{told:?}");
+    }
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn whoever_names_what_is_not_there_is_told_where_to_look() {
+    // Red without `find` in cli/client.rs or cli/group.rs, for each of these.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    operator.types("user add ada --password-stdin", PASSWORD).await.unwrap();
+    for command in ["show", "disable", "enable", "remove", "rotate-secret", "set --trusted"] {
+        let told = operator.cannot(&format!("client {command} nope")).await;
+        assert_eq!(told, "no client has the id nope; see: portiere client list", "{command}");
+    }
+    for line in ["group show nope", "group remove nope", "group member nope ada"] {
+        assert_eq!(operator.cannot(line).await, "no group is called nope; see: portiere group list", "{line}");
+    }
+    operator.0.close().await;
+}
+
+#[tokio::test]
+async fn whoever_registers_an_application_learns_what_it_needs() {
+    // Red without `with_options` or `handed_over` in cli/client.rs.
+    let (_folder, config) = folder().await;
+    let mut operator = Operator::new(&config);
+    let told = operator.cannot("client add --id x").await;
+    assert!(told.contains("--redirect-uri") && told.ends_with("--grant client_credentials"), "{told}");
+    let added = operator.does("client add --id x --redirect-uri https://x.test/cb").await;
+    let rotated = operator.does("client rotate-secret x").await;
+    for told in [added, rotated] {
+        let issuer = told.json["issuer"].as_str().unwrap();
+        assert!(told.text.contains(issuer) && told.json["client_secret"].is_string(), "{}", told.text);
+    }
+    operator.0.close().await;
 }
