@@ -33,7 +33,7 @@ const NAME: &str = "portiere.sock";
 /// The longest path that is used as it is: a socket's address holds 103 to 107 bytes, depending on the platform.
 const LONGEST_PATH: usize = 100;
 /// The longest request, in bytes.
-const LONGEST_REQUEST: u32 = 1 << 20;
+pub const LONGEST_REQUEST: u32 = 1 << 20;
 /// The longest answer, in bytes: a page of clients, each with a key set.
 const LONGEST_ANSWER: u32 = 64 << 20;
 /// The time within which a request must have arrived, and an answer must have been sent.

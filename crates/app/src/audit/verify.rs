@@ -143,11 +143,9 @@ fn removed(after: i64, until: i64) -> Strays {
 /// Returns findings about entries that name no block that is there.
 fn strays(verifier: &Verifier<'_>, lines: &[Line]) -> Vec<Finding> {
     let (numbered, others): (Vec<Line>, Vec<Line>) = lines.iter().cloned().partition(|line| line.block >= 0);
-    let no_block = |line: Line| Finding {
-        why: format!("line {} belongs to no block: its block number is not valid", line.id),
-        block: line.block,
-        line: Some(line.id),
-        what: "line.inserted".to_owned(),
+    let no_block = |line: Line| {
+        let why = |id: &str| format!("line {id} belongs to no block: its block number is not valid");
+        Finding::line(line.block, &line.id, "line.inserted", why)
     };
     verifier.strays(&numbered).into_iter().chain(others.into_iter().map(no_block)).collect()
 }

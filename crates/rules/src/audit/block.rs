@@ -38,8 +38,8 @@ pub struct Block {
 /// What a block stores of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The line's id.
-    pub id: String,
+    /// The line's id; of one that is longer, the first 255 bytes.
+    pub id: Vec<u8>,
     /// The first half of its hash.
     pub hash: [u8; 16],
 }
@@ -173,7 +173,7 @@ impl Block {
         while let Some((length, after)) = rest.split_first() {
             let (id, after) = after.split_at_checked(usize::from(*length))?;
             let (hash, after) = after.split_first_chunk::<16>()?;
-            leaves.push(Leaf { id: String::from_utf8(id.to_vec()).ok()?, hash: *hash });
+            leaves.push(Leaf { id: id.to_vec(), hash: *hash });
             rest = after;
         }
         Some(leaves)
@@ -200,12 +200,22 @@ pub(super) fn digest(lines: &[Line]) -> [u8; 32] {
     sum.finalize().into()
 }
 
+/// The most bytes of an id that a block stores: their number is stored in one byte.
+const STORED: usize = u8::MAX as usize;
+
+/// Returns what a block stores of an id. Ours have 26 bytes, but somebody who writes into the database can give a line
+/// a longer one, and the block that it comes into has to be proved like any other. Cut between bytes and not between
+/// characters, so that what is stored has the order of the ids.
+pub(super) fn stored(id: &str) -> &[u8] {
+    &id.as_bytes()[..id.len().min(STORED)]
+}
+
 fn leaves(lines: &[Line]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(lines.len() * 43);
     for line in lines {
-        // Ids are ours, and have 26 bytes.
-        bytes.push(u8::try_from(line.id.len()).unwrap_or(u8::MAX));
-        bytes.extend_from_slice(line.id.as_bytes());
+        let id = stored(&line.id);
+        bytes.push(u8::try_from(id.len()).unwrap_or(u8::MAX));
+        bytes.extend_from_slice(id);
         bytes.extend_from_slice(&line.hash()[..16]);
     }
     bytes

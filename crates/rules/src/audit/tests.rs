@@ -43,7 +43,12 @@ fn main() -> RealmId {
 impl Log {
     /// Four blocks of five lines.
     fn new() -> Self {
-        let mut log = Log { checkpoint: None, blocks: Vec::new(), lines: (0..20).map(line).collect() };
+        Log::of((0..20).map(line).collect())
+    }
+
+    /// These lines, in blocks of five.
+    fn of(lines: Vec<Line>) -> Self {
+        let mut log = Log { checkpoint: None, blocks: Vec::new(), lines };
         let (realm, key) = (main(), key(7));
         for (at, lines) in log.lines.chunks_mut(5).enumerate() {
             let end = log.blocks.last().map_or_else(Link::beginning, Link::from);
@@ -211,6 +216,74 @@ fn lines_that_are_removed_inserted_swapped_or_moved_are_named() {
     let mut log = Log::new();
     log.lines[8].block = 0;
     log.finds(&[("line.missing", 2, Some(8))]);
+}
+
+/// Ids that somebody gives to lines who writes into the database: long ones, also of characters of several bytes, and
+/// several that begin with the same 255 bytes, or with part of the same character there.
+fn long_ids() -> Vec<String> {
+    let same =
+        |many: usize, ends: &[&str]| ends.iter().map(|end| format!("{}{end}", "s".repeat(many))).collect::<Vec<_>>();
+    let mut ids: Vec<String> = [255, 256, 1000].map(|many| "x".repeat(many)).into();
+    for letter in ["é", "€", "𝄞"] {
+        ids.extend([85, 128, 300].map(|many| letter.repeat(many)));
+    }
+    ids.extend(same(255, &["", "0", "1", "2", "é"]));
+    ids.extend(same(254, &["", "t", "é", "éb", "ê", "€"]));
+    ids
+}
+
+#[test]
+fn a_line_with_a_long_id_is_proved_like_any_other_and_hides_nothing() {
+    // Red where a block stores the whole id: it could not be proved, whatever was done to its other lines.
+    let long = long_ids().into_iter().enumerate().map(|(number, id)| Line { id, ..line(number) });
+    let whole = Log::of(long.chain((0..20).map(line)).collect());
+    whole.finds(&[]);
+    for at in 0..whole.lines.len() {
+        let (id, block) = (&whole.lines[at].id, whole.lines[at].block);
+        let mut log = whole.clone();
+        log.lines[at].user = Some("eve".into());
+        let found = log.verified(&keys(), None);
+        assert_eq!((found.len(), found[0].what.as_str(), found[0].block), (1, "line.edited", block), "{id}");
+        let edits: [fn(&mut Log, usize); 3] = [
+            |log, at| drop(log.lines.remove(at)),
+            |log, at| log.lines[at].id.push('y'),
+            |log, at| log.lines.push(Line { id: log.lines[at].id.clone() + "0y", ..log.lines[at].clone() }),
+        ];
+        for edit in edits {
+            let mut log = whole.clone();
+            edit(&mut log, at);
+            let found = log.verified(&keys(), None);
+            assert!(!found.is_empty() && found.iter().all(|one| one.block == block), "{id}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_block_that_does_not_say_which_lines_it_has_hides_no_edit_of_them() {
+    // Red where that is all that is said of the block.
+    let mut log = Log::new();
+    log.blocks[1].leaves = vec![255];
+    log.finds(&[("block.edited", 2, None); 2]);
+    log.lines[8].user = Some("eve".into());
+    log.finds(&[("block.edited", 2, None); 3]);
+}
+
+#[test]
+fn what_is_told_is_short_whatever_somebody_wrote() {
+    // Red without `shown` in verify.rs, or without it in `bounded` or `missing`: it travels with each step.
+    let (realm, keys, long) = (main(), keys(), "\u{1}".repeat(100_000));
+    let verifier = Verifier { realm: &realm, keys: &keys, head: None, mark: None };
+    let whole = Log::new().blocks.remove(0);
+    let many = vec![7; 100_000];
+    let block = Block { key: long.clone(), mac: many.clone(), digest: many.clone(), leaves: many, ..whole };
+    let lines = [Line { id: long, block: 1, ..line(0) }];
+    let mut told = verifier.begin(None).0;
+    let mut findings = verifier.block(&mut told, &block, &lines);
+    findings.extend(verifier.strays(&lines));
+    findings.extend(verifier.block(&mut told, &Block { number: 2, ..block.clone() }, &[]));
+    assert_eq!(findings.iter().filter(|one| one.what == "key.missing").count(), 1, "{findings:?}");
+    let sizes = findings.iter().map(|one| serde_json::to_string(one).unwrap().len());
+    assert!(sizes.max() < Some(1000) && serde_json::to_string(&told).unwrap().len() < 1000, "{findings:?} {told:?}");
 }
 
 type Bytes = fn(&mut Block) -> &mut Vec<u8>;

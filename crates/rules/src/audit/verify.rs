@@ -1,19 +1,20 @@
 //! Checks whether the log is as it was sealed, and if it is not, names the block and the line.
 
 use super::Line;
-use super::block::{Block, Checkpoint, Leaf, Link, digest};
+use super::block::{Block, Checkpoint, Leaf, Link, digest, stored};
 use super::key::Keys;
 use crate::id::RealmId;
 use crate::secret::hexadecimal;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The block that it is about; 0 if it is about none.
     pub block: i64,
-    /// The line that it is about, if it is about one.
+    /// The line that it is about, if it is about one; the beginning of an id that is longer than any of ours.
     pub line: Option<String>,
     /// The kind of finding, for programs.
     pub what: String,
@@ -26,8 +27,22 @@ impl Finding {
     pub fn of(block: i64, what: &str, why: String) -> Self {
         Finding { block, line: None, what: what.to_owned(), why }
     }
-    fn line(block: i64, id: &str, what: &str, why: String) -> Self {
-        Finding { line: Some(id.to_owned()), ..Finding::of(block, what, why) }
+    /// A finding about a line. `why` is given its id as it is shown.
+    pub fn line(block: i64, id: &str, what: &str, why: impl FnOnce(&str) -> String) -> Self {
+        let id = shown(id);
+        Finding { why: why(&id), line: Some(id), ..Finding::of(block, what, String::new()) }
+    }
+}
+
+/// The most characters that are shown of a text from the database: as many as a code has. Ids and keys have fewer.
+const SHOWN: usize = 64;
+
+/// Returns a text from the database as findings show it. Whoever writes there can make it as long as they like, and a
+/// thousand findings have to fit into one request.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 
@@ -81,7 +96,7 @@ pub struct Verifier<'a> {
 impl Verifier<'_> {
     /// Begins where the chain begins.
     pub fn begin(&self, checkpoint: Option<&Checkpoint>) -> (Told, Vec<Finding>) {
-        let end = checkpoint.map_or_else(Link::beginning, Link::from);
+        let end = bounded(checkpoint.map_or_else(Link::beginning, Link::from));
         let mut told = Told { begin: end.number, end, blocks: 0, lines: 0, missing: None, met: false };
         let mut findings = Vec::new();
         if let Some(checkpoint) = checkpoint {
@@ -128,7 +143,7 @@ impl Verifier<'_> {
             }
         }
         findings.extend(compared(block, lines));
-        (told.end, told.blocks) = (Link::from(block), told.blocks + 1);
+        (told.end, told.blocks) = (bounded(Link::from(block)), told.blocks + 1);
         told.lines += lines.len() as u64;
         self.meet(told, &mut findings);
         findings
@@ -150,7 +165,7 @@ impl Verifier<'_> {
     /// Reports lines that name a block that is not there.
     pub fn strays(&self, lines: &[Line]) -> Vec<Finding> {
         let stray = |line: &Line| {
-            let why = format!("line {} names block {}, which is not there", line.id, line.block);
+            let why = |id: &str| format!("line {id} names block {}, which is not there", line.block);
             Finding::line(line.block, &line.id, "line.inserted", why)
         };
         lines.iter().map(stray).collect()
@@ -193,11 +208,18 @@ impl Told {
     }
 }
 
+/// Returns where the verification is by now: that is sent back and forth with each step. What is longer than a code is
+/// none, and what is shown of it is none either.
+fn bounded(link: Link) -> Link {
+    Link { mac: shown(&link.mac), ..link }
+}
+
 fn missing(told: &mut Told, block: i64, key: &str) -> Option<Finding> {
-    if told.missing.as_deref() == Some(key) {
+    let shown = Some(shown(key));
+    if told.missing == shown {
         return None;
     }
-    told.missing = Some(key.to_owned());
+    told.missing = shown;
     Some(unknown(block, key))
 }
 
@@ -214,52 +236,61 @@ fn proved_again(told: &mut Told, block: i64) -> Option<Finding> {
 }
 
 fn unknown(block: i64, key: &str) -> Finding {
+    let key = shown(key);
     let why =
         format!("block {block} was sealed under key {key}, which is not here: nothing from here on can be proved");
     Finding::of(block, "key.missing", why)
 }
 
 fn compared(block: &Block, lines: &[Line]) -> Vec<Finding> {
-    let number = block.number;
-    let Some(leaves) = block.leaves() else {
-        let why = format!("the record of block {number} does not say which lines it has");
-        return vec![Finding::of(number, "block.edited", why)];
-    };
-    let mut findings = Vec::new();
-    let (mut leaves, mut lines_left) = (leaves.iter().peekable(), lines.iter().peekable());
-    loop {
-        let (leaf, line) = (leaves.peek(), lines_left.peek());
-        let found = match (leaf, line) {
-            (None, None) => break,
-            (Some(leaf), Some(line)) if leaf.id == line.id => same_line(number, leaf, line),
-            (Some(leaf), Some(line)) if leaf.id < line.id => Some(gone(number, &leaf.id)),
-            (Some(leaf), None) => Some(gone(number, &leaf.id)),
-            (_, Some(line)) => {
-                let why = format!("line {} was not in block {number} when it was sealed", line.id);
-                Some(Finding::line(number, &line.id, "line.inserted", why))
-            }
-        };
-        let (ahead, behind) = match (leaf, line) {
-            (Some(leaf), Some(line)) => (leaf.id <= line.id, line.id <= leaf.id),
-            (leaf, line) => (leaf.is_some(), line.is_some()),
-        };
-        findings.extend(found);
-        let _ = (ahead.then(|| leaves.next()), behind.then(|| lines_left.next()));
-    }
+    let (number, leaves) = (block.number, block.leaves());
+    let mut findings = leaves.as_ref().map_or_else(Vec::new, |leaves| line_by_line(number, leaves, lines));
+    // Also if it does not say which lines it has: what was done to them must not hide behind that.
     if findings.is_empty() && (digest(lines).as_slice() != block.digest || block.lines() != lines.len() as i64) {
-        let sum = hexadecimal(&block.digest);
+        let sum = shown(&hexadecimal(&block.digest));
         let why = format!("the lines of block {number} do not have the checksum {sum} that was sealed");
+        findings.push(Finding::of(number, "block.edited", why));
+    }
+    if leaves.is_none() {
+        let why = format!("the record of block {number} does not say which lines it has");
         findings.push(Finding::of(number, "block.edited", why));
     }
     findings
 }
 
-fn gone(number: i64, id: &str) -> Finding {
-    Finding::line(number, id, "line.missing", format!("line {id} of block {number} is missing"))
+/// Compares what a block stores of its lines with the lines, both in the order of the ids. Of lines that a block stores
+/// under one name, since that is where they were cut, one may be named in place of another.
+fn line_by_line(number: i64, leaves: &[Leaf], lines: &[Line]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let (mut leaves, mut lines) = (leaves.iter().peekable(), lines.iter().peekable());
+    loop {
+        let order = match (leaves.peek(), lines.peek()) {
+            (None, None) => return findings,
+            (Some(leaf), Some(line)) => leaf.id.as_slice().cmp(stored(&line.id)),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+        };
+        let (leaf, line) = (leaves.next_if(|_| order.is_le()), lines.next_if(|_| order.is_ge()));
+        findings.extend(match (leaf, line) {
+            (Some(leaf), Some(line)) => same_line(number, leaf, line),
+            (Some(leaf), None) => Some(gone(number, leaf)),
+            (None, line) => line.map(|line| inserted(number, line)),
+        });
+    }
+}
+
+fn gone(number: i64, leaf: &Leaf) -> Finding {
+    let why = |id: &str| format!("line {id} of block {number} is missing");
+    Finding::line(number, &String::from_utf8_lossy(&leaf.id), "line.missing", why)
+}
+
+fn inserted(number: i64, line: &Line) -> Finding {
+    let why = |id: &str| format!("line {id} was not in block {number} when it was sealed");
+    Finding::line(number, &line.id, "line.inserted", why)
 }
 
 fn same_line(number: i64, leaf: &Leaf, line: &Line) -> Option<Finding> {
     let same = line.hash()[..16] == leaf.hash;
-    let why = || format!("line {} of block {number} was edited", line.id);
-    (!same).then(|| Finding::line(number, &line.id, "line.edited", why()))
+    let why = |id: &str| format!("line {id} of block {number} was edited");
+    (!same).then(|| Finding::line(number, &line.id, "line.edited", why))
 }

@@ -208,7 +208,12 @@ fn since_the_mark(step: &Verified, state: &State, beside: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Command;
     use super::*;
+    use crate::cli::Request;
+    use crate::control::LONGEST_REQUEST;
+    use rules::Time;
+    use rules::audit::{Block, Keys, Line, Link, Verifier};
 
     /// Returns the end of a verification that found these, of a log of 11 lines in 2 blocks, and met an exported head.
     fn ended(found: &[&str], met: bool) -> State {
@@ -232,7 +237,7 @@ mod tests {
     fn whoever_gives_a_head_that_is_not_compared_is_told_so_by_the_exit_code() {
         // Red where the findings alone decide: of a log that retention has passed the head by, nothing was proved.
         let (realm, mac, key) = ("main".to_owned(), String::new(), "k".to_owned());
-        let head = Head { realm, block: 1, lines: 5, mac, key, sealed_at: rules::Time(0) };
+        let head = Head { realm, block: 1, lines: 5, mac, key, sealed_at: Time(0) };
         let objection = |exported: Option<&Head>, found: &[&str], met| {
             let of = Verify { head: None, exported: exported.cloned(), json: false, state: None };
             of.objection(&ended(found, met))
@@ -243,6 +248,57 @@ mod tests {
         assert!(objection(Some(&head), &[], false).is_some_and(|why| why.contains("not compared")));
         assert!(objection(Some(&head), &[KEY], false).is_some_and(|why| why.starts_with("1 thing is")));
         assert!(objection(None, &[KEY, "line.edited"], false).is_some_and(|why| why.starts_with("2 things are")));
+    }
+
+    /// Returns how far a verification is that found so many lines of this id, of a block with this key.
+    fn far(many: u64, id: &str, key: &str) -> State {
+        let (realm, keys) = ("main".into(), Keys::default());
+        let verifier = Verifier { realm: &realm, keys: &keys, head: None, mark: None };
+        let block = Block {
+            number: 1,
+            first: 1,
+            last: 1,
+            oldest: Time(0),
+            newest: Time(0),
+            sealed_at: Time(0),
+            key: key.to_owned(),
+            digest: vec![7; 1 << 16],
+            leaves: vec![],
+            before: Link::beginning().code(),
+            mac: vec![7; 1 << 16],
+        };
+        let line = Line {
+            id: id.to_owned(),
+            at: Time(0),
+            kind: String::new(),
+            user: None,
+            client: None,
+            session: None,
+            address: None,
+            request: None,
+            detail: String::new(),
+            block: i64::MAX,
+        };
+        let mut told = verifier.begin(None).0;
+        let mut found = verifier.block(&mut told, &block, &[]);
+        while (found.len() as u64) < many {
+            found.extend(verifier.strays(std::slice::from_ref(&line)));
+        }
+        State { told, found, count: many, newest: i64::MAX, done: false }
+    }
+
+    #[test]
+    fn how_far_it_is_fits_into_a_request_whatever_somebody_wrote_into_the_database() {
+        // Red without `shown` in rules/audit/verify.rs: a few lines with long ids would break every verification off.
+        for letter in ["\u{1}", "\"", "\\", "x", "€", "\u{10ffff}"] {
+            let long = letter.repeat(5_000);
+            let state = Some(far(NAMED, &long, &long));
+            let verify = Verify { head: None, exported: None, json: true, state };
+            let request = Request::Audit(Box::new(Command::Verify(verify)));
+            let bytes = serde_json::to_string(&request).unwrap().len();
+            // There is a version, too.
+            assert!(bytes + 1024 < LONGEST_REQUEST as usize, "{letter:?}: {bytes}");
+        }
     }
 
     #[test]
