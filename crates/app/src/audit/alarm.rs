@@ -1,4 +1,5 @@
-//! What is wrong with the log: logged as an error when it is seen, and kept for callers that ask for the state.
+//! What is wrong with the log, or with what shows that it is not: logged as an error when it is seen, and kept for
+//! callers that ask for the state.
 
 use super::Books;
 use crate::App;
@@ -15,14 +16,29 @@ pub(super) enum About {
     Rows,
     /// Entries that cannot be sealed.
     Lines,
+    /// The mark of the end of the chain, which cannot be kept.
+    Mark,
+}
+
+impl About {
+    /// How many there are.
+    const ALL: usize = About::Mark as usize + 1;
+
+    /// What the log of the node says of it.
+    fn message(self) -> &'static str {
+        match self {
+            About::Old | About::End | About::Rows | About::Lines => "the audit log is not what was written",
+            About::Mark => "what is cut off the audit log from now on may go unseen",
+        }
+    }
 }
 
 /// What is wrong at present, in sentences.
 #[derive(Default)]
-pub(super) struct Alarms(Mutex<[Option<String>; 4]>);
+pub(super) struct Alarms(Mutex<[Option<String>; About::ALL]>);
 
 impl Alarms {
-    fn held(&self) -> MutexGuard<'_, [Option<String>; 4]> {
+    fn held(&self) -> MutexGuard<'_, [Option<String>; About::ALL]> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -31,7 +47,7 @@ impl Alarms {
         let mut held = self.held();
         let kept = &mut held[about as usize];
         if kept.as_deref() != Some(why) {
-            tracing::error!(why, "the audit log is not what was written");
+            tracing::error!(why, "{}", about.message());
             *kept = Some(why.to_owned());
         }
     }

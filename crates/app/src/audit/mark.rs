@@ -57,7 +57,8 @@ pub(super) struct Marked {
 struct State {
     known: Known,
     kept: Option<Head>,
-    kept_at: Option<Instant>,
+    /// When the mark was written last, or could not be.
+    tried_at: Option<Instant>,
 }
 
 impl Marked {
@@ -73,7 +74,7 @@ impl Marked {
     pub(super) fn recall(&self, terms: &Terms) {
         let known = recalled(terms);
         let kept = if let Known::End(head) = &known { Some(head.clone()) } else { None };
-        *self.state() = State { known, kept, kept_at: None };
+        *self.state() = State { known, kept, tried_at: None };
     }
 
     /// Notes that the chain ends here now. A later end that was seen stands, unless `anew`.
@@ -236,7 +237,8 @@ impl App {
         }
     }
 
-    /// Writes the mark to the shelf, if another one is kept there; not often, unless `at_once`.
+    /// Writes the mark to the shelf, if another one is kept there; not often, unless `at_once`. If that fails, it is an
+    /// alarm until it succeeds.
     pub(crate) async fn keep_mark(&self, at_once: bool) -> Result<(), Fault> {
         let terms = self.books.terms();
         let Some(shelf) = terms.shelf.clone() else { return Ok(()) };
@@ -244,16 +246,23 @@ impl App {
         let keeping = Arc::clone(&self.books.marked().keeping).lock_owned().await;
         let (known, rests) = {
             let state = self.books.marked().state();
-            let rests = !at_once && state.kept_at.is_some_and(|at| at.elapsed() < KEEP_EVERY);
+            let rests = !at_once && state.tried_at.is_some_and(|at| at.elapsed() < KEEP_EVERY);
             let is_kept = matches!(&state.known, Known::End(head) if state.kept.as_ref() == Some(head));
             (state.known.clone(), rests || is_kept)
         };
         let (Known::End(head), Some(key), false) = (known, &terms.keys.current, rests) else { return Ok(()) };
         let bytes = serde_json::to_vec(&Mark::seal(head.clone(), key)).map_err(|why| Fault::Broken(why.to_string()))?;
-        on_shelf(keeping, move || shelf.write(&bytes)).await?;
+        let written = on_shelf(keeping, move || shelf.write(&bytes)).await;
+        match &written {
+            Ok(()) => self.books.alarms().over(About::Mark),
+            Err(why) => self.books.alarms().raise(About::Mark, why),
+        }
         let mut state = self.books.marked().state();
-        (state.kept, state.kept_at) = (Some(head), Some(Instant::now()));
-        Ok(())
+        state.tried_at = Some(Instant::now());
+        if written.is_ok() {
+            state.kept = Some(head);
+        }
+        written.map_err(Fault::Broken)
     }
 
     /// Goes on with the log as it is in the database, although this node saw a longer one, or another, and leaves an
@@ -281,7 +290,7 @@ impl App {
         self.books.alarms().over(About::End);
         if let Some(shelf) = self.books.terms().shelf.clone().filter(|_| end.number == 0) {
             let keeping = Arc::clone(&self.books.marked().keeping).lock_owned().await;
-            on_shelf(keeping, move || shelf.clear()).await?;
+            on_shelf(keeping, move || shelf.clear()).await.map_err(Fault::Broken)?;
             self.books.marked().state().kept = None;
         }
         self.keep_mark(true).await?;
@@ -311,10 +320,12 @@ fn same(mark: &Head, mac: &str, lines: i64) -> Result<(), String> {
 async fn on_shelf(
     keeping: OwnedMutexGuard<()>,
     act: impl FnOnce() -> io::Result<()> + Send + 'static,
-) -> Result<(), Fault> {
+) -> Result<(), String> {
     let done = tokio::task::spawn_blocking(move || (act(), keeping).0).await;
     let done = done.map_err(io::Error::other).and_then(|done| done);
-    done.map_err(|error| Fault::Broken(format!("the mark of the end of the audit log could not be kept: {error}")))
+    done.map_err(|error| {
+        format!("the mark of the end of the audit log (audit.mark in the data folder) could not be kept: {error}")
+    })
 }
 
 /// A node's [`Shelf`].

@@ -195,7 +195,9 @@ impl App {
         complaints: &mut [Complaint; 2],
     ) -> Result<Step, Fault> {
         let goes_on = self.look_at_end().await?.is_ok();
-        self.keep_mark(false).await?;
+        // A mark that cannot be kept is an alarm, and no reason to stop: what is not sealed can be changed unseen, too,
+        // and is not delivered either.
+        drop(self.keep_mark(false).await);
         if tenure.until.is_none()
             && let Some(why) = self.cannot_seal().await?
         {

@@ -4,6 +4,7 @@ use super::*;
 use crate::audit::alarm::About;
 use crate::audit::mark::Shelf;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// A shelf that outlives its node.
 #[derive(Clone, Debug, Default)]
@@ -194,6 +195,48 @@ async fn a_mark_that_may_not_be_read_is_no_sign_of_a_forgery() {
     let app = node_on(Arc::clone(&world.app.engine), &world.clock, terms).await;
     let why = app.look_at_end().await.unwrap().unwrap_err();
     assert!(why.contains("the user that the server runs as") && !why.contains("were removed"), "{why}");
+}
+
+/// A shelf on a disk that may be full.
+#[derive(Clone, Debug, Default)]
+struct Disk {
+    drawer: Drawer,
+    full: Arc<AtomicBool>,
+}
+
+impl Shelf for Disk {
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        self.drawer.read()
+    }
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        if self.full.load(SeqCst) { Err(io::ErrorKind::StorageFull.into()) } else { self.drawer.write(bytes) }
+    }
+    fn clear(&self) -> io::Result<()> {
+        self.drawer.clear()
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_cannot_be_kept_is_told_and_keeps_nothing_from_being_sealed() {
+    // Red with `?` after keep_mark in audit/mod.rs, books_step: nothing was sealed or delivered, and nothing said why.
+    let disk = Disk::default();
+    disk.full.store(true, SeqCst);
+    let world = World::new(Terms { shelf: Some(Arc::new(disk.clone())), ..terms() }).await;
+    world.sealed(1, 2).await;
+    let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
+    // The second time it rests, and the alarm stands.
+    for _ in 0..2 {
+        world.write(3).await;
+        world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
+        assert_eq!(world.app.audit_lag().await.unwrap().unsealed, 0);
+        let alarms = world.app.audit_alarms();
+        assert!(alarms.len() == 1 && alarms[0].contains("audit.mark in the data folder"), "{alarms:?}");
+    }
+    assert_eq!(disk.read().unwrap(), None);
+    assert!(world.app.keep_mark(true).await.is_err());
+    disk.full.store(false, SeqCst);
+    world.app.keep_mark(true).await.unwrap();
+    assert!(disk.read().unwrap().is_some() && world.app.audit_alarms().is_empty());
 }
 
 /// A shelf whose first write does not end until it is let go on.

@@ -36,10 +36,14 @@ fn fenced(status: &Status) -> String {
     )
 }
 
-/// Warns if the audit log differs from what this node saw, or does not go on. The details are not for everybody.
+/// Warns if the audit log differs from what this node saw, could do so unseen, or does not go on. The details are not
+/// for everybody.
 fn doubtful(site: &Site) -> impl Iterator<Item = String> {
     let wrong = !site.app.audit_alarms().is_empty();
-    let wrong = wrong.then_some("the audit log differs from what this node saw or sealed (portiere audit status)");
+    let wrong = wrong.then_some(
+        "the audit log differs from what this node saw or sealed, or its mark (audit.mark) cannot be kept (portiere \
+         audit status)",
+    );
     let idle = site.app.audit_idle().map(
         |_| "this node does not seal the audit log: its audit key is missing or another one (portiere audit status)",
     );

@@ -42,8 +42,8 @@ pub static GROUP: Group = Group {
         gauge(
             "portiere_audit_wrong",
             &[],
-            "Problems that this node found in the log, so that it seals or retires no further; see portiere audit \
-             status.",
+            "Problems that this node found in the log, so that it seals or retires no further, and a mark (audit.mark) \
+             that it cannot keep; see portiere audit status.",
             |now, out| out.one(now.from.app.audit_alarms().len()),
         ),
         gauge(
