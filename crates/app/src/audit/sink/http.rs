@@ -3,6 +3,7 @@
 use super::Refused;
 use crate::audit::deliver::json_lines;
 use crate::reach::{Inbox, OpenError, Target, Tls, retry_after};
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -10,6 +11,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, Invalid
 use hyper::http::response::Parts as Head;
 use rules::Time;
 use rules::audit::Line;
+use rules::fresh::from_base32hex;
 use rules::realm::Realm;
 use rules::secret::hexadecimal;
 use zeroize::Zeroizing;
@@ -101,12 +103,21 @@ impl Http {
     fn fields(&self, lines: &[Line], body: &[u8]) -> Result<HeaderMap, InvalidHeaderValue> {
         let mut fields = self.headers.clone();
         if let (Some(first), Some(last)) = (lines.first(), lines.last()) {
-            fields.insert("portiere-batch", format!("{}-{}", first.id, last.id).try_into()?);
+            fields.insert("portiere-batch", format!("{}-{}", name(&first.id), name(&last.id)).try_into()?);
             if let Some(key) = &self.key {
                 fields.insert("portiere-signature", signature(key, last.at, body).try_into()?);
             }
         }
         Ok(fields)
+    }
+}
+
+/// Names an entry in a header field: by its id, or by a hash of an id that is not of our form. Somebody who writes into
+/// the database can give an entry an id that no field can have, or that is longer than any receiver takes.
+fn name(id: &str) -> String {
+    match from_base32hex(id) {
+        Some(_) => id.to_owned(),
+        None => hexadecimal(digest(&SHA256, id.as_bytes()).as_ref()),
     }
 }
 

@@ -196,6 +196,22 @@ async fn a_receiver_that_wants_header_fields_of_its_own_gets_them() {
 }
 
 #[tokio::test]
+async fn a_batch_is_named_whatever_ids_its_lines_have() {
+    // Red where the ids are the name: no field can have some of them, and the batch would be sent again for good.
+    let long = "x".repeat(100_000);
+    for id in ["a\nb", "\u{7f}", "é", "", "-", long.as_str()] {
+        let (port, got, _running) = receiver(takes).await;
+        let mut lines = lines(2);
+        lines[0].id = id.to_owned();
+        let sink = http(&format!("http://127.0.0.1:{port}/"), Credentials::default()).unwrap();
+        assert_eq!(sink.send(&realm(), &lines).await, Ok(()), "{id:?}");
+        let text = String::from_utf8(got.lock().unwrap().clone()).unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("portiere-batch: ")).unwrap();
+        assert!(name.len() == 64 + 1 + 26 && name.ends_with("-00000000000000000000000001"), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_taken_is_taken_whatever_becomes_of_the_rest_of_the_answer() {
     // Red without MOMENT in reach/inbox.rs, and where the end of the connection is the answer.
     for answer in [
