@@ -177,6 +177,9 @@ impl App {
             return Ok(Ok(Step::Elsewhere));
         }
         let Some(seen) = self.stream(&stream.name).await? else { return Ok(Ok(Step::More)) };
+        if trouble::is_cut(&seen.trouble) {
+            return Ok(Err(Refused::because(seen.trouble)));
+        }
         let mut lines = match self.sealed_after(&seen.place, going.most).await {
             Ok(lines) => lines,
             Err(fault) => {
@@ -251,14 +254,8 @@ impl App {
             }
             return Ok(Ok(Step::Idle));
         }
-        let why = format!(
-            "it was delivered up to block {}, but the log ends with block {}: nothing more is delivered until an \
-             operator has checked (portiere audit verify, portiere audit accept)",
-            seen.place.block, end.number
-        );
-        if seen.trouble != why {
-            self.mark(&seen.place, &audit::Stream { trouble: why.clone(), ..seen.clone() }).await?;
-        }
+        let why = trouble::cut(seen.place.block, end.number);
+        self.mark(&seen.place, &audit::Stream { trouble: why.clone(), ..seen.clone() }).await?;
         Ok(Err(Refused::because(why)))
     }
 

@@ -53,6 +53,15 @@ pub(super) fn is_beyond(place: &Place, end: &Link) -> bool {
     (place.block, &place.line) > (next.block, &next.line)
 }
 
+/// Returns where a stream goes on: at its place, or where the log ended when it ended before that. What was sealed
+/// since then was not delivered, whatever its numbers are.
+pub(super) fn goes_on_at(stream: &Stream) -> Place {
+    match trouble::cut_at(&stream.trouble) {
+        Some(ends) if ends < stream.place.block => Place { block: ends.saturating_add(1), line: String::new() },
+        _ => stream.place.clone(),
+    }
+}
+
 impl App {
     /// Returns the block with which the log ends, if that is before `place`, which the caller has seen.
     pub async fn audit_ends_before(&self, place: &Place) -> Result<Option<i64>, Fault> {
@@ -95,7 +104,7 @@ impl App {
 
     /// Returns how far a stream is behind the end of the chain.
     async fn behind(&self, stream: Stream, end: &Link, now: Time) -> Result<Lagging, Fault> {
-        let place = &stream.place;
+        let place = goes_on_at(&stream);
         let of = LeftOf { block: place.block, after: &place.line };
         let (here, next) = (After { number: place.block - 1, limit: 1 }, After { number: place.block, limit: 1 });
         let ((left, oldest), here, next) = self.ask((of, here, next)).await?;

@@ -3,9 +3,10 @@
 //! entries.
 
 use super::alarm::About;
-use super::lag::is_beyond;
+use super::lag::{goes_on_at, is_beyond};
 use super::read::head;
 use super::seal::end;
+use super::trouble::is_cut;
 use super::{Books, Terms};
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Head, Mark, Verifier};
@@ -123,7 +124,7 @@ impl Books {
 pub struct Accepted {
     /// The end of the log from which it goes on.
     pub block: i64,
-    /// The streams that go on from there.
+    /// The streams that had delivered more, and go on as well.
     pub streams: Vec<String>,
 }
 
@@ -266,19 +267,23 @@ impl App {
     }
 
     /// Goes on with the log as it is in the database, although this node saw a longer one, or another, and leaves an
-    /// audit entry; streams beyond its end go on from there. `None` if there is nothing to accept.
+    /// audit entry; streams that were beyond its end go on from there. `None` if there is nothing to accept.
     pub async fn accept_audit(&self) -> Result<Option<Accepted>, Fault> {
         let known = self.books.marked().known();
         let (newest, begins, streams) = self.ask((Newest, Begins, Streams)).await?;
         let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
         let (end, _) = end(newest.as_ref(), begins.as_ref());
-        let beyond: Vec<&Stream> = streams.iter().filter(|stream| is_beyond(&stream.place, &end)).collect();
+        let was_beyond = |stream: &&Stream| is_beyond(&stream.place, &end) || is_cut(&stream.trouble);
+        let beyond: Vec<&Stream> = streams.iter().filter(was_beyond).collect();
         if goes_on.is_ok() && beyond.is_empty() {
             return Ok(None);
         }
         let event = Event::new(Kind::AuditAccepted, self.clock.now()).detail("block", end.number);
         let event = event.detail("why", goes_on.as_ref().err().map_or("a stream was beyond the end", String::as_str));
-        let back = |stream: &&Stream| Stream { place: Place::from(&end), trouble: String::new(), ..(*stream).clone() };
+        let back = |stream: &&Stream| {
+            let place = Some(goes_on_at(stream)).filter(|place| !is_beyond(place, &end));
+            Stream { place: place.unwrap_or_else(|| Place::from(&end)), trouble: String::new(), ..(*stream).clone() }
+        };
         let writes = beyond.iter().map(|stream| advance(&self.realm.id, &stream.place, &back(stream))).collect();
         match self.commit_telling(&*self.engine, writes, [event]).await? {
             Ok(()) => {}

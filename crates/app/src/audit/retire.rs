@@ -2,6 +2,7 @@
 //! the key. What was not sealed or not delivered stays, unless an operator set a ceiling; and so does what differs from
 //! what was sealed, until an operator discards it.
 
+use super::lag::goes_on_at;
 use super::seal::{end, key};
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
@@ -188,7 +189,7 @@ impl App {
     /// Returns a stream that has not delivered all of a block.
     async fn waiting_for<'a>(&self, block: &Block, streams: &'a [Stream]) -> Result<Option<&'a Stream>, Fault> {
         for stream in streams {
-            let place = &stream.place;
+            let place = goes_on_at(stream);
             let (left, _) = match place.block == block.number {
                 true => self.ask(LeftOf { block: block.number, after: &place.line }).await?,
                 false => (0, None),

@@ -12,6 +12,33 @@ const DOUBTED: &str = " (so it does for the line ";
 /// The beginning where what is to be delivered cannot be read, up to the number of the block where that is.
 pub(super) const HALTED: &str = "what comes next cannot be read, from";
 
+/// The beginning where the log ends before the place that was delivered up to, up to the number of that block.
+const CUT: &str = "it was delivered up to block ";
+
+/// What comes next, up to the number of the block with which the log ends.
+const ENDS: &str = ", but the log ends with block ";
+
+/// Says that the log ends before what was delivered.
+pub(super) fn cut(delivered: i64, ends: i64) -> String {
+    format!(
+        "{CUT}{delivered}{ENDS}{ends}: nothing more is delivered until an operator has checked (portiere audit verify, \
+         portiere audit accept)"
+    )
+}
+
+/// Returns the block with which the log ended when it was seen to end before what was delivered; `None` for any other
+/// trouble.
+pub(super) fn cut_at(trouble: &str) -> Option<i64> {
+    let (_, ends) = trouble.strip_prefix(CUT)?.split_once(ENDS)?;
+    ends.split_once(':')?.0.parse().ok()
+}
+
+/// Whether the log was seen to end before what was delivered. That stays until an operator has checked: the numbers of
+/// blocks are given again, and soon nothing else shows it.
+pub(super) fn is_cut(trouble: &str) -> bool {
+    cut_at(trouble).is_some()
+}
+
 /// Says that the receiver refuses an entry for good, and `every` other as well, as far as it was seen.
 pub(super) fn stuck(stream: &str, line: &str, every: bool, why: &str) -> String {
     match every {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::audit::alarm::About;
+use crate::audit::deliver::Going;
 use crate::audit::mark::Shelf;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -403,6 +404,49 @@ async fn says_and_goes_on(world: World) {
         () = world.app.deliver(stream) => {}
         () = accepts => {}
     }
+}
+
+#[tokio::test]
+async fn a_stream_that_had_more_waits_for_an_operator_however_long_the_log_is_by_then() {
+    // Red without `is_cut` in audit/deliver.rs: once the numbers had passed its place, it went on by itself, without
+    // the blocks that had got a number a second time. Red without `goes_on_at` in audit/mark.rs: so it did if accepted.
+    for accepts in [true, false] {
+        let world = World::new(terms()).await;
+        world.sealed(6, 2).await;
+        begin(&world, Place { block: 6, line: "z".into() }).await;
+        let cut = "UPDATE events SET block = 0 WHERE block > 3; DELETE FROM audit_blocks WHERE number > 3";
+        let world = world.tamper(cut).await;
+        let (sink, seen) = refused::picky(|_| 200).await;
+        let (stream, mut going) = (Stream { name: "http".into(), sink }, Going::of("http"));
+        let mut goes_on = async || world.app.deliver_once(&stream, &mut going).await.unwrap().is_ok();
+        assert!(!goes_on().await);
+        // A node that has seen no end seals on.
+        assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(6));
+        world.sealed(5, 2).await;
+        assert!(!goes_on().await && !goes_on().await);
+        let stands = world.app.audit_lag().await.unwrap().streams.remove(0);
+        assert!(stands.trouble.contains("the log ends with block 3") && stands.lines == 6 + 5 * 2, "{stands:?}");
+        match accepts {
+            true => assert_eq!(world.app.accept_audit().await.unwrap().unwrap().streams, ["http"]),
+            false => assert_eq!(world.app.set_stream("http", Some(3)).await.unwrap(), Ok(3)),
+        }
+        assert!(goes_on().await && goes_on().await);
+        let since = world.app.sealed_after(&Place { block: 4, line: String::new() }, 100).await.unwrap();
+        assert_eq!(refused::taken(&seen), since.into_iter().map(|line| line.id).collect::<Vec<_>>());
+        assert_eq!(world.app.accept_audit().await.unwrap(), None, "nothing is left to accept");
+    }
+}
+
+#[tokio::test]
+async fn what_a_stream_has_to_deliver_again_is_kept_for_it() {
+    // Red with `stream.place` in audit/retire.rs, waiting_for.
+    let world = World::new(Terms { max_lines: Some(2), ..terms() }).await;
+    world.sealed(5, 2).await;
+    let trouble = crate::audit::trouble::cut(6, 3);
+    let place = Place { block: 6, line: "z".into() };
+    let stream = store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble };
+    world.app.engine.commit(vec![store::tables::audit::begin(&world.app.realm.id, &stream)]).await.unwrap();
+    assert!(matches!(world.retire().await, Retired::Held(why) if why.contains("block 4")));
 }
 
 #[tokio::test]

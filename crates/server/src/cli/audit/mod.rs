@@ -331,7 +331,7 @@ async fn accept(app: &App) -> Reply {
     };
     let mut text = format!("the audit log goes on after block {}", accepted.block);
     for stream in &accepted.streams {
-        text.push_str(&format!("\nstream {stream} goes on from there"));
+        text.push_str(&format!("\nstream {stream} goes on as well"));
     }
     Ok(Outcome::new(text, json!({ "block": accepted.block, "streams": accepted.streams, "changed": true })))
 }
