@@ -36,7 +36,8 @@ const LONG_RESTS: u32 = 20;
 /// Between two rounds.
 const EVERY: Duration = Duration::from_secs(20);
 
-/// How long one round sweeps: the rest of the round waits for that, and so does the lease, which has to be renewed.
+/// How long one round sweeps, and how long it drops what is beyond the ceiling: the rest of the round waits for that,
+/// and so does the lease, which has to be renewed.
 const STRETCH: Duration = Duration::from_secs(20);
 
 /// The job that one node does for all nodes.
@@ -249,9 +250,16 @@ impl App {
         if let Err(fault) = self.sweep_nodes().await {
             complaint.tell(&fault, "nodes that are gone could not be removed");
         }
-        match self.drop_beyond_ceiling().await {
-            Ok(0) => {}
-            Ok(lines) => tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling"),
+        match self.drop_beyond_ceiling(STRETCH).await {
+            Ok(dropped) => {
+                if dropped.gone > 0 {
+                    let lines = dropped.gone;
+                    tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling");
+                }
+                if !dropped.all {
+                    pause = REST;
+                }
+            }
             Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be removed"),
         }
         let age = if busy() { upkeep.keys + PUT_OFF } else { upkeep.keys };

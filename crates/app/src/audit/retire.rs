@@ -4,11 +4,12 @@
 
 use super::lag::goes_on_at;
 use super::seal::{end, key};
+use crate::jobs::Swept;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Key, Line, Link, Sealing, Verifier};
 use rules::events::{Event, Kind};
 use rules::{Span, Time};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::engine::CommitError;
 use store::tables::audit::{
     Backlog, Begins, LeftOf, Newest, Stream, Streams, Unsealed, Whole, drop_unsealed, is_nameable, retire,
@@ -79,7 +80,7 @@ impl App {
         }
         let beyond = terms.ceiling.is_some_and(|ceiling| kept > ceiling);
         let waiting = self.waiting_for(&block, &streams).await?;
-        if let Some(stream) = waiting.filter(|_| !beyond) {
+        if let (Some(stream), false) = (waiting.first(), beyond) {
             return Ok(Retired::Held(format!(
                 "the stream {} has not delivered block {} yet; to give it up: portiere audit forget {0}",
                 stream.name, block.number
@@ -93,9 +94,9 @@ impl App {
             }
         };
         // A block written by a clock that was far ahead goes by itself, on the word of a later block.
-        if let (Some(waiting), Some(ceiling), None, None) = (waiting, terms.ceiling, discard, &witness) {
+        if let (false, Some(ceiling), None, None) = (waiting.is_empty(), terms.ceiling, discard, &witness) {
             let room = ceiling - (ceiling / ROOM).min(AT_ONCE);
-            return self.take_out_undelivered((kept, room), &newest, (begins.as_ref(), key), waiting).await;
+            return self.take_out_undelivered((kept, room), &newest, (begins.as_ref(), key), &streams).await;
         }
         let Some(mut wrong) = self.wrong_with(std::slice::from_ref(&block), begins.as_ref(), &newest).await? else {
             return Ok(Retired::Elsewhere);
@@ -105,10 +106,7 @@ impl App {
             return Ok(not_proved(block.number, finding));
         }
         let blocks = std::slice::from_ref(&block);
-        let undelivered = match waiting {
-            Some(stream) => Some(self.undelivered(blocks, stream).await?),
-            None => None,
-        };
+        let undelivered = self.undelivered(blocks, &streams).await?;
         let told = [self.gap(&block, begins.as_ref()), undelivered, self.unproved(&block, &wrong)];
         self.take_out(blocks, (begins.as_ref(), key), told.into_iter().flatten()).await
     }
@@ -121,7 +119,7 @@ impl App {
         (kept, room): (i64, i64),
         newest: &Block,
         (begins, key): (Option<&Checkpoint>, &Key),
-        waiting: &Stream,
+        streams: &[Stream],
     ) -> Result<Retired, Fault> {
         let mut blocks = self.ask(Whole { number: 0, limit: AT_ONCE }).await?;
         let mut lines = 0;
@@ -150,7 +148,7 @@ impl App {
             blocks.retain(|block| block.number < finding.block);
         }
         let Some(oldest) = blocks.first() else { return Ok(Retired::Nothing) };
-        let told = [self.gap(oldest, begins), Some(self.undelivered(&blocks, waiting).await?)];
+        let told = [self.gap(oldest, begins), self.undelivered(&blocks, streams).await?];
         self.take_out(&blocks, (begins, key), told.into_iter().flatten()).await
     }
 
@@ -186,8 +184,9 @@ impl App {
         Verifier { realm: &self.realm.id, keys: &self.books.terms().keys, head: None, mark: None }
     }
 
-    /// Returns a stream that has not delivered all of a block.
-    async fn waiting_for<'a>(&self, block: &Block, streams: &'a [Stream]) -> Result<Option<&'a Stream>, Fault> {
+    /// Returns the streams that have not delivered all of a block.
+    async fn waiting_for<'a>(&self, block: &Block, streams: &'a [Stream]) -> Result<Vec<&'a Stream>, Fault> {
+        let mut waiting = Vec::new();
         for stream in streams {
             let place = goes_on_at(stream);
             let (left, _) = match place.block == block.number {
@@ -195,10 +194,10 @@ impl App {
                 false => (0, None),
             };
             if place.block < block.number || left > 0 {
-                return Ok(Some(stream));
+                waiting.push(stream);
             }
         }
-        Ok(None)
+        Ok(waiting)
     }
 
     /// Returns how the oldest blocks, with all their entries, differ from those sealed there; `None` if another node is
@@ -259,28 +258,33 @@ impl App {
         Some(event.detail("finding", first.what.as_str()).detail("findings", wrong.len() as i64))
     }
 
-    /// Tells that a stream does not get the entries of these blocks, nor those whose earlier loss one of them told of.
-    async fn undelivered(&self, blocks: &[Block], waiting: &Stream) -> Result<Event, Fault> {
-        let (stream, from) = (waiting.name.as_str(), blocks.first().map_or(0, |block| block.number));
-        let until = blocks.last().map_or(0, |block| block.number);
+    /// Tells which streams do not get all entries of these blocks, nor those whose earlier loss one of them told of.
+    /// `None` if every stream has them. One entry for all: it says how many are lost, and they are lost once.
+    async fn undelivered(&self, blocks: &[Block], streams: &[Stream]) -> Result<Option<Event>, Fault> {
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return Ok(None) };
+        // Whichever lacks something of an earlier block lacks the last one, too.
+        let waiting = self.waiting_for(last, streams).await?;
+        if waiting.is_empty() {
+            return Ok(None);
+        }
+        let stream = waiting.iter().map(|stream| stream.name.as_str()).collect::<Vec<_>>().join(" ");
+        let (from, until) = (first.number, last.number);
         let with = self.with_lines(blocks).await?;
         let lines = with.iter().flat_map(|(_, lines)| lines).map(lost_with).sum::<i64>();
         tracing::warn!(stream, from, until, lines, "blocks of the audit log were dropped undelivered: audit.ceiling");
         let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not delivered");
-        Ok(event
-            .detail("stream", stream)
-            .detail("from_block", from)
-            .detail("until_block", until)
-            .detail("lines", lines))
+        let event = event.detail("stream", stream).detail("from_block", from).detail("until_block", until);
+        Ok(Some(event.detail("lines", lines)))
     }
 
-    /// Drops the oldest entries that wait to be sealed beyond the ceiling, if there is one; returns how many. Each
-    /// batch tells what it drops, and what dropped entries told of. The backlog is counted once, since that takes long
-    /// where it is large, and again if some of it was sealed meanwhile; new entries are for the next time.
-    pub(crate) async fn drop_beyond_ceiling(&self) -> Result<u64, Fault> {
-        let Some(ceiling) = self.books.terms().ceiling else { return Ok(0) };
-        let (mut dropped, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
-        let now = self.clock.now();
+    /// Drops the oldest entries that wait to be sealed beyond the ceiling, if there is one, but stops once it has taken
+    /// `stretch`; returns how many. Each batch tells what it drops, and what dropped entries told of. The backlog is
+    /// counted once, since that takes long where it is large, and again if some of it was sealed meanwhile; new entries
+    /// are for the next time.
+    pub(crate) async fn drop_beyond_ceiling(&self, stretch: Duration) -> Result<Swept, Fault> {
+        let Some(ceiling) = self.books.terms().ceiling else { return Ok(Swept { gone: 0, all: true }) };
+        let (start, now) = (Instant::now(), self.clock.now());
+        let (mut gone, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
         // As with blocks: for a day, its entry distinguishes what a node acknowledged from what was lost.
         let told = |line: &Line| self.ward.is_some() && !(line.at + Span::days(1)).has_come(now);
         while beyond > 0 {
@@ -289,7 +293,8 @@ impl App {
             let mut lines = self.ask(Unsealed { limit: (beyond + 1).min(AT_ONCE) }).await?;
             lines.truncate(lines.iter().position(told).unwrap_or(lines.len()));
             lines.retain(is_nameable);
-            if lines.is_empty() {
+            // One that goes leaves one that tells of it.
+            if lines.len() < 2 {
                 break;
             }
             let (many, lost) = (lines.len() as u64, lines.iter().map(lost_with).sum::<i64>());
@@ -297,15 +302,18 @@ impl App {
             let event = Event::new(Kind::AuditDropped, self.clock.now()).detail("why", "not sealed");
             let event = event.detail("lines", lost);
             match self.commit_telling(&*self.engine, drop_unsealed(&self.realm.id, ids), [event]).await? {
-                Ok(()) => (dropped, beyond) = (dropped + many, beyond + 1 - many as i64),
+                Ok(()) => (gone, beyond) = (gone + many, beyond + 1 - many as i64),
                 // One of them was sealed meanwhile.
                 Err(CommitError::Conflict { .. }) => beyond = self.ask(Backlog).await?.0 - ceiling,
                 Err(error) => return Err(error.into()),
             }
             // As sweeps do: requests go first.
             tokio::time::sleep(super::REST.max(began.elapsed() * 4)).await;
+            if start.elapsed() >= stretch {
+                return Ok(Swept { gone, all: beyond <= 0 });
+            }
         }
-        Ok(dropped)
+        Ok(Swept { gone, all: true })
     }
 }
 

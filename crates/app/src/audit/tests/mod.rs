@@ -156,7 +156,11 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 
 /// Begins a stream that has come as far as `place`.
 async fn begin(world: &World, place: Place) {
-    let stream = store::tables::audit::Stream { name: "http".into(), place, moved_at: BEGAN, trouble: String::new() };
+    begin_as(world, "http", place).await;
+}
+
+async fn begin_as(world: &World, name: &str, place: Place) {
+    let stream = store::tables::audit::Stream { name: name.into(), place, moved_at: BEGAN, trouble: String::new() };
     world.app.engine.commit(vec![store::tables::audit::begin(&world.app.realm.id, &stream)]).await.unwrap();
 }
 
