@@ -64,6 +64,15 @@ pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, S
     }
 }
 
+/// Says that another node sealed under `last` while this one was about to go on under `current`.
+fn overtaken(current: &str, last: &str) -> String {
+    format!(
+        "nothing was sealed under {current}: another node still has key {last}, and sealed first. Copy audit.key from \
+         that node, or name the copy in audit.old_keys; to go on without it, give that node the new key, and repeat this \
+         command. An entry audit.rekeyed is in the log although this was not done"
+    )
+}
+
 impl App {
     /// Returns why this node may not seal; `None` when it may.
     pub async fn cannot_seal(&self) -> Result<Option<String>, Fault> {
@@ -109,6 +118,11 @@ impl App {
         let event = event.detail("from", last.unwrap_or_default()).detail("to", current.id());
         self.note(event).await?;
         self.seal_with(true).await?;
+        // If another node was faster, its block is the one that was sealed, under the key that it has.
+        let last = self.ask(Newest).await?.map(|newest| newest.key).unwrap_or_default();
+        if last != current.id() {
+            return Ok(Err(overtaken(current.id(), &last)));
+        }
         self.keep_mark(true).await?;
         Ok(Ok(Rekeyed { key: current.id().to_owned(), changed: true }))
     }

@@ -35,6 +35,39 @@ async fn a_key_is_followed_by_another_only_by_who_has_both_or_says_so() {
 }
 
 #[tokio::test]
+async fn a_key_that_another_node_still_has_is_not_lost_and_whoever_says_so_is_told() {
+    // Red without `Newest` after seal_with in audit/seal.rs, rekey: it said that the log was sealed under its key.
+    for other_has in [7, 9] {
+        let world = World::new(terms()).await;
+        world.sealed(2, 2).await;
+        let of = |current: u8, old: &[u8]| Terms {
+            keys: Keys { current: Some(key(current)), old: old.iter().map(|seed| key(*seed)).collect() },
+            ..terms()
+        };
+        let other = node_on(Arc::clone(&world.app.engine), &world.clock, of(other_has, &[7])).await;
+        // The entry is the first commit, its block the second.
+        let before = move |number: usize| -> store::engine::Answer<'static, (), store::engine::CommitError> {
+            let other = other.clone();
+            Box::pin(async move {
+                if number == 1 {
+                    assert_eq!(other.seal_once().await.unwrap(), Sealed::All(1));
+                }
+                Ok(())
+            })
+        };
+        let lost = node_on(ceiling::Meddled::new(&world, Box::new(before)), &world.clock, of(9, &[])).await;
+        let done = lost.rekey().await.unwrap();
+        assert_eq!(world.app.audit_head().await.unwrap().key, key(other_has).id());
+        match done {
+            Ok(done) => assert_eq!((other_has, done.key.as_str()), (9, key(9).id())),
+            Err(why) => {
+                assert!(other_has == 7 && why.contains("another node still has key") && why.contains(key(7).id()))
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_log_goes_on_whatever_a_wrong_clock_gave_out() {
     // Red without the second condition of `until` in audit/mod.rs, Tenure::holds: this node would not ask for years.
     let world = World::new(terms()).await;
