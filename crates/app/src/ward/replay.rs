@@ -3,6 +3,7 @@
 use super::Ward;
 use crate::{App, Fault};
 use rules::ending::Record;
+use rules::events::Kind;
 use rules::{Span, Time};
 use std::collections::HashMap;
 use store::engine::{SENT_AT_ONCE, Write};
@@ -104,13 +105,14 @@ impl App {
     async fn kept_since(&self, ward: &Ward) -> Result<Option<Time>, Fault> {
         let oldest = Whole { number: 0, limit: 1 };
         let (begins, oldest) = ask(&**ward.gate.inner(), &self.realm.id, (Begins, oldest)).await?;
-        let oldest = oldest.first().map(|block| block.oldest);
+        // Not its oldest line: one that a replay brought back is older than others that were removed before it.
+        let oldest = oldest.first().map(|block| block.sealed_at);
         Ok(begins.map(|begins| kept_since(begins.removed_at, oldest, self.clock.now())))
     }
 
     async fn say_chunk(&self, ward: &Ward, fences: &[Fence], chunk: &[Record], back: &mut Back) -> Result<(), Fault> {
         let witnesses = chunk.iter().filter_map(|record| record.witness.clone()).collect();
-        let known = known(&**ward.gate.inner(), &self.realm.id, witnesses).await?;
+        let (known, lost) = (known(&**ward.gate.inner(), &self.realm.id, witnesses).await?, back.lost);
         let mut writes: Vec<Write> = Vec::new();
         for record in chunk.iter().rev() {
             if let Some(fence) = lost_at(fences, record)
@@ -127,13 +129,15 @@ impl App {
         if !writes.is_empty() {
             ward.gate.inner().commit(writes).await?;
         }
+        // Each that was lost has an entry in the place of its own.
+        (lost..back.lost).for_each(|_| self.tally.events.one(Kind::FenceReplayed));
         Ok(())
     }
 }
 
-/// Returns since when entries are kept, by the time at which some were last removed and by the oldest in a block. What
-/// is removed is a day old at least (see audit/retire.rs): that tells it where no block is left, and whatever a clock
-/// that was ahead wrote into the oldest block.
+/// Returns since when entries are kept, by the time at which some were last removed and by when the oldest block was
+/// sealed. What is removed is a day old at least (see audit/retire.rs): that tells it where no block is left, and
+/// whatever a clock that was ahead wrote into the oldest block.
 fn kept_since(removed_at: Time, oldest: Option<Time>, now: Time) -> Time {
     let removed = removed_at.min(now) - super::KEPT;
     oldest.map_or(removed, |oldest| oldest.min(removed))

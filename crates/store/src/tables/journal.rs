@@ -13,6 +13,7 @@ use rules::events::{Event, Kind};
 use rules::fresh::first_id;
 use rules::id::RealmId;
 use rules::time::{Span, Time};
+use rules::utc::iso_ms;
 use std::collections::HashMap;
 
 /// What a database knows about a batch whose witness it has.
@@ -86,7 +87,9 @@ pub fn replay(realm: &RealmId, record: &Record, fence: &Fence, now: Time) -> Vec
             _ => batches.push(writes),
         }
     }
-    let line = Event::new(Kind::FenceReplayed, now).detail("fence", fence.number);
+    // At the time of its id, and not now: who asks for a window of the log by time is answered by both.
+    let line = Event::new(Kind::FenceReplayed, record.at).detail("fence", fence.number);
+    let line = line.detail("replayed_at", iso_ms(now));
     let line = record.witness.as_ref().map(|witness| record_unless_there(realm, witness, &line));
     match batches.last_mut() {
         Some(batch) => batch.extend(line),

@@ -6,6 +6,7 @@ mod bounds;
 mod issuers;
 mod large;
 mod leaving;
+mod lines;
 mod retired;
 mod server;
 mod twice;

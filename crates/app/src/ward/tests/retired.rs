@@ -40,6 +40,21 @@ async fn what_is_as_old_as_a_log_that_was_removed_as_a_whole_is_not_said() {
 }
 
 #[tokio::test]
+async fn what_was_removed_is_not_said_because_an_older_line_came_back_since() {
+    // Red with `block.oldest` in replay.rs, kept_since: of all that is younger than that line, what was removed would
+    // be taken for lost.
+    let server = Server::start().await;
+    let node = long_ago(&server).await;
+    let (before, fresh) = (NOW - Span::hours(1), entropy::fresh().unwrap());
+    let back = Change::Record(Event::new(Kind::FenceReplayed, before));
+    node.app.commit(vec![back], before, &fresh).await.unwrap();
+    node.app.seal_once().await.unwrap();
+    server.fail_over(server.standby().await, "second");
+    node.app.meet().await.unwrap();
+    assert_eq!((node.fences().await, node.is_disabled("ada").await), (1, false));
+}
+
+#[tokio::test]
 async fn what_was_lost_since_is_said_although_nothing_older_is_told() {
     // Red where every record counts as one of which nobody can tell.
     let server = Server::start().await;
