@@ -1,9 +1,14 @@
 //! Result files, tested for being writable before anybody waits for a measurement.
 
 use crate::Refusal;
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write as _};
+use std::io::{Error, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// The most symbolic links that are followed, one to the other; the kernel follows as many.
+const LINKS: usize = 40;
 
 /// Makes sure that no two of these paths are the same file: the second result would overwrite the first.
 ///
@@ -43,7 +48,9 @@ fn place(file: &Path) -> PathBuf {
 pub fn try_out(file: &Path) -> Result<(), Refusal> {
     let outcome = match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(_) => std::fs::remove_file(file),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => OpenOptions::new().append(true).open(file).map(drop),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            is_link(file, owners()).and_then(|_| OpenOptions::new().append(true).open(file).map(drop))
+        }
         Err(error) => Err(error),
     };
     outcome.map_err(|error| cannot(file, &error))
@@ -57,15 +64,40 @@ pub fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     replace(file, text).map_err(|error| cannot(file, &error))
 }
 
+/// Whose symbolic links are followed: those of root, and the caller's own.
+fn owners() -> [u32; 2] {
+    [0, rustix::process::geteuid().as_raw()]
+}
+
+/// Whether a file is a symbolic link. Fails if the link, or one that it leads to, belongs to none of these owners: the
+/// owner of a folder can put a link there, and root would write to wherever that points.
+fn is_link(file: &Path, owners: [u32; 2]) -> std::io::Result<bool> {
+    let mut at = file.to_owned();
+    for followed in 0..LINKS {
+        let owner = match at.symlink_metadata() {
+            Ok(there) if there.is_symlink() => there.uid(),
+            // Nothing may be there: links in /proc lead to pipes, which have no name.
+            _ => return Ok(followed > 0),
+        };
+        if !owners.contains(&owner) {
+            let why = format!("{} is a symbolic link of another user ({owner}): name another file", at.display());
+            return Err(Error::new(ErrorKind::PermissionDenied, why));
+        }
+        at = at.parent().unwrap_or(Path::new("")).join(at.read_link()?);
+    }
+    Ok(true)
+}
+
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let linked = is_link(file, owners())?;
     let there = match file.metadata() {
         // A pipe, a terminal or a device is written to, never replaced.
-        Ok(there) if !there.is_file() => return std::fs::write(file, text),
+        Ok(there) if !there.is_file() => return put(file, text, linked),
         Ok(there) => Some(there.permissions()),
         Err(_) => None,
     };
     // A symbolic link keeps pointing to its file.
-    let file = if there.is_some() { file.canonicalize()? } else { file.to_owned() };
+    let file = if linked && there.is_some() { file.canonicalize()? } else { file.to_owned() };
     // Beside the file, so that it is on the same file system.
     let partial = file.with_file_name(format!(".portiere-{}.partial", std::process::id()));
     match OpenOptions::new().write(true).create_new(true).open(&partial) {
@@ -73,10 +105,19 @@ fn replace(file: &Path, text: &str) -> std::io::Result<()> {
         // A file may be writable where its folder is not; and a partial file left by another program with this PID is
         // not ours.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::AlreadyExists) => {
-            std::fs::write(&file, text)
+            put(&file, text, false)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Writes to what is there, whatever it is. If that was no symbolic link, one that has been put in its place since is
+/// not followed.
+fn put(file: &Path, text: &str, linked: bool) -> std::io::Result<()> {
+    let flags = if linked { OFlags::empty() } else { OFlags::NOFOLLOW };
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let mut open = OpenOptions::new().write(true).create(true).truncate(true).custom_flags(flags).open(file)?;
+    open.write_all(text.as_bytes())
 }
 
 /// Fills `partial`, and renames it to `file` if that succeeds.
@@ -117,6 +158,55 @@ mod tests {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(link.symlink_metadata().unwrap().is_symlink());
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link_of_somebody_else() {
+        // Red without `is_link` in `try_out` or in `replace`, or where only the first link is looked at.
+        let folder = std::env::temp_dir().join(format!("load-links-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        std::fs::write(at("file"), "before").unwrap();
+        symlink("file", at("link")).unwrap();
+        symlink(at("link"), at("far")).unwrap();
+        symlink("nothing", at("dangling")).unwrap();
+        let own = rustix::process::geteuid().as_raw();
+        let others = [own + 1, own + 2];
+        for name in ["link", "far", "dangling"] {
+            assert!(is_link(&at(name), [own; 2]).unwrap(), "{name}");
+            let refused = is_link(&at(name), others).unwrap_err();
+            assert!(refused.to_string().contains("is a symbolic link of another user"), "{name}: {refused}");
+        }
+        for name in ["file", "none"] {
+            assert!(!is_link(&at(name), others).unwrap(), "{name}");
+        }
+        // Only root can give a link away.
+        if own == 0 {
+            std::os::unix::fs::lchown(at("link"), Some(12_345), None).unwrap();
+            for name in ["link", "far"] {
+                for refused in [try_out(&at(name)), write(&at(name), "after")] {
+                    assert!(refused.unwrap_err().to_string().contains("link of another user (12345)"), "{name}");
+                }
+            }
+        }
+        assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "before");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_what_was_none_is_not_followed() {
+        // Red without NOFOLLOW in `put`: the owner of the folder may put it there a moment before.
+        let folder = std::env::temp_dir().join(format!("load-swapped-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, link) = (folder.join("file"), folder.join("link"));
+        std::fs::write(&file, "before").unwrap();
+        symlink(&file, &link).unwrap();
+        assert!(put(&link, "after", false).is_err());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "before");
+        put(&link, "after", true).unwrap();
+        put(&file, "and after", false).unwrap();
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "and after");
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
