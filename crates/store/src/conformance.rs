@@ -4,6 +4,7 @@
 
 mod addresses;
 mod batches;
+mod copy;
 pub mod everything;
 pub mod forerunner;
 pub mod neighbours;
