@@ -6,7 +6,6 @@ use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
 use hasher::{KeyCheck, KeysError, Role, Stored, Subject, Work};
-use rules::decision::Change;
 use rules::id::UserId;
 use rules::login::password::Password;
 use rules::people::User;
@@ -361,16 +360,13 @@ impl App {
         let hashed = &hashed(self.hasher.rehash_of(&key, (of, &stored), password.as_bytes(), salt)).await?;
         self.announce_hash(hashed).await?;
         let kept = self
-            .settle(|now, _| async move {
+            .settle(|_, _| async move {
                 let account = self.ask(ById(&user.id)).await?;
-                let at = account.as_ref().map_or(now, |account| account.next_change(now));
-                let found = account.and_then(|account| account.password);
-                if found.as_ref() != Some(seen) {
+                Ok(match account.filter(|account| account.password.as_ref() == Some(seen)) {
+                    Some(account) => Decision::accept(hashed.clone()).and(account.rehashed(hashed.clone())),
                     // A parallel sign-in was faster, or the password is another one by now, which was not proved.
-                    return Ok(Decision::refuse(()));
-                }
-                let (user, seen, password) = (user.id.clone(), found, hashed.clone());
-                Ok(Decision::accept(password.clone()).and(Change::SetPassword { user, seen, password, at }))
+                    None => Decision::refuse(()),
+                })
             })
             .await?;
         Ok(kept.ok())

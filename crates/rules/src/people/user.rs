@@ -2,6 +2,7 @@
 
 use super::forms;
 use super::names::is_plain;
+use crate::decision::Change;
 use crate::id::UserId;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -174,6 +175,12 @@ impl User {
     /// Returns the time of a change that is made now: later than every change before, whatever the nodes' clocks say.
     pub fn next_change(&self, now: Time) -> Time {
         now.max(self.updated + Span(1))
+    }
+    /// Returns the change that stores the password that they have as another `hash`. Nothing of the account changes,
+    /// and so the time of its last change stays: if a failover has lost a change of the password, the account must not
+    /// look younger than that.
+    pub fn rehashed(&self, hash: String) -> Change {
+        Change::SetPassword { user: self.id.clone(), seen: self.password.clone(), password: hash, at: self.updated }
     }
     /// Whether they may sign in and what was issued for them may be used.
     pub fn is_enabled(&self) -> bool {

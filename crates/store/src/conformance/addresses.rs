@@ -41,6 +41,11 @@ pub(super) async fn taken_away(engine: &Shared) -> Done {
         does(engine, &realm, &people, GIVEN).await?;
         // While nodes are waited for, one user gets back the address whose removal was lost.
         does(engine, &realm, &[set("again", Some("again@example.org"), true, SINCE)], SINCE).await?;
+        // Two sign in by their passwords, which are hashed again.
+        for name in ["gone", "other"] {
+            let person = User { updated: GIVEN, ..user(name) };
+            does(engine, &realm, &[person.rehashed(format!("{name} 1 again"))], SINCE).await?;
+        }
         let mut records = lost();
         if backwards {
             records.reverse();
@@ -88,7 +93,11 @@ async fn is_so(engine: &Shared, realm: &RealmId) -> Done {
         let person = person.ok_or_else(|| format!("{name} is gone"))?;
         let found = (person.email.as_deref(), person.email_verified, by_email.is_some());
         same(found, (email, signs_in, signs_in), name)?;
-        let password = if name == "gone" { "gone 2".to_owned() } else { format!("{name} 1") };
+        let password = match name {
+            "gone" => "gone 2".to_owned(),
+            "other" => "other 1 again".to_owned(),
+            name => format!("{name} 1"),
+        };
         same(person.password, Some(password), "the password")?;
     }
     Ok(())

@@ -348,6 +348,11 @@ async fn after_the_fence(world: &mut World) -> Done {
     world.journals[1].pop_if(|record| record.at == at);
     // By a consent that had been withdrawn.
     world.acts(0, at, vec![Change::StartFamily(Box::new(family("eve", "without", at)))]).await?;
+    // By a password that had been changed, and is hashed again: that leaves no audit line.
+    let bob = world.user("bob").await?.ok_or("bob is gone")?;
+    let rehashed = vec![bob.rehashed("bob 1 again".into())];
+    commit(&world.engine, changes::batch(&world.realm, &rehashed, at, &Fresh::new([0; 32]))).await?;
+    world.journals[0].extend(Record::of(rehashed, at, None));
     let seen = world.user("eve").await?.and_then(|user| user.password);
     let new = Change::SetPassword { user: eve, seen, password: "eve new".into(), at };
     let bank = Client { secret: Some(Handle::of("newest")), ..client("bank") };

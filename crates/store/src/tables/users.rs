@@ -243,10 +243,12 @@ pub(super) fn claim_owner(realm: &RealmId, user: &UserId) -> Write {
     write("INSERT INTO owners (realm, user_id) VALUES (?, ?)", values![realm, user], Must::Touch(1))
 }
 
-/// Replaces a stored password, unless it was replaced since the caller read it.
+/// Replaces a stored password, unless it was replaced since the caller read it. A change that is made meanwhile may be
+/// later than `at`: the account's time only grows.
 pub(super) fn set_password(realm: &RealmId, user: &UserId, (seen, password): (Option<&str>, &str), at: Time) -> Write {
-    let sql = "UPDATE users SET password = ?, updated = ? WHERE realm = ? AND id = ? AND COALESCE(password, '') = ?";
-    write(sql, values![password, at, realm, user, seen.unwrap_or("")], Must::Touch(1))
+    let sql = "UPDATE users SET password = ?, updated = CASE WHEN updated > ? THEN updated ELSE ? END \
+               WHERE realm = ? AND id = ? AND COALESCE(password, '') = ?";
+    write(sql, values![password, at, at, realm, user, seen.unwrap_or("")], Must::Touch(1))
 }
 
 pub(super) fn set_profile(realm: &RealmId, user: &UserId, (seen, profile): (&Profile, &Profile), at: Time) -> Write {

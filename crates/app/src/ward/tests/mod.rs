@@ -7,6 +7,7 @@ mod issuers;
 mod large;
 mod leaving;
 mod lines;
+mod passwords;
 mod retired;
 mod server;
 mod twice;
