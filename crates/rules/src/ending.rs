@@ -240,14 +240,14 @@ impl Record {
         (!endings.is_empty()).then_some(Record { at, witness, endings })
     }
 
-    /// Whether something that the batch ended could open more while nobody knew of the ending: it changed a password
-    /// and ended all that the old one had opened, or it withdrew a user's consent to a client.
+    /// Whether something that the batch ended could open more while nobody knew of the ending: it changed a password or
+    /// disabled a user, and ended all that had been opened; or it withdrew a user's consent to a client.
     pub fn closed_a_door(&self) -> bool {
         let all = |ending: &Ending| matches!(ending, Ending::SessionsOf { .. });
-        let password = |ending: &Ending| matches!(ending, Ending::Password { .. });
+        let way_in = |ending: &Ending| matches!(ending, Ending::Password { .. } | Ending::Enabled { .. });
         let consent = |ending: &Ending| matches!(ending, Ending::Consent { .. });
         let has = |kind: fn(&Ending) -> bool| self.endings.iter().any(kind);
-        has(all) && has(password) || has(consent)
+        has(all) && has(way_in) || has(consent)
     }
 }
 
@@ -356,6 +356,29 @@ mod tests {
         let enabled = Change::SetDisabled { user: "ada".into(), disabled_at: None, at: AT };
         let joined = Change::SetMember { group: "g".into(), user: "ada".into(), member: true };
         assert!(Record::of(vec![event, enabled, joined, Change::BumpEpoch], AT, None).is_none());
+    }
+
+    #[test]
+    fn what_opens_more_until_it_is_replayed_is_a_door() {
+        // Red without `Enabled` in closed_a_door: who was disabled, and signed in before the node that knew of it was
+        // back, stayed signed in, and was so once more when enabled again.
+        let user = || UserId::from("ada");
+        let all = || Change::EndSessionsOf { user: user(), except: None, at: AT };
+        let password = || Change::SetPassword { user: user(), seen: None, password: "$argon2".into(), at: AT };
+        let disabled = |disabled_at| Change::SetDisabled { user: user(), disabled_at, at: AT };
+        let consent = || Change::RevokeConsent { user: user(), client: "shop".into(), at: AT };
+        for (changes, door) in [
+            (vec![password(), all()], true),
+            (vec![disabled(Some(AT)), all()], true),
+            (vec![consent()], true),
+            (vec![all()], false),
+            // Hashed again.
+            (vec![password()], false),
+            (vec![disabled(None), all()], false),
+        ] {
+            let record = Record::of(changes.clone(), AT, None).expect("an ending");
+            assert_eq!(record.closed_a_door(), door, "{changes:?}");
+        }
     }
 
     #[test]

@@ -285,6 +285,7 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
         world.acts(node, at, vec![new]).await?;
     }
     world.acts(0, at, vec![Change::RevokeFamily { family: id("bob"), at }]).await?;
+    world.acts(1, at, vec![Change::EndSessionsOf { user: bob, except: None, at }]).await?;
     let ends = vec![
         Change::SetDisabled { user: cyd.clone(), disabled_at: Some(at), at },
         // By a clock that is behind: their sessions are younger, by the clock of the node that made them.
@@ -344,8 +345,9 @@ async fn held_while_waited_for(world: &World) -> Done {
 /// Changes made while nodes are waited for.
 async fn after_the_fence(world: &mut World) -> Done {
     let (at, eve) = (END + Span(5), UserId::from("eve"));
-    world.acts(1, at, vec![Change::StartSession(Box::new(session("cyd", "late", at)))]).await?;
-    world.journals[1].pop_if(|record| record.at == at);
+    // Who signed out everywhere signs in again, and so does who had been disabled.
+    let late = ["bob", "cyd"].map(|name| Change::StartSession(Box::new(session(name, &format!("{name} late"), at))));
+    world.acts(1, at, late.into()).await?;
     // By a consent that had been withdrawn.
     world.acts(0, at, vec![Change::StartFamily(Box::new(family("eve", "without", at)))]).await?;
     // By a password that had been changed, and is hashed again: that leaves no audit line.
@@ -377,6 +379,8 @@ async fn nothing_acknowledged_is_undone(world: &World) -> Done {
     same(world.family("bob").await?.revoked_at.is_some(), true, "a revoked family")?;
     same(world.user("cyd").await?.is_some_and(|user| user.disabled_at.is_some()), true, "a disabled account")?;
     same(ended(world.session("cyd", Time(5_000)).await?), true, "sessions of a disabled account")?;
+    same(ended(world.session("cyd late", END + Span(5)).await?), true, "a session that it began meanwhile")?;
+    same(ended(world.session("bob", Time(5_000)).await?), true, "sessions of who signed out everywhere")?;
     same(world.family("cyd").await?.revoked_at.is_some(), true, "families of a disabled account")?;
     same(world.user("dan").await?.is_none(), true, "a removed account")?;
     let without = world.count("SELECT 1 FROM families WHERE realm = ? AND user_id = ? AND revoked_at IS NULL", "eve");
@@ -400,7 +404,7 @@ async fn nothing_newer_is_overwritten(world: &World) -> Done {
     same(world.user("eve").await?.is_some_and(|user| user.disabled_at.is_none()), true, "an account enabled again")?;
     let password = world.user("eve").await?.and_then(|user| user.password);
     same(password.as_deref(), Some("eve new"), "a password changed after the fence")?;
-    for (name, at) in [("again", Time(5_990)), ("late", END + Span(5))] {
+    for (name, at) in [("again", Time(5_990)), ("bob late", END + Span(5))] {
         let lives = world.session(name, at).await?.is_some_and(|(session, _)| session.ended_at.is_none());
         same(lives, true, name)?;
     }

@@ -55,8 +55,8 @@ struct Upto {
 
 impl Upto {
     /// If the batch's audit line is gone, the database lost the batch, and all that it has from before the fence is
-    /// older than the batch, whatever the nodes' clocks said. What a replaced password or a withdrawn consent opened
-    /// ends even if it was opened later: the password or consent was not valid any more.
+    /// older than the batch, whatever the nodes' clocks said. What a replaced password, a disabled user or a withdrawn
+    /// consent opened ends even if it was opened later: the password, the user or the consent was not valid any more.
     fn of(record: &Record, fence: &Fence) -> Self {
         let (time, has) = match record.witness {
             Some(_) => (fence.at, i64::MIN),
