@@ -16,7 +16,8 @@ pub(super) enum Fault {
     /// Nothing can be written at present: the whole group is rolled back.
     Group(String),
     /// The disk failed to confirm a write. The kernel may have dropped those pages and will report success at the next
-    /// sync (Linux marks them clean), so only a new process that reads the disk again knows the truth.
+    /// sync (Linux marks them clean), so only a new process that reads the disk again knows the truth. The same holds
+    /// where a COMMIT failed that may be in the log.
     Fatal(String),
 }
 
@@ -55,6 +56,22 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
+    /// What it means that COMMIT failed. It adds the pages to the log's index after it has written and synced the log:
+    /// where that fails, for lack of memory or of room for the index, the batches are there for the next process that
+    /// reads the log, unless something is written over them before.
+    pub(super) fn at_commit(error: rusqlite::Error) -> Self {
+        match error.sqlite_error().map(|code| code.extended_code) {
+            Some(
+                ffi::SQLITE_NOMEM
+                | ffi::SQLITE_IOERR_NOMEM
+                | ffi::SQLITE_IOERR_SHMSIZE
+                | ffi::SQLITE_IOERR_SHMMAP
+                | ffi::SQLITE_CORRUPT,
+            ) => Fault::Fatal(words(&error)),
+            _ => error.into(),
+        }
+    }
+
     /// What happened, in words.
     pub(super) fn text(self) -> String {
         match self {
@@ -69,15 +86,18 @@ impl Fault {
 mod tests {
     use super::*;
 
+    fn error(extended: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None)
+    }
+
     fn of(extended: i32) -> Fault {
-        Fault::from(rusqlite::Error::SqliteFailure(ffi::Error::new(extended), None))
+        Fault::from(error(extended))
     }
 
     #[test]
     fn a_full_disk_is_called_one() {
         // Red without `words` in either place.
-        let full = || rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_FULL), None);
-        let opened = super::super::OpenError::from(full()).to_string();
+        let opened = super::super::OpenError::from(error(ffi::SQLITE_FULL)).to_string();
         for told in [of(ffi::SQLITE_FULL).text(), opened] {
             assert!(told.contains("no room is left on the disk"), "{told}");
         }
@@ -99,5 +119,21 @@ mod tests {
         for end in [ffi::SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_DIR_FSYNC] {
             assert!(matches!(of(end), Fault::Fatal(_)), "{end}");
         }
+    }
+
+    #[test]
+    fn what_fails_after_the_log_was_synced_is_not_taken_for_undone() {
+        // Red where COMMIT fails as any other statement does: "nothing took effect" would be said of batches that a
+        // process which starts after a crash finds in the log.
+        let index = [ffi::SQLITE_IOERR_SHMSIZE, ffi::SQLITE_IOERR_SHMMAP, ffi::SQLITE_IOERR_NOMEM, ffi::SQLITE_NOMEM];
+        for after in index.into_iter().chain([ffi::SQLITE_CORRUPT]) {
+            assert!(matches!(of(after), Fault::Group(_)), "{after}");
+            assert!(matches!(Fault::at_commit(error(after)), Fault::Fatal(_)), "{after}");
+        }
+        for before in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_WRITE, ffi::SQLITE_BUSY] {
+            assert!(matches!(Fault::at_commit(error(before)), Fault::Group(_)), "{before}");
+        }
+        assert!(matches!(Fault::at_commit(error(ffi::SQLITE_IOERR_FSYNC)), Fault::Fatal(_)));
+        assert_eq!(Fault::at_commit(error(ffi::SQLITE_CONSTRAINT_FOREIGNKEY)), Fault::Key(Broken::Foreign));
     }
 }

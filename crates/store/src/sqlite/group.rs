@@ -48,15 +48,22 @@ pub(super) fn run(ready: &mut Ready<'_>, batches: &mut [Batch]) -> Result<Commit
         // Undone batches beside committed ones count too: their pages are written along.
         let wrote = conn.total_changes() != before;
         let start = Instant::now();
-        execute(conn, "COMMIT")?;
+        commit(conn)?;
         Ok(Committed { outcomes, took: wrote.then(|| start.elapsed()) })
     });
-    // Also after a failed COMMIT: log frames without a complete commit frame are overwritten by the next group, and
-    // ignored when the log is read again.
-    if committed.is_err() && !conn.is_autocommit() {
-        execute(conn, "ROLLBACK")?;
-    }
+    undo(conn, &committed)?;
     committed
+}
+
+/// Rolls back what failed. Also after a failed COMMIT: log frames without a complete commit frame are overwritten by
+/// the next group, and ignored when the log is read again. After [`Fault::Fatal`] nothing is done any more: a ROLLBACK
+/// that fails, too, must not hide that the outcome is unknown.
+pub(super) fn undo<T>(conn: &Connection, ran: &Result<T, Fault>) -> Result<(), Fault> {
+    match ran {
+        Ok(_) | Err(Fault::Fatal(_)) => Ok(()),
+        Err(_) if conn.is_autocommit() => Ok(()),
+        Err(_) => execute(conn, "ROLLBACK"),
+    }
 }
 
 /// Begins a clean transaction, whatever was left open: an earlier ROLLBACK may have failed, and some errors end a
@@ -136,8 +143,17 @@ fn holds(must: Must, rows: u64) -> bool {
 /// Runs one of the engine's own statements. None of them can violate a key; if one does (a deferred foreign key at
 /// COMMIT), the group fails.
 pub(super) fn execute(conn: &Connection, sql: &str) -> Result<(), Fault> {
+    run_own(conn, sql, Fault::from)
+}
+
+/// Commits the open transaction.
+pub(super) fn commit(conn: &Connection) -> Result<(), Fault> {
+    run_own(conn, "COMMIT", Fault::at_commit)
+}
+
+fn run_own(conn: &Connection, sql: &str, means: fn(rusqlite::Error) -> Fault) -> Result<(), Fault> {
     let run = || conn.prepare_cached(sql)?.raw_execute();
-    match run().map_err(Fault::from) {
+    match run().map_err(means) {
         Ok(_) => Ok(()),
         Err(fatal @ Fault::Fatal(_)) => Err(fatal),
         Err(fault) => Err(Fault::Group(fault.text())),

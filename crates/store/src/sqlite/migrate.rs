@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
-use super::group::execute;
+use super::group::{commit, execute, undo};
 use super::planner;
 use crate::schema::{self, Migration, State, Step};
 
@@ -26,10 +26,8 @@ pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result
     for step in plan.steps {
         tracing::debug!(version = step.version, step = step.step, name = step.name, "schema step");
         execute(conn, "BEGIN IMMEDIATE")?;
-        let ran = take(conn, &step).and_then(|()| execute(conn, "COMMIT"));
-        if ran.is_err() && !conn.is_autocommit() {
-            execute(conn, "ROLLBACK")?;
-        }
+        let ran = take(conn, &step).and_then(|()| commit(conn));
+        undo(conn, &ran)?;
         ran?;
     }
     planner::tell(conn)
@@ -39,10 +37,8 @@ pub(super) fn run(conn: &Connection, migrations: &'static [Migration]) -> Result
 pub(super) fn alter(conn: &Connection, statements: &[String]) -> Result<(), Fault> {
     execute(conn, "BEGIN IMMEDIATE")?;
     let run = || statements.iter().try_for_each(|sql| conn.execute_batch(sql));
-    let ran = run().map_err(Fault::from).and_then(|()| execute(conn, "COMMIT"));
-    if ran.is_err() && !conn.is_autocommit() {
-        execute(conn, "ROLLBACK")?;
-    }
+    let ran = run().map_err(Fault::from).and_then(|()| commit(conn));
+    undo(conn, &ran)?;
     ran
 }
 

@@ -7,7 +7,7 @@
 use rusqlite::{Connection, params};
 
 use super::fault::Fault;
-use super::group::execute;
+use super::group::{commit, execute, undo};
 
 /// The rows of each table, all in one realm.
 const ROWS: u64 = 1_000_000;
@@ -28,10 +28,8 @@ pub(super) fn tell(conn: &Connection) -> Result<(), Fault> {
         return Ok(());
     }
     execute(conn, "BEGIN IMMEDIATE")?;
-    let ran = write(conn, &figures).map_err(Fault::from).and_then(|()| execute(conn, "COMMIT"));
-    if ran.is_err() && !conn.is_autocommit() {
-        execute(conn, "ROLLBACK")?;
-    }
+    let ran = write(conn, &figures).map_err(Fault::from).and_then(|()| commit(conn));
+    undo(conn, &ran)?;
     ran?;
     // Makes SQLite read them.
     Ok(conn.execute_batch("ANALYZE sqlite_schema")?)
