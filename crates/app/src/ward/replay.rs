@@ -1,6 +1,6 @@
 //! Replaying what this node had acknowledged to a database that may have lost it.
 
-use super::Ward;
+use super::{Memory, Ward};
 use crate::{App, Fault};
 use rules::ending::Record;
 use rules::events::Kind;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use store::engine::{SENT_AT_ONCE, Write};
 use store::tables::ask;
 use store::tables::audit::{Begins, Whole};
-use store::tables::fences::{Fence, WaitingFor};
+use store::tables::fences::{Fence, Unanswered};
 use store::tables::journal::{Known, known, replay};
 
 /// Records that are looked up at a time.
@@ -82,8 +82,9 @@ impl App {
     /// Replays what the database does not have, from the newest record back.
     pub(super) async fn say_again(&self, ward: &Ward, fence: &Fence) -> Result<Said, Fault> {
         let mut back = Back { kept_since: self.kept_since(ward).await?, ..Back::default() };
-        let node = ward.journal.memory().node;
-        let mut fences = ask(&**ward.gate.inner(), &self.realm.id, WaitingFor(&node)).await?;
+        let Memory { node, fence: known, .. } = ward.journal.memory();
+        let known = known.map_or(Time(i64::MIN), |(_, at)| at);
+        let mut fences = ask(&**ward.gate.inner(), &self.realm.id, Unanswered { node: &node, known }).await?;
         fences.retain(|older| older.number < fence.number);
         fences.push(fence.clone());
         for part in ward.journal.parts().map_err(unreadable)? {
@@ -143,7 +144,8 @@ fn kept_since(removed_at: Time, oldest: Option<Time>, now: Time) -> Time {
     oldest.map_or(removed, |oldest| oldest.min(removed))
 }
 
-/// Returns the fence of the failover that lost a record: the first younger one that this node has not answered yet.
+/// Returns the fence of the failover that lost a record: the first younger one that this node has not answered yet. A
+/// database that has a fence has what was committed before that, except for what that failover or an earlier one lost.
 /// Against a later fence, what was issued between the two would count as older than what had ended before both.
 fn lost_at<'a>(fences: &'a [Fence], record: &Record) -> Option<&'a Fence> {
     fences.iter().find(|fence| record.at <= fence.at).or(fences.last())

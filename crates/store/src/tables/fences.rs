@@ -126,16 +126,22 @@ impl Question for Waiting {
     }
 }
 
-/// The fences for which a node is waited for, the oldest first.
-pub struct WaitingFor<'a>(pub &'a str);
+/// The fences that a node has not answered, the oldest first: those that wait for it, and those that it does not know,
+/// whether they waited for it or not. An operator may have waived it, or it was away for long when they were raised.
+pub struct Unanswered<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// When the last fence was raised that it knows.
+    pub known: Time,
+}
 
-impl Question for WaitingFor<'_> {
+impl Question for Unanswered<'_> {
     type Fact = Vec<Fence>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT f.number, f.at, f.identity, f.epoch FROM fence_nodes n \
-                   JOIN fences f ON f.realm = n.realm AND f.number = n.number \
-                   WHERE n.realm = ? AND n.node = ? AND n.state = 'waiting' ORDER BY f.number";
-        read(sql, values![realm, self.0])
+        let sql = "SELECT number, at, identity, epoch FROM fences WHERE realm = ? AND (at > ? OR number IN \
+                   (SELECT number FROM fence_nodes WHERE realm = ? AND node = ? AND state = 'waiting')) \
+                   ORDER BY number";
+        read(sql, values![realm, self.known, realm, self.node])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, fence)

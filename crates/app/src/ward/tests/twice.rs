@@ -5,7 +5,7 @@ use crate::admin::clients::ClientSecret;
 use crate::tests::shop;
 use std::sync::atomic::Ordering::SeqCst;
 use store::engine::Must;
-use store::tables::clients;
+use store::tables::{clients, sessions};
 
 /// With a dump that is older than the journal, and whose fence no node can answer.
 #[tokio::test]
@@ -55,6 +55,44 @@ async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
     assert!(!one.app.fences().await.unwrap().up);
     let found = ask(&**one.app.below(), &one.app.realm.id, clients::ById(&"shop".into())).await.unwrap();
     assert!(found.is_none(), "it came back");
+}
+
+/// A node that an operator gave up, and that is back after one more failover.
+#[tokio::test]
+async fn what_was_lost_before_a_fence_that_waits_no_longer_is_judged_by_that_fence() {
+    // Red with the fences alone that wait for the node, in store::tables::fences, Unanswered: by the second, the
+    // session that was begun since the first is older than the sign-out.
+    let server = Server::start().await;
+    let (one, other) = (Node::ready(&server, "a").await, Node::ready(&server, "b").await);
+    let commit = async |node: &Node, changes: Vec<Change>| {
+        node.app.commit(changes, node.clock.now(), &entropy::fresh().unwrap()).await.unwrap();
+    };
+    let begins = |at: Time| {
+        let begun = Session { handle: Handle::of(&at.0.to_string()), ..session(at) };
+        Change::StartSession(Box::new(begun))
+    };
+    commit(&one, vec![Change::AddUser(Box::new(User::new("ada".into(), "ada", NOW))), begins(NOW)]).await;
+    let standby = server.standby().await;
+    let everywhere = Change::EndSessionsOf { user: "ada".into(), except: None, at: NOW };
+    commit(&other, vec![everywhere, Change::Record(Event::new(Kind::UserChanged, NOW))]).await;
+    server.fail_over(standby, "second");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    assert!(!one.app.accept_loss("b").await.unwrap().unwrap().up);
+    one.clock.advance(Span::seconds(1));
+    let again = one.clock.now();
+    commit(&one, vec![begins(again)]).await;
+    let standby = server.standby().await;
+    server.fail_over(standby, "third");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    other.clock.advance(Span::seconds(90));
+    other.app.meet().await.unwrap();
+    assert!(!one.app.fences().await.unwrap().up);
+    let page =
+        sessions::Page { user: &"ada".into(), before: sessions::NEWEST, limit: 9, now: again, idle_since: Time(0) };
+    let live = ask(&**one.app.below(), &one.app.realm.id, page).await.unwrap();
+    assert_eq!(live.iter().map(|session| session.created).collect::<Vec<_>>(), [again], "{live:?}");
 }
 
 /// The lost history has a fence of its own, by which its epochs got as far as those of the one that stays.
