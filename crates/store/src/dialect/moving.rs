@@ -143,12 +143,21 @@ impl Dialect {
         }
     }
 
+    /// The names under which [`Dialect::fences`] lists the whole fence of `table`.
+    pub(crate) fn fence_names(self, table: &str) -> Vec<String> {
+        match self {
+            Dialect::Postgres => vec![table.to_owned()],
+            Dialect::Sqlite | Dialect::Mysql => EVENTS.iter().map(|event| format!("moving_{table}_{event}")).collect(),
+        }
+    }
+
     /// Removes the fence of `table`, if it has one.
     pub(crate) fn unfence(self, table: &str) -> Vec<String> {
+        let names = self.fence_names(table);
         match self {
             Dialect::Postgres => vec![format!("DROP TRIGGER IF EXISTS moving ON {table}")],
             Dialect::Sqlite | Dialect::Mysql => {
-                EVENTS.iter().map(|event| format!("DROP TRIGGER IF EXISTS moving_{table}_{event}")).collect()
+                names.iter().map(|name| format!("DROP TRIGGER IF EXISTS {name}")).collect()
             }
         }
     }
@@ -197,6 +206,16 @@ mod tests {
     #[test]
     fn the_refusal_fits_into_what_mysql_keeps_of_it() {
         assert!(REFUSAL.len() <= 128 && !REFUSAL.contains(['\'', '%']));
+    }
+
+    #[test]
+    fn a_fence_has_the_names_that_are_looked_for() {
+        for dialect in [Dialect::Sqlite, Dialect::Mysql] {
+            let (made, names) = (dialect.fence("users"), dialect.fence_names("users"));
+            assert_eq!(made.len(), names.len());
+            assert!(made.iter().zip(&names).all(|(made, name)| made.contains(&format!(" {name} "))), "{made:?}");
+        }
+        assert_eq!(Dialect::Postgres.fence_names("users"), ["users"], "the name of the table is listed");
     }
 
     #[test]

@@ -213,8 +213,12 @@ async fn steps(engine: &dyn Engine) -> Result<Vec<Row>, Trouble> {
 
 /// Lists the names of all tables, whichever program created them.
 pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
-    let read = Read { sql: Sql::fixed(engine.dialect().tables()), args: vec![] };
-    let rows = engine.fetch(&[read]).await?.concat();
+    listed(engine, engine.dialect().tables()).await
+}
+
+/// Reads a list of names.
+async fn listed(engine: &dyn Engine, sql: &'static str) -> Result<Vec<String>, Trouble> {
+    let rows = engine.fetch(&[Read { sql: Sql::fixed(sql), args: vec![] }]).await?.concat();
     let name = |row: Row| match row.into_iter().next() {
         Some(Value::Text(name)) => Some(name),
         _ => None,
@@ -224,8 +228,16 @@ pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
 
 /// Whether no table is fenced.
 pub(super) async fn is_unfenced(engine: &dyn Engine) -> Result<bool, Trouble> {
-    let read = Read { sql: Sql::fixed(engine.dialect().fences()), args: vec![] };
-    Ok(engine.fetch(&[read]).await?.concat().is_empty())
+    Ok(listed(engine, engine.dialect().fences()).await?.is_empty())
+}
+
+/// Returns the first table, if there is one, that a move has to fence and that somebody may write to.
+pub(super) async fn unfenced(engine: &dyn Engine) -> Result<Option<String>, Trouble> {
+    let dialect = engine.dialect();
+    let fences: BTreeSet<String> = listed(engine, dialect.fences()).await?.into_iter().collect();
+    let is_open =
+        |table: &String| table != MOVES && !dialect.fence_names(table).iter().all(|name| fences.contains(name));
+    Ok(tables(engine).await?.into_keys().find(is_open))
 }
 
 /// Whether a table of this name exists.

@@ -30,6 +30,9 @@ pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, 
             return Err(Trouble(out.sentence()));
         }
         Marks { out: Some(Mark { id, state: Leave::Fencing, .. }), .. } => (id, false),
+        Marks { out: Some(Mark { id, state: Leave::Fenced, peer }), .. } => {
+            return catalogue::unfenced(engine).await?.map_or(Ok(id), |table| Err(open(&peer, &table)));
+        }
         Marks { out: Some(Mark { id, .. }), .. } => return Ok(id),
     };
     match fence_all(engine, &id).await {
@@ -38,12 +41,22 @@ pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, 
     }
 }
 
+/// Says that the mark of a fenced source does not hold: only the triggers refuse writes.
+fn open(peer: &str, table: &str) -> Trouble {
+    Trouble(format!(
+        "this database is marked as fenced for its move to {peer}, but the table {table} is not fenced and may have \
+         been written to: give the move up (portiere move --abort), and start over with an empty target"
+    ))
+}
+
 async fn fence_all(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    // Before the first fence: if another server takes over from here on, the mark does not say that it has them all.
+    let generation = engine.generation();
     let tables = catalogue::tables(engine).await?;
     let dialect = engine.dialect();
     let fences = tables.keys().filter(|table| *table != MOVES).flat_map(|table| dialect.fence(table));
     alter(engine, dialect.before_fences().into_iter().chain(fences).collect()).await?;
-    marks::leave_turns(engine, id, Leave::Fencing, Leave::Fenced).await
+    marks::fenced((engine, generation), id).await
 }
 
 /// Removes the mark of a move that began here and has fenced nothing. Any other mark is left, and the error says so: no

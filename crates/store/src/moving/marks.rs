@@ -178,6 +178,13 @@ pub(super) async fn leave_turns(engine: &dyn Engine, id: &str, from: Leave, to: 
     Ok(turn(engine, "out", id, name(from), name(to)).await?)
 }
 
+/// Marks that every table of a source is fenced, on the server of this generation: another one may lack the fences.
+pub(super) async fn fenced((engine, generation): (&dyn Engine, u64), id: &str) -> Result<(), Trouble> {
+    let args = vec![name(Leave::Fenced), text("out"), text(id), name(Leave::Fencing)];
+    engine.commit_within(generation, vec![Write { sql: TURN, args, must: Must::Touch(1) }]).await?;
+    Ok(())
+}
+
 /// Removes the mark of a source, which is as it was before.
 pub(super) async fn stays(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     let sql = Sql::fixed("DELETE FROM moves WHERE part = ? AND move = ?");

@@ -134,16 +134,19 @@ impl Move<'_> {
     }
 
     /// Checks that the source is still fenced. Only then was everything compared: the move may have been given up
-    /// meanwhile, or a server may have taken over that never got the fence.
+    /// meanwhile, or a server may have taken over that never got the fence. The mark alone is not believed: writes are
+    /// refused by the triggers.
     async fn still_fenced(&self) -> Result<(), Trouble> {
-        match Marks::read(self.from).await?.out {
-            Some(out) if out.id == self.id && out.state == Leave::Fenced => Ok(()),
-            _ => Err(Trouble(
-                "the source is no longer fenced and may have been written to since it was copied: start over with an \
-                 empty target"
-                    .to_owned(),
-            )),
+        let out = Marks::read(self.from).await?.out;
+        let marked = out.is_some_and(|out| out.id == self.id && out.state == Leave::Fenced);
+        if marked && catalogue::unfenced(self.from).await?.is_none() {
+            return Ok(());
         }
+        Err(Trouble(
+            "the source is no longer fenced and may have been written to since it was copied: start over with an empty \
+             target"
+                .to_owned(),
+        ))
     }
 
     /// Claims the target for this move: it has to be empty, or to belong to the move already.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use store::conformance::everything::{self, fill, rows, writes};
 use store::dialect::Dialect;
 use store::dialect::moving::REFUSAL;
-use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
-use store::moving::marks::{self, Arrival, Marks};
+use store::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use store::moving::marks::{self, Arrival, Leave, Marks};
 use store::moving::{Step, fence};
 use tokio::runtime::Handle;
 
@@ -93,6 +93,65 @@ async fn a_fence_that_fails_leaves_no_mark_or_says_that_there_is_one() {
         // Run again, it goes on.
         assert_eq!(fence::raise(engine, "move-2", "there").await.unwrap(), "move-1", "{kind}");
         fence::lift(engine, "move-1").await.unwrap();
+    }
+}
+
+/// A database whose server is replaced while its tables are fenced.
+struct Replaced {
+    engine: Arc<dyn Engine>,
+    generation: AtomicU64,
+}
+
+impl Around for Replaced {
+    fn inside(&self) -> &dyn Engine {
+        &*self.engine
+    }
+    fn alter_around(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        self.generation.fetch_add(1, SeqCst);
+        self.engine.alter(statements)
+    }
+    fn generation_around(&self) -> u64 {
+        self.generation.load(SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn only_the_server_that_has_the_fences_is_marked_as_fenced() {
+    // Red without the generation in moving/fence.rs, fence_all: the next server would be copied while it is written to.
+    let place = place::file().await;
+    let replaced = Replaced { engine: Arc::clone(&place.engine), generation: AtomicU64::new(1) };
+    let why = fence::raise(&replaced, "move-1", "there").await.unwrap_err().0;
+    assert!(why.contains("another database server") && why.contains("run it again"), "{why}");
+    assert_eq!(Marks::read(&*place.engine).await.unwrap().out.unwrap().state, Leave::Fencing);
+    // Run again, it goes on.
+    assert_eq!(fence::raise(&*place.engine, "move-2", "there").await.unwrap(), "move-1");
+    assert_eq!(Marks::read(&*place.engine).await.unwrap().out.unwrap().state, Leave::Fenced);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mark_without_all_of_its_triggers_is_no_fence() {
+    // Red without `unfenced` in moving/mod.rs, still_fenced, or in moving/fence.rs, raise.
+    for from in place::all().await {
+        let (source, kind) = (&*from.engine, from.kind);
+        fill(source).await.unwrap();
+        let to = place::file().await;
+        let removal = match source.dialect() {
+            Dialect::Postgres => "DROP TRIGGER moving ON users",
+            Dialect::Sqlite | Dialect::Mysql => "DROP TRIGGER moving_users_update",
+        };
+        let opened = |step| {
+            if matches!(step, Step::Comparing) {
+                let removed = source.alter(vec![removal.to_owned()]);
+                tokio::task::block_in_place(|| Handle::current().block_on(removed)).unwrap();
+            }
+        };
+        let why = place::run_with(source, &*to.engine, &opened).await.unwrap_err().0;
+        assert!(why.contains("no longer fenced"), "{kind}: {why}");
+        assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some(), "{kind}");
+        let why = fence::raise(source, "move-1", "there").await.unwrap_err().0;
+        assert!(why.contains("the table users is not fenced") && why.contains("--abort"), "{kind}: {why}");
+        fence::lift(source, "move-1").await.unwrap();
+        assert_eq!(Marks::read(source).await.unwrap(), Marks::default(), "{kind}");
     }
 }
 
