@@ -82,6 +82,8 @@ pub struct Parts {
     ward: Option<Arc<Ward>>,
     /// What this node saw of other nodes' clocks.
     clocks: ward::Clocks,
+    /// Whether other nodes keep journals.
+    journals: ward::Journals,
     /// The other public URL under which this database was served a short time ago.
     elsewhere: ward::Elsewhere,
     /// How the audit log is kept.
@@ -167,6 +169,7 @@ impl App {
             clients: Rates::new(rate),
             evening: Evening::default(),
             clocks: ward::Clocks::default(),
+            journals: ward::Journals::default(),
             elsewhere: ward::Elsewhere::default(),
             quarantined: admin::workers::Quarantined::default(),
             unused: jobs::Unused::default(),

@@ -156,9 +156,15 @@ impl App {
     fn due(&self, block: &Block, written: Time, kept: i64) -> bool {
         let (terms, now) = (self.books.terms(), self.clock.steady());
         // For a day, its entry distinguishes what a node acknowledged from what was lost: see `ward`.
-        let told = self.ward.is_some() && !(written + Span::days(1)).has_come(now);
+        let told = self.are_relied_on() && !(written + Span::days(1)).has_come(now);
         let over = !told && terms.max_lines.is_some_and(|most| kept - block.lines() >= most);
         (written + terms.retention).has_come(now) || over
+    }
+
+    /// Whether a node that shares the database, this one or another, keeps a journal, and judges by entries of the last
+    /// day what a failover has lost.
+    fn are_relied_on(&self) -> bool {
+        self.ward.is_some() || self.engine.answering().is_some() && self.journals.may_be()
     }
 
     /// Returns a later block that says by when the entries of this one were written, if a clock that was ahead wrote
@@ -286,7 +292,7 @@ impl App {
         let (start, now) = (Instant::now(), self.clock.now());
         let (mut gone, mut beyond) = (0, self.ask(Backlog).await?.0 - ceiling);
         // As with blocks: for a day, its entry distinguishes what a node acknowledged from what was lost.
-        let told = |line: &Line| self.ward.is_some() && !(line.at + Span::days(1)).has_come(now);
+        let told = |line: &Line| self.are_relied_on() && !(line.at + Span::days(1)).has_come(now);
         while beyond > 0 {
             let began = Instant::now();
             // One more, for the entry that says so.

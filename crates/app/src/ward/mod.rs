@@ -19,6 +19,7 @@ pub use clocks::told as clock_told;
 pub use fence::Status;
 pub(crate) use issuer::Elsewhere;
 pub use journal::{Journal, KEPT, Kept, Memory};
+pub(crate) use nodes::Journals;
 pub use nodes::Shown;
 
 use rules::Time;

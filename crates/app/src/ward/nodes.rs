@@ -6,6 +6,7 @@ use crate::{App, Fault};
 use rules::events::{Event, Kind};
 use rules::realm::is_believable;
 use rules::{Span, Time};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use store::engine::{CommitError, Durability, Write};
 use store::tables::ask;
@@ -125,30 +126,35 @@ impl App {
     pub(super) async fn show_itself(&self) {
         let mut was = None;
         loop {
-            // The server's settings may have changed: they are checked with or without a journal.
-            if self.engine.answering().is_some()
-                && let Err(error) = self.engine.health().await
-            {
-                tracing::debug!(?error, "the database is not healthy");
-            }
-            if let Some(answering) = self.engine.answering() {
-                let about = self.about(answering.durability, Journal::Off);
-                let (node, seen) = (self.node.clone(), self.clock.now());
-                let next = Node { node, seen, mark: was.unwrap_or(0) + 1, about: Some(about), gone: None };
-                match self.engine.commit(vec![nodes::beat(&self.realm.id, &next, was)]).await {
-                    Ok(_) => was = Some(next.mark),
-                    // The row was removed meanwhile, or an outcome was unknown: the node is not there under its mark.
-                    Err(CommitError::Conflict { .. }) => was = self.own_mark().await,
-                    Err(error) => tracing::debug!(?error, "the database could not be told that this node is running"),
-                }
-                let begun = self.clock.now();
-                if let Ok(nodes) = self.ask(nodes::All).await {
-                    self.mind_clocks(&nodes, &self.node, begun);
-                }
-                self.mind_issuer().await;
-            }
+            self.show_once(&mut was).await;
             tokio::time::sleep(BEAT).await;
         }
+    }
+
+    /// Reports once; `was` is the mark of the last report.
+    pub(super) async fn show_once(&self, was: &mut Option<i64>) {
+        // The server's settings may have changed: they are checked with or without a journal.
+        if self.engine.answering().is_some()
+            && let Err(error) = self.engine.health().await
+        {
+            tracing::debug!(?error, "the database is not healthy");
+        }
+        let Some(answering) = self.engine.answering() else { return };
+        let about = self.about(answering.durability, Journal::Off);
+        let (node, seen) = (self.node.clone(), self.clock.now());
+        let next = Node { node, seen, mark: was.unwrap_or(0) + 1, about: Some(about), gone: None };
+        match self.engine.commit(vec![nodes::beat(&self.realm.id, &next, *was)]).await {
+            Ok(_) => *was = Some(next.mark),
+            // The row was removed meanwhile, or an outcome was unknown: the node is not there under its mark.
+            Err(CommitError::Conflict { .. }) => *was = self.own_mark().await,
+            Err(error) => tracing::debug!(?error, "the database could not be told that this node is running"),
+        }
+        let begun = self.clock.now();
+        if let Ok(nodes) = self.ask(nodes::All).await {
+            self.mind_clocks(&nodes, &self.node, begun);
+            self.journals.saw(&nodes);
+        }
+        self.mind_issuer().await;
     }
 
     async fn own_mark(&self) -> Option<i64> {
@@ -175,6 +181,24 @@ impl App {
     /// What this node reports about itself.
     pub(super) fn about(&self, class: Durability, journal: Journal) -> About {
         About { version: env!("CARGO_PKG_VERSION").to_owned(), class, journal }
+    }
+}
+
+/// Whether a node without a journal has found no node with one when it last looked. Until it has looked, there may be
+/// one: a command does not look.
+#[derive(Default)]
+pub(crate) struct Journals {
+    none: AtomicBool,
+}
+
+impl Journals {
+    fn saw(&self, nodes: &[Node]) {
+        self.none.store(!nodes.iter().any(Node::keeps_journal), SeqCst);
+    }
+
+    /// Whether a node on this database may keep a journal.
+    pub(crate) fn may_be(&self) -> bool {
+        !self.none.load(SeqCst)
     }
 }
 

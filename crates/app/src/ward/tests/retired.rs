@@ -67,3 +67,38 @@ async fn what_was_lost_since_is_said_although_nothing_older_is_told() {
     assert!(node.is_revoked("lost").await && !node.is_disabled("ada").await);
     assert!(!node.app.fences().await.unwrap().up);
 }
+
+/// A process on that server that has no journal (`store.journal = "off"`).
+async fn without_journal(server: &Arc<Server>, terms: Terms) -> App {
+    let realm = Realm { id: "main".into(), issuer: "http://a".to_owned(), settings: Settings::default() };
+    let (hasher, keyring) = (Hasher::start(Hashing::default()).unwrap(), Keyring::new(&[7; 32]).unwrap());
+    let engine = Arc::clone(server) as Arc<dyn Engine>;
+    let app = App::new(realm, engine, hasher, keyring, Clock::fixed(NOW)).unwrap();
+    app.prepare().await.unwrap();
+    app.open_books(terms);
+    app
+}
+
+#[tokio::test]
+async fn what_the_journal_of_another_node_is_judged_by_stays_for_a_day() {
+    // Red where the journal of the process that removes decides (audit/retire.rs, are_relied_on): the other node would
+    // find that its entries are missing, and take what they tell of for lost.
+    for journals in [true, false] {
+        let server = Server::start().await;
+        let _other = if journals { Some(Node::ready(&server, "a").await) } else { None };
+        let keys = Keys { current: Some(Key::new([7; 32].into())), old: vec![] };
+        let app = without_journal(&server, Terms { keys, max_lines: Some(1), ..Terms::default() }).await;
+        for _ in 0..2 {
+            for _ in 0..3 {
+                let noted = vec![Change::Record(Event::new(Kind::TokensRevoked, NOW))];
+                app.commit(noted, NOW, &entropy::fresh().unwrap()).await.unwrap();
+            }
+            app.seal_once().await.unwrap();
+        }
+        assert_eq!(app.discard_audit(i64::MAX).await.unwrap(), Ok(0), "it has not looked");
+        app.show_once(&mut None).await;
+        assert_eq!(app.discard_audit(i64::MAX).await.unwrap(), Ok(u64::from(!journals)));
+        app.clock.advance(Span::hours(25));
+        assert_eq!(app.discard_audit(i64::MAX).await.unwrap(), Ok(u64::from(journals)));
+    }
+}
