@@ -429,11 +429,11 @@ options! {
         /// delivered.
         retention: Span = Span::days(90), Start, between(Span::days(1), Span::days(36_500));
         /// How many events are kept. Beyond that number, the oldest are removed before their time, in whole blocks.
-        /// With a journal (`store.journal`), events of the last day are kept all the same.
+        /// If any node keeps a journal (`store.journal`), events of the last day are kept all the same.
         max_lines: Option<usize> = None => "as many as come", Start, if_set(at_least(1000));
         /// Beyond this number, events are removed even if they are not sealed yet, or if their time is over and they
-        /// only wait to be delivered. Each loss is recorded. With a journal (`store.journal`), events of the last day
-        /// are kept all the same.
+        /// only wait to be delivered. Each loss is recorded. If any node keeps a journal (`store.journal`), events of
+        /// the last day are kept all the same.
         ceiling: Option<usize> = None => "none: they are kept", Start, if_set(at_least(1000));
         /// File with the key that seals the log. The server creates it with mode 0600 at the first start. Nodes that
         /// share a database need the same key. Keep a copy apart from the backups.
