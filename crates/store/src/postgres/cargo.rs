@@ -150,18 +150,24 @@ impl Cargo {
 
     /// Several reads.
     pub(super) fn reads(book: &Book, reads: &[Read]) -> Result<Self, String> {
+        Cargo::reads_after(book, None, reads)
+    }
+
+    /// Several reads after a `first` one.
+    pub(super) fn reads_after(book: &Book, first: Option<&Read>, reads: &[Read]) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Read);
-        for read in reads {
+        for read in first.into_iter().chain(reads) {
             cargo.add(book.statement(read.sql.text(), Form::Read), &read.args, Must::Any)?;
         }
         Ok(cargo)
     }
 
-    /// A batch after a `prelude`, which contains settings for this transaction only.
-    pub(super) fn batch(book: &Book, prelude: &[&Read], writes: &[Write]) -> Result<Self, String> {
+    /// A batch after a `prelude`: settings for this transaction only, and what must be so of its server.
+    pub(super) fn batch(book: &Book, prelude: &[(&Read, Must)], writes: &[Write]) -> Result<Self, String> {
         let mut cargo = Cargo::new(Role::Batch);
-        for read in prelude {
-            cargo.add(book.statement(read.sql.text(), Form::Plain), &read.args, Must::Any)?;
+        for (read, must) in prelude {
+            let form = Form::of(read.sql.text(), *must, Lock::Held);
+            cargo.add(book.statement(read.sql.text(), form), &read.args, *must)?;
             cargo.ours += 1;
         }
         for (number, alone) in holds::of(writes) {

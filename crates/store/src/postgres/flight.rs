@@ -13,6 +13,7 @@ use super::wire::{self, Failure, Garbled, Message};
 use crate::dialect::moving::POSTGRES_STATE;
 use crate::dialect::postgres::RAISED;
 use crate::engine::{Broken, Must, Row};
+use crate::remote::REPLACED;
 
 /// The outcome of a flight.
 pub(super) type Reply = Result<Done, Fault>;
@@ -33,6 +34,8 @@ pub(super) struct Done {
 pub(super) enum Fault {
     /// Nothing of it was committed, because the data has changed.
     Conflict { at: usize, why: Broken },
+    /// Nothing of it was committed, because another server answered than the one that it is for.
+    Elsewhere,
     /// Nothing of it was committed.
     Refused(String),
     /// Nothing of it was committed, because others held a lock for longer than it may wait.
@@ -48,6 +51,7 @@ impl Fault {
     pub(super) fn sentence(self) -> String {
         match self {
             Fault::Conflict { at, why } => format!("statement {at} conflicted ({why:?})"),
+            Fault::Elsewhere => REPLACED.to_owned(),
             Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why) | Fault::Unknown(why) => why,
         }
     }
@@ -253,6 +257,8 @@ impl Flight {
         };
         match (why, self.at.checked_sub(self.job.cargo.ours)) {
             (Some(why), Some(at)) if self.is_batch() => Fault::Conflict { at, why },
+            // The only guard of ours is about the server.
+            (Some(Broken::Guard), None) => Fault::Elsewhere,
             _ if failure.code == NO_LOCK => Fault::Held(sentence(failure)),
             _ => Fault::Refused(sentence(failure)),
         }
@@ -281,7 +287,7 @@ fn doubtful(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Sql, Value, Write};
+    use crate::engine::{Read, Sql, Value, Write};
     use crate::postgres::cargo::{Book, Cargo};
     use crate::postgres::gauge::Ticket;
     use crate::remote::Statements;
@@ -289,15 +295,22 @@ mod tests {
 
     /// The answer to a two-statement batch whose connection ends after this failure, with `sent` of its bytes sent.
     fn told(failure: Failure, sent: u64) -> (Fault, bool) {
-        const ENDS: u64 = 100;
         let sql = Sql::fixed("INSERT INTO t (a) VALUES (?)");
         let write = Write { sql, args: vec![Value::Int(1)], must: Must::Touch(1) };
         let cargo = Cargo::batch(&Book::new(Statements::Unnamed), &[], &[write.clone(), write]).unwrap();
+        told_of(cargo, 1, failure, sent)
+    }
+
+    /// The same for any batch, after so many of its statements.
+    fn told_of(cargo: Cargo, statements: usize, failure: Failure, sent: u64) -> (Fault, bool) {
+        const ENDS: u64 = 100;
         let (reply, mut answer) = oneshot::channel();
         let (cargo, ticket, now) = (Arc::new(cargo), Ticket::take(&Arc::new(Gauge::new())), Instant::now());
         let job = Job { cargo, reply, ticket, tries: 0, handed: now };
         let mut flight = Flight::new(job, VecDeque::new(), ENDS, now);
-        flight.hear(Message::Complete(1), &mut []).unwrap();
+        for _ in 0..statements {
+            flight.hear(Message::Complete(1), &mut []).unwrap();
+        }
         flight.hear(Message::Failed(failure), &mut []).unwrap();
         let last = flight.last;
         flight.lost((sent, true), "the connection was lost");
@@ -317,6 +330,20 @@ mod tests {
             assert!(matches!(told(fatal(code, of_pooler), 99), (Fault::Unsent(_), false)), "not sent whole: {code}");
         }
         assert_eq!(told(fatal("57P01", false), 100), (Fault::Unsent("gone (57P01)".into()), true));
+    }
+
+    #[test]
+    fn a_batch_that_came_to_another_server_is_no_conflict() {
+        // Red without `Elsewhere` in fault: "division by zero", and nobody would ask which server it is.
+        let guard = Read { sql: Sql::fixed("SELECT 1 FROM s WHERE a = ?"), args: vec![Value::Int(1)] };
+        let write = Write { sql: Sql::fixed("UPDATE t SET a = ?"), args: vec![Value::Int(1)], must: Must::Touch(1) };
+        for (statements, wanted) in [(0, Fault::Elsewhere), (1, Fault::Conflict { at: 0, why: Broken::Guard })] {
+            let prelude = [(&guard, Must::Find(1))];
+            let writes = std::slice::from_ref(&write);
+            let cargo = Cargo::batch(&Book::new(Statements::Unnamed), &prelude, writes).unwrap();
+            let raised = Failure { severity: "ERROR".into(), ..fatal(RAISED, false) };
+            assert_eq!(told_of(cargo, statements, raised, 100).0, wanted);
+        }
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Postgres {
                 }
                 Err(Fault::Conflict { at, why }) => Err(CommitError::Conflict { at, why }),
                 Err(Fault::Unknown(why)) => Err(CommitError::Unknown(why)),
-                Err(Fault::Refused(why) | Fault::Held(why) | Fault::Unsent(why)) => Err(CommitError::Unavailable(why)),
+                Err(fault) => Err(CommitError::Unavailable(fault.sentence())),
             };
             // SQLSTATE 53100: disk_full
             self.room.note(&outcome, |why| why.contains("(53100)"));
@@ -144,12 +144,19 @@ impl Postgres {
         let (began, mut refused) = (Instant::now(), 0);
         loop {
             let way = self.held.way(refused > 0, Instant::now());
-            let (prelude, hardly) = (self.pool.prelude(), link::hardly());
+            let (prelude, hardly, known) = (self.pool.prelude(), link::hardly(), self.expected());
             let hardly = (way.wait == Wait::Hardly).then_some(&hardly);
-            let first: Vec<&Read> = prelude.as_deref().into_iter().chain(hardly).collect();
+            let settings = prelude.as_deref().into_iter().chain(hardly).map(|read| (read, Must::Any));
+            let still = known.as_ref().map(server::still);
+            let first: Vec<(&Read, Must)> = settings.chain(still.iter().map(|read| (read, Must::Find(1)))).collect();
             let mut cargo = Cargo::batch(&self.pool.book, &first, writes).map_err(Fault::Refused)?;
             cargo.within = within;
             match self.pool.send(Arc::new(cargo)).await {
+                Err(Fault::Elsewhere) => {
+                    // Whoever was let in to the server of before learns from the generation that it is another one.
+                    drop(self.recognize(known.is_some_and(|known| known.life.is_some())).await);
+                    return Err(Fault::Elsewhere);
+                }
                 Err(Fault::Held(why)) => {
                     way.was_in_vain(Instant::now());
                     drop(way);
@@ -163,6 +170,26 @@ impl Postgres {
                 reply => return reply,
             }
         }
+    }
+
+    /// The server that each flight has to find, if it may be another one than its connection was made to: behind a
+    /// pooler, the server may change without the end of a connection. `None` also if no server says which it is.
+    fn expected(&self) -> Option<Identity> {
+        match self.pool.mode {
+            Statements::Unnamed => self.pool.identity(),
+            Statements::Kept => None,
+        }
+    }
+
+    /// Takes the first answer of a fetch, which says which server gave it, and learns if that was not the `known` one.
+    fn told_apart(&self, known: &Identity, rows: Vec<Vec<Row>>) -> Result<Vec<Vec<Row>>, String> {
+        let mut rows = rows.into_iter();
+        let told = rows.next().and_then(|first| Identity::of(&first));
+        let told = told.ok_or_else(|| "the server does not say which one it is any more".to_owned())?;
+        if told != *known {
+            self.pool.recognize(told).map_err(|error| error.to_string())?;
+        }
+        Ok(rows.collect())
     }
 
     /// Asks which server it is: behind a pooler, the server may change without the end of a connection.
@@ -199,10 +226,13 @@ impl Engine for Postgres {
             if reads.is_empty() {
                 return Ok(Vec::new());
             }
-            let cargo = Cargo::reads(&self.pool.book, reads).map_err(Unavailable)?;
-            match self.pool.send(Arc::new(cargo)).await {
-                Ok(done) => Ok(done.rows),
-                Err(fault) => Err(Unavailable(fault.sentence())),
+            let known = self.expected();
+            let who = known.as_ref().map(|known| server::identity(known.life.is_some()));
+            let cargo = Cargo::reads_after(&self.pool.book, who.as_ref(), reads).map_err(Unavailable)?;
+            match (self.pool.send(Arc::new(cargo)).await, known) {
+                (Ok(done), Some(known)) => self.told_apart(&known, done.rows).map_err(Unavailable),
+                (Ok(done), None) => Ok(done.rows),
+                (Err(fault), _) => Err(Unavailable(fault.sentence())),
             }
         })
     }

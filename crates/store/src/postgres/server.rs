@@ -101,9 +101,12 @@ const UNCONFIRMED: &str = "store.replication is strict, but no standby confirms 
 const UNSAID: &str = "a standby confirms the server's commits, but it is unknown whether the server would go on \
                       without one: assuming that it would, until store.replication says which";
 
+/// The timeline on which the server writes, as eight digits of a file's name. A standby has none: it fails there.
+const TIMELINE: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
+
 /// When the server was started, and since when it counts statistics: a recovery resets these, even without a restart if
 /// only a process of the server died. Microseconds since 1970.
-const LIFE: &str = ", concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
+const LIFE: &str = "concat(CAST(extract(epoch FROM pg_postmaster_start_time()) * 1000000 AS bigint), ' ', \
      (SELECT CAST(extract(epoch FROM stats_reset) * 1000000 AS bigint) FROM pg_stat_bgwriter))";
 
 /// Asks how many of our commits wait for a standby for longer than any caller waits for them. Nobody can end such a
@@ -118,12 +121,20 @@ pub(super) fn stranded(patience: Duration) -> Read {
 
 /// The query for the server's [`Identity`], including its life if it `forgets`. Not every role has the right to ask.
 pub(super) fn identity(forgets: bool) -> Read {
-    let sql = Sql::joined(&[
-        "SELECT CAST(system_identifier AS text), substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-        if forgets { LIFE } else { "" },
-        " FROM pg_control_system()",
-    ]);
+    let (comma, life) = if forgets { (", ", LIFE) } else { ("", "") };
+    let sql =
+        Sql::joined(&["SELECT CAST(system_identifier AS text), ", TIMELINE, comma, life, " FROM pg_control_system()"]);
     Read { sql, args: vec![] }
+}
+
+/// The guard of a batch for this server alone: it finds one row there, and none on any other.
+pub(super) fn still(known: &Identity) -> Read {
+    let (and, life, is) = if known.life.is_some() { (" AND ", LIFE, " = ?") } else { ("", "", "") };
+    let beginning = "SELECT 1 FROM pg_control_system() WHERE CAST(system_identifier AS text) = ? AND ";
+    let sql = Sql::joined(&[beginning, TIMELINE, " = ?", and, life, is]);
+    let timeline = format!("{:08X}", known.timeline);
+    let args = [known.system.clone(), timeline].into_iter().chain(known.life.clone()).map(Value::Text).collect();
+    Read { sql, args }
 }
 
 impl Identity {
@@ -361,6 +372,16 @@ mod tests {
         let of = |values: &[&str]| Identity::of(&row(values)).map(|identity| identity.to_string());
         assert_eq!(of(&["7", "0000000A"]).as_deref(), Some("PostgreSQL 7 timeline 10"));
         assert_eq!(of(&["7", "00000001", "5 6"]).as_deref(), Some("PostgreSQL 7 timeline 1 since 5 6"));
+    }
+
+    #[test]
+    fn what_a_server_says_of_itself_is_what_a_batch_for_it_asks_for() {
+        for told in [&["7", "0000000A"][..], &["7", "0000000A", "5 6"]] {
+            let row: Row = told.iter().map(|&value| Value::Text(value.to_owned())).collect();
+            let guard = still(&Identity::of(std::slice::from_ref(&row)).unwrap());
+            assert_eq!((guard.sql.text().matches('?').count(), &guard.args), (told.len(), &row));
+            assert_eq!(guard.sql.text().contains(LIFE), told.len() > 2);
+        }
     }
 
     #[test]

@@ -91,6 +91,45 @@ async fn a_server_that_forgets_when_it_dies_is_another_one_after_each_recovery()
     }
 }
 
+/// As behind a pooler, where a failover ends no connection: what the server says of its timeline is in a table.
+#[tokio::test]
+async fn another_server_on_the_same_connection_gets_no_batch_and_is_noticed_by_every_read() {
+    // Red without `still` in postgres/mod.rs, send: it is written to before anybody asks which server it is. Red without
+    // `told_apart` in fetch.
+    let Some(database) = database().await else { return };
+    let admin = database.admin().await;
+    let told = "CREATE TABLE answers (timeline text); INSERT INTO answers VALUES ('00000001'); \
+                GRANT SELECT ON answers TO PUBLIC; CREATE FUNCTION public.pg_walfile_name(pg_lsn) RETURNS text \
+                LANGUAGE sql AS $$ SELECT timeline || '0000000000000001' FROM public.answers $$";
+    admin.batch_execute(told).await.unwrap();
+    database.set("search_path = public, pg_catalog").await;
+    let engine = database.ready(|settings| settings.statements = Statements::Unnamed).await;
+    let promoted = async |timeline: &str| {
+        admin.batch_execute(&format!("UPDATE answers SET timeline = '{timeline}'")).await.unwrap();
+    };
+    let notes = async || text(&admin, "SELECT count(*) FROM note").await;
+    engine.commit(three_rows(1)).await.unwrap();
+    let (was, count) = (engine.answering().unwrap(), notes().await);
+    assert!(was.identity.ends_with("timeline 1"), "{was:?}");
+
+    promoted("00000002").await;
+    let late = engine.commit_within(was.generation, three_rows(2)).await;
+    assert!(matches!(&late, Err(CommitError::Unavailable(why)) if why.contains("another database server")), "{late:?}");
+    assert_eq!(notes().await, count);
+    let now = engine.answering().unwrap();
+    assert!(now.generation > was.generation && now.identity.ends_with("timeline 2"), "{now:?}");
+    until("a batch for that server", async || engine.commit(three_rows(2)).await.is_ok()).await;
+
+    let before = engine.generation();
+    promoted("0000000A").await;
+    assert_eq!(engine.fetch(&three_reads(2)).await.unwrap().len(), 3);
+    assert!(engine.generation() > before, "before the answer is given");
+    // One of before: what it says may be old.
+    promoted("00000002").await;
+    let late = engine.fetch(&three_reads(2)).await;
+    assert!(late.as_ref().is_err_and(|why| why.0.contains("superseded")), "{late:?}");
+}
+
 /// What a batch's own transaction waits for.
 async fn level_at_commit(database: &Database, engine: &Postgres, number: i64) -> String {
     let admin = database.admin().await;
