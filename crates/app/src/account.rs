@@ -139,8 +139,8 @@ impl App {
     }
 
     /// Returns the newest sessions of a user that can be ended, as many as a page shows, and whether there are more;
-    /// "sign out everywhere else" ends the others, too. One dated by a clock that was ahead is among them: its time will
-    /// come. The cost is bounded, however many expired sessions the sweep has not taken yet.
+    /// "sign out everywhere else" ends the others, too. One dated by a clock that was ahead is among them: its time
+    /// will come. The cost is bounded, however many expired sessions the sweep has not taken yet.
     async fn live_sessions(&self, user: &User) -> Result<(Vec<Session>, bool), Fault> {
         let (settings, now) = (&self.realm.settings, self.clock.now());
         let (mut live, mut before, mut more) = (Vec::new(), NEWEST.to_owned(), true);
@@ -348,8 +348,8 @@ impl App {
     }
 
     /// Ends a session of a user by its id, even one that may not be used at present, or sees that it is over. The own
-    /// one may always be ended; for another, the user has signed in a short time ago (ASVS 7.5.2): whoever has a copy of
-    /// a cookie must not be able to shut its owner out with it.
+    /// one may always be ended; for another, the user has signed in a short time ago (ASVS 7.5.2): whoever has a copy
+    /// of a cookie must not be able to shut its owner out with it.
     pub async fn leave_one(
         &self,
         (own, user): (&Session, &User),
@@ -369,8 +369,8 @@ impl App {
         Ok(Ok(()))
     }
 
-    /// Ends every other session of a user who signed in a short time ago (ASVS 7.5.2), and what their applications hold.
-    /// This session gets a new secret, as a copy of its cookie may be elsewhere, too.
+    /// Ends every other session of a user who signed in a short time ago (ASVS 7.5.2), and what their applications
+    /// hold. This session gets a new secret, as a copy of its cookie may be elsewhere, too.
     pub async fn leave_everywhere_else(
         &self,
         session: &Session,

@@ -68,8 +68,8 @@ pub(super) fn key<'a>(terms: &'a Terms, last: Option<&str>) -> Result<&'a Key, S
 fn overtaken(current: &str, last: &str) -> String {
     format!(
         "nothing was sealed under {current}: another node still has key {last}, and sealed first. Copy audit.key from \
-         that node, or name the copy in audit.old_keys; to go on without it, give that node the new key, and repeat this \
-         command. An entry audit.rekeyed is in the log although this was not done"
+         that node, or name the copy in audit.old_keys; to go on without it, give that node the new key, and repeat \
+         this command. An entry audit.rekeyed is in the log although this was not done"
     )
 }
 

@@ -196,8 +196,8 @@ impl Clock {
         state.asked && matches!(state.waiting, Waiting::Nothing { .. }) && state.untaken.is_empty()
     }
 
-    /// Returns whether no request, not even a part of one, came for so long, and no response is untaken; or one has been
-    /// untaken for so long.
+    /// Returns whether no request, not even a part of one, came for so long, and no response is untaken; or one has
+    /// been untaken for so long.
     pub fn is_quiet(&self, long: Duration) -> bool {
         let state = self.lock();
         match state.waiting {

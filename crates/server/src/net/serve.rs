@@ -169,8 +169,8 @@ fn builder() -> Builder<TokioExecutor> {
         .max_header_list_size(HEADER_BYTES as u32)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        // A response is taken piece by piece, the next once the socket has room for all of the one before. With more, it
-        // would count as taken when the client has only said that it will take it (see [`super::clock`]).
+        // A response is taken piece by piece, the next once the socket has room for all of the one before. With more,
+        // it would count as taken when the client has only said that it will take it (see [`super::clock`]).
         .max_send_buf_size(1)
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_WITHIN);
@@ -376,7 +376,8 @@ impl<S: Answers> Room<S> {
                 }
             }
             // Not while a request with its whole body is answered: it makes way when it is told the next time.
-            makes_way = has_to_go(made_to_go.as_mut(), context, || clock.is_idle(self.terms.quiet), || place.made_to_go());
+            makes_way =
+                has_to_go(made_to_go.as_mut(), context, || clock.is_idle(self.terms.quiet), || place.made_to_go());
             if makes_way {
                 return Poll::Ready(None);
             }

@@ -94,8 +94,8 @@ async fn a_server_that_forgets_when_it_dies_is_another_one_after_each_recovery()
 /// As behind a pooler, where a failover ends no connection: what the server says of its timeline is in a table.
 #[tokio::test]
 async fn another_server_on_the_same_connection_gets_no_batch_and_is_noticed_by_every_read() {
-    // Red without `still` in postgres/mod.rs, send: it is written to before anybody asks which server it is. Red without
-    // `told_apart` in fetch.
+    // Red without `still` in postgres/mod.rs, send: it is written to before anybody asks which server it is. Red
+    // without `told_apart` in fetch.
     let Some(database) = database().await else { return };
     let admin = database.admin().await;
     let told = "CREATE TABLE answers (timeline text); INSERT INTO answers VALUES ('00000001'); \
@@ -212,8 +212,8 @@ async fn a_standby_that_confirms_now_is_enough_where_an_operator_says_that_nothi
     assert_eq!(strict.health().await.unwrap().durability, Durability::DurableNode, "what was said is not so");
 }
 
-/// Each commit that waits for a standby keeps its connection after it was given up here. Red without must_find_a_standby in
-/// postgres/link.rs: the server would have no connections left in the end, for anybody.
+/// Each commit that waits for a standby keeps its connection after it was given up here. Red without
+/// must_find_a_standby in postgres/link.rs: the server would have no connections left in the end, for anybody.
 #[tokio::test]
 async fn where_no_standby_confirms_no_more_commits_are_left_behind() {
     let Some(database) = database().await else { return };
@@ -238,7 +238,8 @@ async fn where_no_standby_confirms_no_more_commits_are_left_behind() {
     waiting(1, "1 hour").await;
     let engine = database.ready(|_| ()).await;
     engine.commit(three_rows(2)).await.unwrap();
-    // Those for batches end, and are not let in again. Red where batches may go over those for reads then: they would wait there.
+    // Those for batches end, and are not let in again. Red where batches may go over those for reads then: they would
+    // wait there.
     waiting(1000, "1 hour").await;
     database.end_sessions("").await;
     until("reads go on", async || engine.fetch(&three_reads(2)).await.is_ok_and(|rows| rows.concat().len() == 3)).await;

@@ -51,8 +51,8 @@ async fn answers_that_are_taken_are_whole_and_hold_nothing_up() {
 
 #[tokio::test]
 async fn an_answer_that_is_not_taken_keeps_its_place() {
-    // Red without `_place: place` in `Running::answered`. Where no other runs on: without `untaken` in `Clock::request`,
-    // and for the short answer, where only long ones are watched.
+    // Red without `_place: place` in `Running::answered`. Where no other runs on: without `untaken` in
+    // `Clock::request`, and for the short answer, where only long ones are watched.
     for (path, first) in [("/", "/forever"), ("/page", "/forever"), ("/", "/"), ("/page", "/page")] {
         let caps = Caps::new(10, 1000, Vec::new());
         let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
@@ -107,8 +107,8 @@ async fn who_takes_no_answers_makes_way_whatever_else_is_asked() {
 
 #[tokio::test]
 async fn an_answer_is_not_taken_by_who_only_says_so() {
-    // Red with a larger `max_send_buf_size`: the library takes answers from us as long as the client's windows have room,
-    // whether or not it reads anything.
+    // Red with a larger `max_send_buf_size`: the library takes answers from us as long as the client's windows have
+    // room, whether or not it reads anything.
     let caps = Caps::new(10_000, 10_000, Vec::new());
     let server = Server::start(Terms { caps: Arc::clone(&caps), ..generous() });
     let mut stream = server.connect().await;

@@ -94,7 +94,12 @@ async fn a_server_that_asks_without_end_is_left() {
         send(&mut stream, &Frame::Welcome { version: Versions::OURS.highest(), terms: terms() }).await.unwrap();
         let cost = Cost::new(1 << 16, 3, 1).unwrap();
         for frame in 0_u64.. {
-            let ask = |at| Ask { id: frame * TOGETHER as u64 + at, cost, tag_bytes: 32, h0: hasher::argon2::H0::from_bytes(&[0; 64]) };
+            let ask = |at| Ask {
+                id: frame * TOGETHER as u64 + at,
+                cost,
+                tag_bytes: 32,
+                h0: hasher::argon2::H0::from_bytes(&[0; 64]),
+            };
             let asks = Frame::Asks((0..TOGETHER as u64).map(ask).collect());
             if send(&mut stream, &asks).await.is_err() {
                 return frame as usize * TOGETHER;

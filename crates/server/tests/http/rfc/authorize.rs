@@ -163,19 +163,6 @@ fn rfc8252_8_6_a_native_client_is_not_authorized_again_in_silence() {
 }
 
 #[test]
-fn rfc8252_8_5_the_secret_of_a_native_client_vouches_for_nothing() {
-    let server = default_server();
-    let app = App::shipped(server, "http://127.0.0.1/cb");
-    // The registration cannot say otherwise.
-    for more in [["--add-grant", "client_credentials"].as_slice(), &["--resource-server"], &["--pkce", "optional"]] {
-        let refused = server.command(&[&["client", "set", &app.id], more].concat(), "");
-        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(!refused.status.success() && why.contains("native"), "{more:?}: {why}");
-    }
-    app.post("/oauth2/introspect", &[("token", "x")]).must_be(401);
-}
-
-#[test]
 fn oidc_core_5_5_single_claims_need_consent_like_their_scopes() {
     // red without Request::asked in rules/oauth/step.rs, or ClaimsRequest::within in rules/oauth/claims.rs.
     let server = default_server();

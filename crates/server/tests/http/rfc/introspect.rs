@@ -148,3 +148,16 @@ fn rfc7662_2_2_a_refresh_token_is_active_for_what_its_client_still_registers() {
     assert!(!app.is_active(&single.refresh), "no refresh can leave its claim out");
     app.refresh(&single.refresh).must_fail(400, "invalid_grant");
 }
+
+#[test]
+fn rfc8252_8_5_the_secret_of_a_native_client_vouches_for_nothing() {
+    let server = default_server();
+    let app = App::shipped(server, "http://127.0.0.1/cb");
+    // The registration cannot say otherwise.
+    for more in [["--add-grant", "client_credentials"].as_slice(), &["--resource-server"], &["--pkce", "optional"]] {
+        let refused = server.command(&[&["client", "set", &app.id], more].concat(), "");
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && why.contains("native"), "{more:?}: {why}");
+    }
+    app.post("/oauth2/introspect", &[("token", "x")]).must_be(401);
+}
