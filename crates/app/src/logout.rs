@@ -10,7 +10,6 @@ use rules::oauth::params::Params;
 use rules::oauth::redirect::{Mode, Verified};
 use rules::people::User;
 use std::sync::Arc;
-use store::tables::sessions::ForEnding;
 
 /// What to show or send.
 #[derive(Debug)]

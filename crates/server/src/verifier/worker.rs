@@ -329,7 +329,7 @@ async fn listen(
 
 async fn compute(hasher: Hasher, key: FairKey, ask: Ask, answers: mpsc::UnboundedSender<Say>) {
     let id = ask.id;
-    let tag = hasher.fill(&key, ask).await.inspect_err(|why| not_computed(why)).ok();
+    let tag = hasher.fill(&key, ask).await.inspect_err(not_computed).ok();
     // An error means that the conversation is over.
     drop(answers.send(Say::Answer(Answer { id, tag })));
 }
@@ -344,7 +344,7 @@ fn not_computed(why: &impl std::fmt::Display) {
 }
 
 /// Sends a frame to a server that reads.
-async fn say(writer: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
+async fn tell(writer: &mut (impl AsyncWrite + Unpin), frame: &Frame) -> io::Result<()> {
     timeout(SILENCE, send(writer, frame)).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
@@ -359,13 +359,13 @@ async fn speak(
         tokio::select! {
             () = told(&mut stop), if !stopping => {
                 stopping = true;
-                say(&mut writer, &Frame::Holds(0)).await?;
+                tell(&mut writer, &Frame::Holds(0)).await?;
                 // What was asked before the server hears this comes within a moment.
                 sleep(Duration::from_millis(200)).await;
             }
             Ok(()) = served.changed(), if !stopping => {
                 holds = share(*served.borrow_and_update());
-                say(&mut writer, &Frame::Holds(holds)).await?;
+                tell(&mut writer, &Frame::Holds(holds)).await?;
             }
             count = answered.recv_many(&mut said, TOGETHER) => {
                 if count == 0 {
@@ -375,19 +375,19 @@ async fn speak(
                 for say in said.drain(..) {
                     match say {
                         Say::Answer(answer) => answers.push(answer),
-                        Say::Pong => say(&mut writer, &Frame::Pong).await?,
+                        Say::Pong => tell(&mut writer, &Frame::Pong).await?,
                     }
                 }
                 let done = answers.len();
                 if done > 0 {
-                    say(&mut writer, &Frame::Answers(answers)).await?;
+                    tell(&mut writer, &Frame::Answers(answers)).await?;
                 }
                 open.fetch_sub(done, Ordering::Relaxed);
                 // Work teaches how many lanes are best.
                 let now = share(*served.borrow());
                 if now != holds && !stopping {
                     holds = now;
-                    say(&mut writer, &Frame::Holds(holds)).await?;
+                    tell(&mut writer, &Frame::Holds(holds)).await?;
                 }
             }
         }
