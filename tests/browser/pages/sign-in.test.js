@@ -111,6 +111,39 @@ for (const mode of ["fragment", "form_post"]) {
   });
 }
 
+test("an answer that posts itself is sent once, and again only when its page comes back", async () => {
+  // Red where post.js leaves its button to itself, or never lets it go again.
+  const [app, alice, guest] = await Promise.all([application({ trusted: true }), person(), visitor()]);
+  await signInAt(app, guest, alice);
+  // An application that answers with no page leaves ours where it is.
+  let posted = 0;
+  await guest.page.route(app.callback, (route) => {
+    posted += 1;
+    return route.fulfill({ status: 204 });
+  });
+  await guest.page.goto(app.signInUrl({ response_mode: "form_post" }), { waitUntil: "commit" });
+  await guest.page.locator("#response button").waitFor();
+  for (let tries = 0; tries < 500 && posted === 0; tries++) await new Promise((ready) => setTimeout(ready, 20));
+  assert.equal(posted, 1);
+  // What would be sent from here on is counted and goes nowhere.
+  const sent = await guest.page.evaluate(() => {
+    let count = 0;
+    addEventListener("submit", (event) => {
+      count += event.defaultPrevented ? 0 : 1;
+      event.preventDefault();
+    });
+    const click = () => {
+      document.querySelector("#response button").click();
+      return count;
+    };
+    const before = [click(), click()];
+    dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true }));
+    return [...before, click(), click()];
+  });
+  assert.deepEqual(sent, [0, 0, 1, 1]);
+  await guest.leave();
+});
+
 test("prompt=login names the person and offers another account", async () => {
   const [app, alice, bob, guest] = await Promise.all([application({ trusted: true }), person(), person("bob"), visitor()]);
   await signInAt(app, guest, alice);
