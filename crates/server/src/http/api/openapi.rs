@@ -124,7 +124,8 @@ fn headers() -> Value {
         "Retry-After": number("Seconds to wait."),
         limit: number(
             "How many requests of this address may fail in one go, or how many its client may make, if that is limited. \
-             The three are not there where nothing is counted, nor with `too-many-attempts`.",
+             The three are not there where nothing is counted, nor with the `too-many-attempts` of wrong passwords \
+             and of sign-ups, unless they are the client's.",
         ),
         remaining: number("How many of them are left now."),
         reset: number("Seconds until all of them may be made."),

@@ -64,7 +64,8 @@ kinds! {
     /// RFC 9110 §15.5.14.
     BodyTooLarge = 413 "body-too-large" "The body is too large.",
     /// RFC 9110 §15.5.16.
-    UnsupportedMediaType = 415 "unsupported-media-type" "The body must be application/json in UTF-8.",
+    UnsupportedMediaType = 415 "unsupported-media-type"
+        "The body must be application/json in UTF-8, without Content-Encoding.",
     /// RFC 9110 §15.5.20.
     Misdirected = 421 "misdirected" "The server has another address.",
     /// An unknown user, a disabled one and a wrong password look the same.
@@ -74,7 +75,7 @@ kinds! {
     /// With `fields`.
     InvalidFields = 422 "invalid-fields" "Something that was typed will not do.",
     /// RFC 6585 §4.
-    TooManyAttempts = 429 "too-many-attempts" "Too many attempts failed; try again later.",
+    TooManyAttempts = 429 "too-many-attempts" "Too many requests or failed attempts; try again later.",
     /// A fault of ours.
     ServerError = 500 "server-error" "The server failed.",
     /// Overload.

@@ -78,6 +78,10 @@ fn bad_name(field: &'static str, why: BadName) -> FieldProblem {
     let (code, detail) = match why {
         BadName::Empty => ("empty", "It is empty."),
         BadName::TooLong => ("too-long", "It is too long."),
+        BadName::Character if field == "username" => (
+            "character",
+            "It has white space, an @, an invisible character, a leading mark, or letters of more than one alphabet.",
+        ),
         BadName::Character => ("character", "It holds a character that it cannot have."),
         BadName::Id => ("form", "It has the form of an account's id."),
         BadName::Form if field == "username" => ("form", "It begins with a hyphen."),

@@ -114,7 +114,13 @@ pub const SIGN_UP: Operation = Operation {
     cookies: Cookies::Asked,
     fields: &[
         CLIENT_ID,
-        text("username", NAME, "1 to 64 visible characters without white space and without `@`."),
+        text(
+            "username",
+            NAME,
+            "1 to 64 visible characters with the letters of one alphabet (Japanese, Chinese and Korean may add Latin \
+             ones), without white space and `@`, not beginning with a hyphen or a combining mark, and not of the form \
+             of an account's id.",
+        ),
         maybe("email", NAME, "An address."),
         text("password", PASSWORD, "At least 8 characters (the operator may ask for more), at most 1,024 bytes."),
         DEVICE_TOKEN,

@@ -92,3 +92,21 @@ async fn texts_are_as_long_as_is_said_and_no_longer() {
     let utf8 = sign_in().with("content-type", "Application/JSON; charset=UTF-8").raw(&known.to_string());
     assert_eq!(utf8.at(&server).await.status, StatusCode::OK);
 }
+
+#[tokio::test]
+async fn what_is_wrong_with_a_name_is_said_of_the_name_that_it_is() {
+    // Red where `bad_name` in sign_in.rs has one sentence for the characters of both names.
+    let server = Server::start(&[("signup.enabled", "true")]).await;
+    for (username, email, field, why) in [
+        ("a@b", "", "username", "more than one alphabet"),
+        ("v\u{456}ctim", "", "username", "more than one alphabet"),
+        ("bob", "b\u{f6}b@example.test", "email", "a character that it cannot have"),
+    ] {
+        let body = json!({ "client_id": "shop", "username": username, "email": email, "password": PASSWORD });
+        let refused = ask("POST", "/signup").from(SHOP).json(&body).at(&server).await;
+        refused.is(Kind::InvalidFields);
+        let told = &refused.body["fields"][0];
+        assert_eq!((&told["field"], &told["code"]), (&json!(field), &json!("character")), "{username}");
+        assert!(told["detail"].as_str().unwrap().contains(why), "{}", refused.body);
+    }
+}
