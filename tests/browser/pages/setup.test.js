@@ -83,6 +83,41 @@ test("the set-up page is closed from then on", async () => {
   await other.leave();
 });
 
+test("Try it says in its own words what went wrong, and shows an answer if there is one", async () => {
+  // Red where try.js speaks of an answer that it does not show, or lets the browser speak.
+  // A page that is not watched: a request that breaks off is an error in its console.
+  const page = await guest.context.newPage();
+  const discovery = `${server.issuer}/.well-known/openid-configuration`;
+  const ways = {
+    failed: (route) => route.fulfill({ status: 429, body: "too often" }),
+    broken: (route) => route.abort(),
+  };
+  for (const [way, answer] of Object.entries(ways)) {
+    await page.route(discovery, answer);
+    await page.goto(`${server.issuer}/try`);
+    await page.locator("#try-problem").waitFor();
+    const expected = await page.getAttribute("#try-steps", `data-${way}`);
+    assert.equal(await page.locator("#try-problem p").innerText(), expected);
+    assert.equal(await page.locator("#step-discover code", { hasText: "too often" }).count(), way === "failed" ? 1 : 0);
+    await page.unroute(discovery);
+  }
+  await page.close();
+});
+
+test("Try it says that access was denied, and offers another try", async () => {
+  // Red where try.js takes that for a fault of the server, or shows the end of a sign-in that came to none.
+  await guest.open("/try");
+  await guest.page.locator("#try-go").waitFor();
+  await guest.press("#try-go");
+  await guest.deny();
+  await guest.page.locator("#try-problem").waitFor();
+  assert.equal(await guest.text("#try-problem p"), await guest.page.getAttribute("#try-steps", "data-denied"));
+  assert.equal(await guest.page.isVisible("#step-end"), false);
+  await guest.inspect();
+  await guest.press("#try-problem a");
+  await guest.page.locator("#try-go").waitFor();
+});
+
 test("Try it walks through a whole sign-in and shows each step", async () => {
   await guest.open("/");
   await guest.inspect();
@@ -93,7 +128,7 @@ test("Try it walks through a whole sign-in and shows each step", async () => {
   assert.ok(await guest.page.locator('button[value="allow"]').count(), "the built-in client asks for consent");
   await guest.inspect();
   await guest.allow();
-  await guest.page.locator("#step-userinfo figure").nth(1).waitFor();
+  await guest.page.locator("#step-end").waitFor();
   assert.equal(new URL(guest.page.url()).search, "", "the code leaves the address bar");
   const text = await guest.text();
   for (const shown of ["curl", "id_token", "preferred_username", "/oauth2/jwks", owner.email, server.issuer]) assert.ok(text.includes(shown), shown);

@@ -19,6 +19,9 @@ const json = (value) => JSON.stringify(value, null, 2);
 const part = (token, n) => JSON.parse(new TextDecoder().decode(decode(token.split(".")[n])));
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** What went wrong, in words of this page. */
+class Told extends Error {}
+
 /** Announces a change on the page to users who do not see it. */
 function tell(text) {
   told.textContent = "";
@@ -33,7 +36,12 @@ function show(step, caption, text) {
   const code = figure.querySelector("code");
   code.textContent = text;
   const copy = figure.querySelector("button");
-  copy.setAttribute("aria-label", `${say.copy}: ${caption}`);
+  // With several such buttons, says what it copies.
+  const name = (word) => {
+    copy.textContent = word;
+    copy.setAttribute("aria-label", `${word}: ${caption}`);
+  };
+  name(say.copy);
   copy.addEventListener("click", async () => {
     // A browser may refuse it, and has no clipboard for a page that came over plain HTTP from another machine.
     const copied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
@@ -42,8 +50,8 @@ function show(step, caption, text) {
       getSelection().selectAllChildren(code);
       return;
     }
-    copy.textContent = told.dataset.copied;
-    setTimeout(() => { copy.textContent = say.copy; }, 2000);
+    name(told.dataset.copied);
+    setTimeout(() => name(say.copy), 2000);
   });
   item.querySelector(".out").append(figure);
 }
@@ -64,10 +72,13 @@ async function answer(response) {
 
 async function discover() {
   const url = `${issuer}/.well-known/openid-configuration`;
-  const { ok, body } = await answer(await fetch(url));
-  if (!ok) throw new Error(say.failed);
-  const wanted = ["issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"];
+  const { ok, body, shown } = await answer(await fetch(url));
   show("discover", label.curl, `curl ${quoted(url)}`);
+  if (!ok) {
+    show("discover", label.response, shown);
+    throw new Told(say.failed);
+  }
+  const wanted = ["issuer", "authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri"];
   show("discover", label.response, json(Object.fromEntries(wanted.map((name) => [name, body[name]]))));
   return body;
 }
@@ -117,7 +128,7 @@ async function redeem(server, code, mine) {
   show("token", label.curl, `curl ${quoted(server.token_endpoint)} \\\n${data.join(" \\\n")}`);
   const { ok, body, shown } = await answer(await fetch(server.token_endpoint, { method: "POST", body: form, credentials: "omit" }));
   show("token", label.response, shown);
-  if (!ok) throw new Error(say.failed);
+  if (!ok) throw new Told(say.failed);
   return body;
 }
 
@@ -127,7 +138,8 @@ async function claims(server, tokens, mine) {
   const said = part(token, 1);
   const good = await verified(server, token).catch(() => false);
   show("claims", `${label.claims}: ${good ? say.verified : say.unverified}`, json(said));
-  if (said.nonce !== mine.nonce || said.iss !== issuer || ![said.aud].flat().includes(client)) throw new Error(say.mismatch);
+  const belongs = said.nonce === mine.nonce && said.iss === issuer && [said.aud].flat().includes(client);
+  if (!belongs) throw new Told(say.mismatch);
   if (tokens.access_token.split(".").length === 3) show("claims", label.access, json(part(tokens.access_token, 1)));
 }
 
@@ -137,7 +149,7 @@ async function userinfo(server, tokens) {
   const options = { headers: { Authorization: `Bearer ${tokens.access_token}` }, credentials: "omit" };
   const { ok, shown } = await answer(await fetch(server.userinfo_endpoint, options));
   show("userinfo", label.response, shown);
-  if (!ok) throw new Error(say.failed);
+  if (!ok) throw new Told(say.failed);
 }
 
 async function finish(server, query) {
@@ -145,18 +157,20 @@ async function finish(server, query) {
   sessionStorage.removeItem(kept);
   history.replaceState(null, "", location.pathname);
   show("response", label.response, [...query].map(([name, value]) => `${name}=${value}`).join("\n"));
-  document.getElementById("step-end").hidden = false;
   // The new part begins here, for users who read on from the focus.
   const begins = document.querySelector("#step-response h2");
   begins.tabIndex = -1;
   begins.focus();
-  if (!mine) throw new Error(say.expired);
-  if (query.get("state") !== mine.state || query.get("iss") !== issuer) throw new Error(say.mismatch);
-  if (!query.has("code")) throw new Error(say.failed);
+  if (!mine) throw new Told(say.expired);
+  if (query.get("state") !== mine.state || query.get("iss") !== issuer) throw new Told(say.mismatch);
+  // RFC 6749 §4.1.2.1: whoever says no did nothing wrong, and neither did the server.
+  if (query.get("error") === "access_denied") throw new Told(say.denied);
+  if (!query.has("code")) throw new Told(say.failed);
   const tokens = await redeem(server, query.get("code"), mine);
   document.getElementById("try-hint").value = tokens.id_token;
   await claims(server, tokens, mine);
   await userinfo(server, tokens);
+  document.getElementById("step-end").hidden = false;
   tell(told.dataset.done);
 }
 
@@ -178,7 +192,8 @@ async function walk() {
       await begin(server);
     }
   } catch (problem) {
-    fail(problem.message);
+    // Anything else is a browser's own text about a connection that failed.
+    fail(problem instanceof Told ? problem.message : say.broken);
   }
 }
 
