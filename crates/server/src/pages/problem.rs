@@ -107,7 +107,7 @@ impl Problem {
         }
     }
 
-    /// Returns the element that it concerns, if it is about one field.
+    /// Returns the element that it concerns, if it is about one: a field, or what stands in place of a button.
     pub(super) fn field(&self) -> Option<&'static str> {
         match self {
             Problem::SetupCode => Some("token"),
@@ -152,9 +152,9 @@ impl Problem {
     }
 }
 
-/// Returns whether the input is wrong; a wait concerns no field.
+/// Returns whether the input is wrong. A wait concerns no field, and where a button is missing nothing was entered.
 pub(super) fn are_of_fields(problems: &[Problem]) -> bool {
-    problems.iter().any(|problem| problem.field().is_some())
+    problems.iter().any(|problem| problem.field().is_some() && *problem != Problem::SessionsKept)
 }
 
 /// Returns the hint next to the field of a new password before anything is wrong with it.
@@ -165,4 +165,16 @@ pub(super) fn password_hint(minimum: &usize, t: &Messages) -> String {
 /// Returns the sentence about `field`, if any of `problems` concerns it.
 pub(super) fn about(problems: &[Problem], field: &str, t: &Messages) -> Option<String> {
     problems.iter().find(|problem| problem.field() == Some(field)).map(|problem| problem.text(t))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_entered_is_to_be_checked() {
+        // Red without the exception in `are_of_fields`.
+        assert!(!are_of_fields(&[Problem::SessionsKept, Problem::Throttled { seconds: 1 }]));
+        assert!(are_of_fields(&[Problem::SessionsKept, Problem::EmailKept]));
+    }
 }

@@ -108,6 +108,7 @@ fn entry(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("setup_done", SetupClosedPage { reason: SetupClosed::Done }.render(c)),
         sample("setup_expired", SetupClosedPage { reason: SetupClosed::Expired }.render(c)),
         sample("signup", SignUpPage { problems: &[], client: None, ..sign_up }.render(c)),
+        sample("signup_already", SignUpPage { problems: &[], already: Some(w("ada")), ..sign_up }.render(c)),
         sample("signup_refused", sign_up.render(c)),
         sample("signup_later", SignUpPage { problems: &sign_up.problems[2..], ..sign_up }.render(c)),
         sample("consent", consent.render(c)),

@@ -227,6 +227,15 @@ fn a_realm_under_a_path_keeps_its_links_there() {
     }
 }
 
+/// Red where `BusyPage::text` has one text for all: what was sent is kept except for passwords, as its form says.
+#[test]
+fn whoever_sent_a_form_is_not_told_that_nothing_is_lost() {
+    let pages = all(Language::English, |text| text);
+    for page in pages.iter().filter(|page| page.name.starts_with("busy")) {
+        assert_eq!(page.html.contains("Nothing is lost."), page.name == "busy", "{}", page.name);
+    }
+}
+
 #[test]
 fn a_password_is_never_sent_back_and_the_login_is() {
     let pages = all(Language::English, |text| text);

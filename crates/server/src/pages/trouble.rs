@@ -187,7 +187,8 @@ impl BusyPage<'_> {
         let key = match (self.away, sent) {
             (true, true) => "away.form",
             (true, false) => "away.text",
-            _ => "busy.text",
+            (false, true) => "busy.form",
+            (false, false) => "busy.text",
         };
         t.with_wait(key, self.seconds)
     }

@@ -83,13 +83,15 @@ fn a_choice_is_of_the_session_that_it_was_about() {
 
 #[test]
 fn whoever_is_signed_in_is_told_so_where_somebody_else_would_take_their_place() {
-    // Red where get in http/pages/login.rs or signup.rs takes whoever comes for a stranger.
+    // Red where get in http/pages/login.rs or signup.rs takes whoever comes for a stranger, or where one page has the
+    // other's words.
     let server = sign_up_server();
     let person = Person::add(server);
     let mut browser = Browser::of(server, &person);
-    for path in ["/login", "/signup"] {
+    for (path, how) in [("/login", "Signing in below"), ("/signup", "Creating an account")] {
         let page = browser.get(path).must_be(200).text();
-        assert!(page.contains(&format!("<bdi>{}</bdi></strong> is signed in here", person.name)), "{page}");
+        let told = format!("<bdi>{}</bdi></strong> is signed in here. {how} signs them out.", person.name);
+        assert!(page.contains(&told), "{page}");
         assert!(page.contains("href=\"/account\"") && Form::find(&page, path).is_some());
         assert!(!Browser::new(server).get(path).must_be(200).text().contains("is signed in here"), "{path}");
     }
