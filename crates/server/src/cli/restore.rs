@@ -286,14 +286,17 @@ fn is_a_copy(from: &Path) -> Result<(), Failure> {
     if !there.is_file() || there.len() == 0 {
         return Err(Failure::Failed(format!("{}: is not a backup", from.display())));
     }
-    // SQLite keeps the log beside the file itself, not beside a link to it.
-    let log = beside(&fs::canonicalize(from).map_err(|error| about(from, error))?, "-wal");
-    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
-        let (from, log) = (from.display(), log.display());
-        return Err(Failure::Failed(format!(
-            "{from}: is not a backup but a database in use: its newest changes are in {log}, which would be left \
-             behind; copy it with portiere backup"
-        )));
+    // SQLite keeps both logs beside the file itself, not beside a link to it.
+    let file = fs::canonicalize(from).map_err(|error| about(from, error))?;
+    for (ending, what) in [("-wal", "its newest changes are"), ("-journal", "what undoes a change cut short is")] {
+        let log = beside(&file, ending);
+        if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+            let (from, log) = (from.display(), log.display());
+            return Err(Failure::Failed(format!(
+                "{from}: is not a backup but a database in use: {what} in {log}, which would be left behind; copy it \
+                 with portiere backup"
+            )));
+        }
     }
     Ok(())
 }
@@ -327,7 +330,7 @@ impl Copy {
     }
 
     fn clear(&self) {
-        for ending in ["", "-wal", "-shm", ".lock"] {
+        for ending in ENDINGS.into_iter().chain([".lock"]) {
             drop(fs::remove_file(beside(&self.0, ending)));
         }
     }
@@ -339,10 +342,11 @@ impl Drop for Copy {
     }
 }
 
-/// What the names of a database and its log end with, in the order in which they are put aside. The database goes
+/// What the names of a database and its logs end with, in the order in which they are put aside. The database goes
 /// first: if this is cut short, a log without a database is left, with which no server starts. A database without its
-/// log would start, and lack the last acknowledged writes.
-const ENDINGS: [&str; 3] = ["", "-wal", "-shm"];
+/// log would start, and lack the last acknowledged writes. A journal is left by a process that was killed before the
+/// file had its write-ahead log: SQLite would play it back into whatever takes the file's name.
+const ENDINGS: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Renames the existing database, and its log with it; also a log whose database is gone, which SQLite would play into
 /// any file of that name. Returns the new name of the database.
@@ -397,5 +401,30 @@ mod tests {
         assert!(why.contains("portiere.db.restoring-wal") && why.contains("nothing was restored"), "{why}");
         drop(copy);
         assert!(!log.exists(), "nothing is left");
+    }
+
+    /// SQLite would play the journal back into the database that takes its place.
+    #[test]
+    fn a_rollback_journal_goes_where_its_database_goes() {
+        // red without "-journal" in ENDINGS, and in is_a_copy.
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("portiere.db"), "a database").unwrap();
+        fs::write(at("portiere.db-journal"), "what undoes it").unwrap();
+        let Err(Failure::Failed(why)) = is_a_copy(&at("portiere.db")) else { panic!("refused") };
+        assert!(why.contains("portiere.db-journal") && why.contains("portiere backup"), "{why}");
+        assert_eq!(put_aside(&at("portiere.db")), Ok(Some(at("portiere.db.replaced-1"))));
+        assert!(!at("portiere.db-journal").exists() && at("portiere.db.replaced-1-journal").exists());
+        assert_eq!(is_a_copy(&at("portiere.db.replaced-1")).map_err(|_| ()), Err(()), "it stays with its database");
+        // One whose database is gone is put aside as well, and what a copy leaves is removed.
+        fs::write(at("portiere.db-journal"), "what undoes it").unwrap();
+        assert_eq!(put_aside(&at("portiere.db")), Ok(None));
+        assert!(at("portiere.db.replaced-2-journal").exists());
+        fs::write(at("portiere.db.restoring-journal"), "").unwrap();
+        drop(Copy(at("portiere.db.restoring")));
+        assert!(!at("portiere.db.restoring-journal").exists());
+        fs::write(at("copy.db"), "a database").unwrap();
+        fs::write(at("copy.db-journal"), "").unwrap();
+        assert_eq!(is_a_copy(&at("copy.db")), Ok(()), "an empty one undoes nothing");
     }
 }
