@@ -120,6 +120,8 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
     let of_file = match &file {
         Some(file) => {
             folder::nothing_left_of(file, data)?;
+            // No key is made for a file that cannot be.
+            store::sqlite::absolute(file).map_err(|error| BootError::Other(error.to_string()))?;
             Some(folder::master_key(config, file.exists())?)
         }
         None => None,

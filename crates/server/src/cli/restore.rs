@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use store::migrations::MIGRATIONS;
 use store::moving::fence;
 use store::moving::marks::{Leave, Mark, Marks};
-use store::sqlite::{Options, Sqlite};
+use store::sqlite::{self, Options, Sqlite};
 use store::tables::{ask, realms::Epoch, restore::Soundness};
 
 /// The refusal where the database is a server: there is no file to put in place.
@@ -63,10 +63,12 @@ impl Restore {
     async fn put_in_place(&self, file: &Path, config: &Config) -> Reply {
         let data = &config.server.data;
         names_its_database(config)?;
-        let database = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
+        let named = config.database().ok_or_else(|| Failure::Failed(ELSEWHERE.into()))?;
         own(data)?;
         is_a_copy(file)?;
         make_folder(data).map_err(|error| Failure::Failed(error.to_string()))?;
+        // A link to the database stays one: the file that it leads to is replaced, on its own disk.
+        let database = sqlite::absolute(&named).map_err(|error| Failure::Failed(error.to_string()))?;
         let _held = hold(&database, data)?;
         if database.exists() && !self.force {
             let there = database.display();
@@ -75,7 +77,7 @@ impl Restore {
         let copy = Copy(beside(&database, ".restoring"));
         copy.make(file)?;
         let moved = self.check(&copy.0, file).await?;
-        let ended = made_safe(config).await?;
+        let ended = made_safe(config, &copy.0).await?;
         copy.is_whole()?;
         let kept = put_aside(&database)?;
         // First: a log that came back after a power loss would be played into the file that takes the database's place.
@@ -255,11 +257,9 @@ fn serves(data: &Path) -> Failure {
 
 /// Opens the copy as a start would, which proves that the master key is right and brings the schema up to date. Then
 /// ends all that was issued, and lets the audit log go on from there.
-async fn made_safe(config: &Config) -> Result<Ended, Failure> {
+async fn made_safe(config: &Config, copy: &Path) -> Result<Ended, Failure> {
     let mut under_its_name = config.clone();
-    if let StoreUrl::Sqlite(file) = &mut under_its_name.store.url {
-        file.as_mut_os_string().push(".restoring");
-    }
+    under_its_name.store.url = StoreUrl::Sqlite(copy.to_owned());
     let instance = Box::pin(Instance::open(&under_its_name, None)).await?;
     // The backup's log is shorter than the log that this node saw: that is intended, and the log says so.
     let done = end_all(&instance.app).await;
@@ -384,6 +384,7 @@ fn about(path: &Path, error: io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::tests::{config, instance};
 
     /// What was ended may be in the log alone, if the log could not be copied into the file.
     #[test]
@@ -401,6 +402,26 @@ mod tests {
         assert!(why.contains("portiere.db.restoring-wal") && why.contains("nothing was restored"), "{why}");
         drop(copy);
         assert!(!log.exists(), "nothing is left");
+    }
+
+    #[tokio::test]
+    async fn a_link_to_the_database_stays_one() {
+        // red without sqlite::absolute in put_in_place: the link would become a file, on another disk.
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        instance(&at("data")).await.close().await;
+        fs::create_dir(at("disk")).unwrap();
+        fs::rename(at("data/portiere.db"), at("disk/real.db")).unwrap();
+        std::os::unix::fs::symlink(at("disk/real.db"), at("data/portiere.db")).unwrap();
+        let linked = instance(&at("data")).await;
+        linked.app.engine.backup(&at("copy.db")).await.unwrap();
+        linked.close().await;
+        let restore =
+            Restore { file: Some(at("copy.db")), force: true, target_is_gone: false, in_place: false, yes: false };
+        let told = restore.run(&config(&at("data"))).await.unwrap();
+        assert_eq!(told.json["kept"], json!(at("disk/real.db.replaced-1")));
+        assert!(at("data/portiere.db").is_symlink() && at("disk/real.db").is_file());
+        instance(&at("data")).await.close().await;
     }
 
     /// SQLite would play the journal back into the database that takes its place.

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 pub use onlooker::Onlooker;
-pub use open::{OpenError, local};
+pub use open::{OpenError, absolute, local};
 pub use state::{Check, Stats};
 pub use stranger::vacant;
 pub use writer::{ENOUGH, PACE};

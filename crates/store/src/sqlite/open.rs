@@ -66,10 +66,20 @@ pub(super) fn sound(version: i32) -> bool {
     version >= 3_051_003 && !(3_052_000..3_053_000).contains(&version)
 }
 
-/// The same file as an absolute path, so that no part of it can be taken for a URI. Its folder must exist.
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
+/// The same file as an absolute path without links, so that no part of it can be taken for a URI. SQLite keeps the logs
+/// beside the file itself, and so does this crate its lock: a file has one, whichever link leads to it. The folder must
+/// exist; a link whose file is missing is refused, because a file made in its place would be another database.
+pub fn absolute(path: &Path) -> Result<PathBuf, OpenError> {
     let failed = |error| OpenError::Io(path.to_owned(), error);
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found.map_err(failed),
+    }
+    if path.is_symlink() {
+        let why = "is a symbolic link to a file that is missing: put that file back, or take the link away";
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, why)));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(folder.canonicalize().map_err(failed)?.join(name))
 }
@@ -284,6 +294,23 @@ mod tests {
             assert!(!sound(bad), "{bad}");
         }
         assert!(sound(rusqlite::version_number()));
+    }
+
+    #[test]
+    fn a_file_has_one_lock_whichever_link_leads_to_it() {
+        // Red where `absolute` resolves the folder alone: two processes would open one file.
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        fs::create_dir(at("disk")).unwrap();
+        std::os::unix::fs::symlink(at("disk/real.db"), at("link.db")).unwrap();
+        let why = absolute(&at("link.db")).unwrap_err().to_string();
+        assert!(why.contains("link.db: is a symbolic link to a file that is missing"), "{why}");
+        fs::write(at("disk/real.db"), "").unwrap();
+        assert_eq!(absolute(&at("link.db")).unwrap(), at("disk/real.db"));
+        assert_eq!(absolute(&at("disk/new.db")).unwrap(), at("disk/new.db"), "one that is yet to be made");
+        let _lock = lock(&absolute(&at("link.db")).unwrap()).unwrap();
+        assert!(matches!(lock(&absolute(&at("disk/real.db")).unwrap()), Err(OpenError::InUse(_))));
+        assert!(!at("link.db.lock").exists());
     }
 
     #[test]

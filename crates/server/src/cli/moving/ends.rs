@@ -90,13 +90,10 @@ fn name(config: &Config) -> String {
     }
 }
 
-/// Returns the same path whichever links lead to its folder.
+/// Returns the same path whichever links lead to the file: the one under which a server has it open. A path that leads
+/// nowhere is refused when it is opened.
 fn absolute(file: &Path) -> PathBuf {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (folder.canonicalize(), file.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => file.to_owned(),
-    }
+    sqlite::absolute(file).unwrap_or_else(|_| file.to_owned())
 }
 
 /// How a database is reached.
