@@ -73,15 +73,19 @@ fn runtime(format: LogFormat) -> io::Result<Runtime> {
 /// Why a thread cannot be started.
 const NO_THREADS: &str = "no more threads can be started: raise the limit of processes (ulimit -u, TasksMax, --pids-limit), or give it fewer cores";
 
-/// Turns core dumps off, for good: the memory of a process that breaks down has keys and passwords in it.
+/// Turns core dumps off, for good: the memory of a process that breaks down has keys and passwords in it. Linux
+/// ignores a limit of 0 where core_pattern is a pipe (core(5)), as systemd-coredump's is, and hands over the whole
+/// memory; a limit of exactly 1 stops the pipe, and is less than any file. Where only 0 is allowed, there is at least no
+/// file.
 pub fn leave_no_core() -> io::Result<()> {
-    Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
+    let at_most = |bytes| setrlimit(Resource::Core, Rlimit { current: Some(bytes), maximum: Some(bytes) });
+    Ok(at_most(1).or_else(|_| at_most(0))?)
 }
 
 /// Warns, once there is a log, that turning core dumps off failed.
 pub fn tell_of_cores(left: io::Result<()>) {
     if let Err(error) = left {
-        tracing::warn!(%error, "cannot turn off core dumps, which contain keys and passwords: set LimitCORE=0");
+        tracing::warn!(%error, "cannot turn off core dumps, which contain keys and passwords: set LimitCORE=1");
     }
 }
 
