@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// Disk space in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// The size of the file system of the data folder.
+    /// The size of the file system of the data folder, or of that of SQLite's file if it is fuller.
     pub size: u64,
     /// Its free space for users other than root.
     pub free: u64,
@@ -47,16 +47,45 @@ impl Surveyor {
 
 impl Room {
     fn of(data: &Path, database: Option<PathBuf>) -> Option<Self> {
-        let found = statvfs(data).ok()?;
+        // The folder of the database: its log grows there, too.
+        let of_database = database.as_deref().and_then(Path::parent).map(disk);
+        let (size, free) = match of_database {
+            Some(other) => fuller(disk(data)?, other?),
+            None => disk(data)?,
+        };
         let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
         let files = database.map(|file| [length(&file), length(&beside(&file, "-wal"))]);
-        Some(Room { size: found.f_blocks * found.f_frsize, free: found.f_bavail * found.f_frsize, files })
+        Some(Room { size, free, files })
     }
+}
+
+/// Returns the size of a folder's file system and the free space there.
+fn disk(folder: &Path) -> Option<(u64, u64)> {
+    let found = statvfs(folder).ok()?;
+    Some((found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize))
+}
+
+/// Returns the one of two disks, as size and free space, of which the smaller share is free.
+fn fuller(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
+    let share = |free: u64, of: u64| u128::from(free) * u128::from(of);
+    if share(other.1, one.0) < share(one.1, other.0) { other } else { one }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_disks_the_fuller_one_counts() {
+        // Red where the data folder's is told whichever the database is on.
+        let (small, large) = ((100, 40), (1_000, 50));
+        assert_eq!([fuller(small, large), fuller(large, small)], [large; 2], "a tenth and less is free of it");
+        assert_eq!(fuller(small, small), small);
+        assert_eq!(fuller((u64::MAX, u64::MAX), (u64::MAX, 1)), (u64::MAX, 1));
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("none/portiere.db");
+        assert!(Room::of(folder.path(), Some(elsewhere)).is_none(), "the database's disk is looked at");
+    }
 
     #[tokio::test]
     async fn files_are_as_long_as_they_are() {

@@ -109,13 +109,18 @@ pub static GROUP: Group = Group {
                 files.iter().for_each(|files| out.each(["database", "log"].into_iter().zip(*files)));
             },
         ),
-        gauge("portiere_data_size_bytes", &[], "Size of the file system of the data folder.", |now, out| {
-            now.looked.room.iter().for_each(|room| out.one(room.size));
-        }),
+        gauge(
+            "portiere_data_size_bytes",
+            &[],
+            "Size of the file system of the data folder; of that of SQLite's file, if less of it is free.",
+            |now, out| {
+                now.looked.room.iter().for_each(|room| out.one(room.size));
+            },
+        ),
         gauge(
             "portiere_data_free_bytes",
             &[],
-            "Free space in the file system of the data folder for users other than root.",
+            "Free space for users other than root in the file system of portiere_data_size_bytes.",
             |now, out| {
                 now.looked.room.iter().for_each(|room| out.one(room.free));
             },
