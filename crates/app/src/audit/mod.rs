@@ -26,6 +26,7 @@ pub use mark::{Accepted, Kept, Shelf};
 pub use read::{Failures, Filter, Page};
 pub(crate) use rejections::Rejections;
 pub use seal::{Rekeyed, Sealed};
+pub use told::tell_of_copy;
 pub use verify::Verified;
 
 use crate::jobs::{Complaint, LEASE};

@@ -3,10 +3,15 @@
 //! No commit exists that such an entry could go with. It is written once what it tells of is done, and no answer
 //! depends on it: a database that takes no writes is read and copied all the same, and the caller is told so.
 
-use crate::{App, Fault};
+use crate::clock::Clock;
+use crate::{App, Fault, asked, entropy};
 use rules::events::{Event, Kind};
+use rules::id::RealmId;
+use rules::{Change, Time};
 use std::path::Path;
 use std::time::Duration;
+use store::engine::Engine;
+use store::tables::changes;
 use tokio::time::timeout;
 
 /// How long a caller waits for such an entry beside its answer.
@@ -29,9 +34,7 @@ impl App {
     /// # Errors
     /// Why the entry may not be there.
     pub async fn tell_of_copy(&self, file: &Path, bytes: u64) -> Result<(), String> {
-        let event = Event::new(Kind::DatabaseCopied, self.clock.now());
-        let event = event.detail("file", file.display().to_string()).detail("bytes", bytes);
-        self.leave_line(event, PATIENCE).await
+        self.leave_line(copied(file, bytes, self.clock.now()), PATIENCE).await
     }
 
     /// Writes an entry that this node serves, about `starts` starts, of which this is the last. Nobody waits for it, so
@@ -59,9 +62,32 @@ impl App {
 
     /// Writes an entry, if the database takes it within `patience`.
     async fn leave_line(&self, event: Event, patience: Duration) -> Result<(), String> {
-        match timeout(patience, self.note(event)).await {
-            Ok(noted) => noted.map_err(|fault: Fault| fault.to_string()),
-            Err(_) => Err(format!("the database has not taken the line within {} s", patience.as_secs())),
-        }
+        in_time(patience, self.note(event)).await
+    }
+}
+
+/// Writes the entry of a copy into a database on which no node runs, without the keys that a node needs. The next start
+/// seals it.
+///
+/// # Errors
+/// Why the entry may not be there.
+pub async fn tell_of_copy(engine: &dyn Engine, realm: &RealmId, (file, bytes): (&Path, u64)) -> Result<(), String> {
+    let now = Clock::system().now();
+    let mut event = copied(file, bytes, now);
+    asked::sign(&mut event);
+    let fresh = entropy::fresh().map_err(|fault| fault.to_string())?;
+    let writes = changes::batch(realm, &[Change::Record(event)], now, &fresh);
+    in_time(PATIENCE, async { engine.commit(writes).await.map(drop).map_err(Fault::from) }).await
+}
+
+fn copied(file: &Path, bytes: u64, now: Time) -> Event {
+    let event = Event::new(Kind::DatabaseCopied, now);
+    event.detail("file", file.display().to_string()).detail("bytes", bytes)
+}
+
+async fn in_time(patience: Duration, noted: impl Future<Output = Result<(), Fault>>) -> Result<(), String> {
+    match timeout(patience, noted).await {
+        Ok(noted) => noted.map_err(|fault| fault.to_string()),
+        Err(_) => Err(format!("the database has not taken the line within {} s", patience.as_secs())),
     }
 }

@@ -1,7 +1,7 @@
 //! The way to a realm: through the running server, or, if none runs, to the database itself.
 
-use super::outcome::{Failure, Reply, say};
-use super::request::{Place, Request};
+use super::outcome::{Failure, Outcome, Reply, say};
+use super::request::{Backup, Place, Request};
 use crate::boot::{BootError, FIRST_REALM, Instance};
 use crate::config::Config;
 use crate::control;
@@ -50,7 +50,16 @@ impl<'a> Reach<'a> {
                 let data = self.config.server.data.display();
                 return Err(Failure::Later(format!("no server runs on {data}: only a running server knows this")));
             }
-            match self.open(request).await? {
+            let opened = match request {
+                Request::Backup(backup) if self.config.database().is_some() => {
+                    match Box::pin(self.copy(request, backup)).await? {
+                        Some(outcome) => return Ok(outcome),
+                        None => None,
+                    }
+                }
+                _ => self.open(request).await?,
+            };
+            match opened {
                 Some(instance) => self.here = Some(instance),
                 None if began.elapsed() < self.patience => tokio::time::sleep(PAUSE).await,
                 None => {
@@ -61,7 +70,38 @@ impl<'a> Reach<'a> {
         }
     }
 
+    /// Copies a database file as it is, which needs neither the keys nor this program's schema. Returns nothing while
+    /// another process holds the file.
+    async fn copy(&mut self, request: &Request, backup: &Backup) -> Result<Option<Outcome>, Failure> {
+        self.may_open(request).await?;
+        let database = match Database::connect(self.config).await {
+            Ok(database) => database,
+            Err(BootError::InUse) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let (engine, realm) = (database.engine(), RealmId::from(FIRST_REALM));
+        let copying = backup.execute_alone(&*engine, &realm);
+        let copied = app::asked::by_operator(rustix::process::geteuid().as_raw(), copying).await;
+        database.close();
+        copied.map(Some)
+    }
+
     async fn open(&mut self, request: &Request) -> Result<Option<Instance>, Failure> {
+        let found = self.may_open(request).await?;
+        match Box::pin(Instance::open(self.config, None)).await {
+            Ok(instance) => {
+                if found != Found::Realm {
+                    say(&begun(self.config));
+                }
+                Ok(Some(instance))
+            }
+            Err(BootError::InUse) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks that this process may open the database itself, before anything is made. Returns what is there.
+    async fn may_open(&mut self, request: &Request) -> Result<Found, Failure> {
         let data = &self.config.server.data;
         names_its_database(self.config)?;
         let found = match self.found {
@@ -77,16 +117,7 @@ impl<'a> Reach<'a> {
             Failure::Failed(why) => Failure::Failed(format!("{why}, or start their server")),
             other => other,
         })?;
-        match Box::pin(Instance::open(self.config, None)).await {
-            Ok(instance) => {
-                if found != Found::Realm {
-                    say(&begun(self.config));
-                }
-                Ok(Some(instance))
-            }
-            Err(BootError::InUse) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(found)
     }
 
     /// Releases the database, if this process holds it.
@@ -180,7 +211,54 @@ fn name_of(user: u32, users: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::{config, instance, request};
+    use crate::cli::tests::{Operator, config, instance, request};
+    use store::engine::Engine as _;
+    use store::migrations::MIGRATIONS;
+    use store::moving::catalogue;
+    use store::sqlite::{Options, Sqlite};
+
+    /// Returns the outcome of a backup into a file of the data folder, where no server runs.
+    async fn backup(data: &Path, name: &str) -> Outcome {
+        let line = format!("backup {}", data.join(name).display());
+        Reach::new(&config(data)).ask(&request(&line, "").unwrap()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_database_of_an_older_schema_is_copied_as_it_is() {
+        // Red where `ask` opens an instance for it: the original would be migrated first.
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let first = MIGRATIONS[0].version;
+        let old = Sqlite::open(Options::at(at("portiere.db")), &MIGRATIONS[..1]).unwrap();
+        old.migrate().await.unwrap();
+        old.close();
+        drop(old);
+        let notes = backup(folder.path(), "copy.db").await.notes;
+        assert!(notes.len() == 1 && notes[0].contains(&format!("has schema {first}, not ")), "{notes:?}");
+        for file in ["portiere.db", "copy.db"] {
+            let sqlite = Sqlite::open(Options::at(at(file)), MIGRATIONS).unwrap();
+            assert_eq!(catalogue::version(&sqlite).await.unwrap(), first, "{file}");
+            sqlite.close();
+        }
+        assert!(!at("master.key").exists(), "no key was made");
+    }
+
+    #[tokio::test]
+    async fn a_copy_needs_no_key_and_is_told_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        instance(folder.path()).await.close().await;
+        fs::rename(at("master.key"), at("kept")).unwrap();
+        assert_eq!(backup(folder.path(), "copy.db").await.notes, [""; 0]);
+        assert!(at("copy.db").exists() && !at("master.key").exists());
+        fs::rename(at("kept"), at("master.key")).unwrap();
+        let config = config(folder.path());
+        let mut operator = Operator::new(&config);
+        let lines = operator.does("audit list").await.json;
+        let copied = lines.as_array().unwrap().iter().find(|line| line["event"] == "database.copied").unwrap();
+        assert_eq!(copied["detail"]["by"], "operator", "{copied}");
+        operator.0.close().await;
+    }
 
     #[tokio::test]
     async fn a_folder_that_is_in_use_may_be_free_later() {

@@ -8,15 +8,17 @@ use crate::database::unmigrated;
 use crate::setup_link::{self, LinkFile};
 use app::App;
 use clap::{Args, Subcommand, ValueHint};
+use rules::id::RealmId;
 use rules::people::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use store::engine::Engine;
 use store::migrations::MIGRATIONS;
-use store::moving::catalogue;
 use store::moving::marks::Marks;
+use store::moving::{Trouble, catalogue};
 
 /// A command that works on a realm.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -286,10 +288,32 @@ async fn setup_link(app: &App, place: Place<'_>) -> Reply {
 
 impl Backup {
     async fn execute(self, app: &App) -> Reply {
-        let failed = |why: String| Failure::Failed(why);
+        let bytes = self.copy(&*app.engine).await?;
+        let told = app.tell_of_copy(&self.file, bytes).await;
+        Ok(self.made(&*app.engine, bytes, told).await)
+    }
+
+    /// Copies a database on which no server runs as it is: no key is needed, and the schema stays. Only a schema of this
+    /// program takes the audit entry.
+    pub async fn execute_alone(&self, engine: &dyn Engine, realm: &RealmId) -> Reply {
+        let bytes = self.copy(engine).await?;
+        let told = match catalogue::version(engine).await {
+            Ok(version) if version == newest() => app::audit::tell_of_copy(engine, realm, (&self.file, bytes)).await,
+            Ok(version) => Err(format!("the database has schema {version}, not {}, and was copied as it is", newest())),
+            Err(Trouble(why)) => Err(why),
+        };
+        Ok(self.made(engine, bytes, told).await)
+    }
+
+    /// Makes the copy. Returns its size in bytes.
+    async fn copy(&self, engine: &dyn Engine) -> Result<u64, Failure> {
         self.is_new()?;
-        app.engine.backup(&self.file).await.map_err(|error| failed(error.0))?;
-        let bytes = fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0);
+        engine.backup(&self.file).await.map_err(|error| Failure::Failed(error.0))?;
+        Ok(fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0))
+    }
+
+    /// Tells of a copy of so many bytes, and why the audit log may not have been `told`.
+    async fn made(&self, engine: &dyn Engine, bytes: u64, told: Result<(), String>) -> Outcome {
         let missing: Vec<Value> = NOT_IN_BACKUPS.iter().map(|(name, ..)| json!(name)).collect();
         let list: String = NOT_IN_BACKUPS.iter().map(|(_, what, place)| format!("\n  {what}: {place}")).collect();
         let text = format!(
@@ -299,11 +323,10 @@ impl Backup {
         );
         let json = json!({ "file": self.file.display().to_string(), "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
         // The copy is made, whatever is known about moves.
-        let out = Marks::known(&*app.engine).await.ok().and_then(|marks| marks.out);
+        let out = Marks::read(engine).await.ok().and_then(|marks| marks.out);
         let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
-        let told = app.tell_of_copy(&self.file, bytes).await.err();
-        let untold = told.map(|why| format!("the audit log may have no entry of this backup: {why}"));
-        Ok(Outcome::new(text, json).noting(moved.into_iter().chain(untold).collect()))
+        let untold = told.err().map(|why| format!("the audit log may have no entry of this backup: {why}"));
+        Outcome::new(text, json).noting(moved.into_iter().chain(untold).collect())
     }
 
     fn is_new(&self) -> Result<(), Failure> {
