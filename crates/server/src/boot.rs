@@ -16,7 +16,7 @@ use crate::http::{self, Site};
 use crate::journal::Folder;
 use crate::logs;
 use crate::metrics::{self, Desk};
-use crate::net::{Listeners, Terms, raise_nofile, serve};
+use crate::net::{Bound, Listeners, Terms, raise_nofile, serve};
 use crate::setup_link::{self, LinkFile};
 use crate::trace::Exporter;
 use crate::trial;
@@ -277,8 +277,8 @@ impl Ready {
             tracing::warn!(%error, "the limit of open files could not be raised");
             u64::MAX
         });
-        let listeners = Listeners::of(config)?;
-        let addresses = listeners.addresses();
+        let bound = Bound::of(config)?;
+        let addresses = bound.addresses();
         let url = config.public_url(addresses.first().map_or(0, |address| address.port()));
         let terms = Terms::of(config, files)?;
         let streams = auditing::streams(config)?;
@@ -292,6 +292,8 @@ impl Ready {
         let site = Site::new(config, (url, try_it), &instance, &terms, tracer);
         let control = control::listen(&config.server.data, &instance)?.of(site.clone());
         let workers = Workers::bind(config, &instance.app, Arc::clone(&site.strangers))?;
+        // Until now the port is closed: a start may wait long for its database, and a connection would wait with it.
+        let listeners = bound.listen()?;
         // Only now, when nothing that the server needs can turn out to be in use.
         let announced = announce(config, &site.url, &instance, json).await?;
         tracing::info!(?addresses, "ready");

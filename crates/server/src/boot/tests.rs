@@ -77,3 +77,26 @@ async fn whoever_cannot_work_on_what_was_moved_here_has_not_served_from_it() {
     let to = of_later(&config.database().unwrap());
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Ready);
 }
+
+#[tokio::test]
+async fn the_port_is_closed_until_the_server_has_started() {
+    // Red where `Ready::of` listens before `open_soon`: a connection would wait for a server that waits for its database.
+    let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    // Keeps the port from other tests, and not from the server: nobody listens there.
+    let kept = Bound::to(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let (folder, address) = (tempfile::tempdir().unwrap(), kept.addresses()[0]);
+    let url = format!("postgres://ada:secret@{}/portiere", silent.local_addr().unwrap());
+    let data = folder.path().display().to_string();
+    let flags = vec![("data", data), ("listen", address.to_string()), ("store.url", url)];
+    let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+    let waiting = async {
+        let asked = silent.accept().await.unwrap();
+        (tokio::net::TcpStream::connect(address).await, asked)
+    };
+    tokio::select! {
+        _ = Box::pin(Ready::of(&config, false)) => panic!("it waits for its database"),
+        (connected, _asked) = waiting => {
+            assert_eq!(connected.unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! Binding the addresses, before anything else starts.
+//! Binding the addresses, before anything else starts, and listening there, once everything else has.
 
 use crate::config::Config;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -51,30 +51,57 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
-/// Bound sockets, not yet accepting.
+/// Bound sockets, which keep their addresses from other programs and refuse connections: until the server has started,
+/// proxies and probes see a closed port, and no connection that hangs.
 #[derive(Debug)]
-pub struct Listeners(pub(super) Vec<TcpListener>);
+pub struct Bound(Vec<(SocketAddr, Socket)>);
 
-impl Listeners {
-    /// Binds the configured addresses. Must run inside the runtime.
+impl Bound {
+    /// Binds the configured addresses.
     pub fn of(config: &Config) -> Result<Self, ListenError> {
-        Listeners::bind(&config.server.listen, config.listens_by_default())
+        Bound::to(&config.server.listen, config.listens_by_default())
     }
 
     /// Binds all of `addresses`, or none. With `lenient`, an IPv6 address next to an IPv4 one is skipped on a machine
     /// without IPv6.
-    pub fn bind(addresses: &[SocketAddr], lenient: bool) -> Result<Self, ListenError> {
+    pub fn to(addresses: &[SocketAddr], lenient: bool) -> Result<Self, ListenError> {
         let mut bound = Vec::with_capacity(addresses.len());
         for address in addresses {
-            match open(*address, addresses).and_then(TcpListener::from_std) {
-                Ok(listener) => bound.push(listener),
+            match open(*address, addresses) {
+                Ok(socket) => bound.push((*address, socket)),
                 Err(error) if lenient && address.is_ipv6() && !bound.is_empty() && no_ipv6(&error) => {
                     tracing::info!(%address, "this machine has no IPv6: address left out");
                 }
                 Err(error) => return Err(ListenError::of(*address, error)),
             }
         }
-        Ok(Listeners(bound))
+        Ok(Bound(bound))
+    }
+
+    /// Returns the addresses, with the ports that the kernel chose where port 0 was requested.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().filter_map(|(_, socket)| socket.local_addr().ok()?.as_socket()).collect()
+    }
+
+    /// Takes connections from now on. Fails if another program that bound the same address meanwhile was faster. Must
+    /// run inside the runtime, which would take a socket that does not listen yet for a closed one.
+    pub fn listen(self) -> Result<Listeners, ListenError> {
+        let listening = |(address, socket): (SocketAddr, Socket)| {
+            let listened = socket.listen(BACKLOG).and_then(|()| TcpListener::from_std(socket.into()));
+            listened.map_err(|error| ListenError::of(address, error))
+        };
+        self.0.into_iter().map(listening).collect::<Result<Vec<_>, _>>().map(Listeners)
+    }
+}
+
+/// Listening sockets, not yet accepting.
+#[derive(Debug)]
+pub struct Listeners(pub(super) Vec<TcpListener>);
+
+impl Listeners {
+    /// Binds all of `addresses`, or none, and listens there; see [`Bound`]. Must run inside the runtime.
+    pub fn bind(addresses: &[SocketAddr], lenient: bool) -> Result<Self, ListenError> {
+        Bound::to(addresses, lenient)?.listen()
     }
 
     /// Returns the sockets, for protocols other than HTTP.
@@ -88,7 +115,7 @@ impl Listeners {
     }
 }
 
-fn open(address: SocketAddr, all: &[SocketAddr]) -> io::Result<std::net::TcpListener> {
+fn open(address: SocketAddr, all: &[SocketAddr]) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         // `[::]` alone serves both families; next to an IPv4 address of the same port it must leave IPv4 to that one.
@@ -97,9 +124,8 @@ fn open(address: SocketAddr, all: &[SocketAddr]) -> io::Result<std::net::TcpList
     // A restart must not wait for the connections of the previous process to leave TIME_WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 fn no_ipv6(error: &io::Error) -> bool {

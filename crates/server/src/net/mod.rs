@@ -24,7 +24,7 @@ pub use address::{AddressKey, Cidr, CidrError, LOOPBACK, NetworkKey};
 pub use body::{Bodies, BodyError};
 pub use caps::{Caps, Cut, Full, Place};
 pub use forwarded::{Client, Proxies, client_address};
-pub use listen::{ListenError, Listeners, raise_nofile};
+pub use listen::{Bound, ListenError, Listeners, raise_nofile};
 pub use pause::Pause;
 pub use serve::serve;
 pub use tls::{TlsError, TlsReload, bared, hear_hangups, next_hangup};

@@ -324,6 +324,23 @@ async fn a_port_in_use_is_one_clear_line() {
     assert_eq!(foreign.to_string(), "this machine has no address 192.0.2.1");
 }
 
+#[tokio::test]
+async fn a_port_is_closed_until_it_is_listened_on() {
+    // Red where Bound::to listens: whoever connects waits for a server that waits for its database.
+    let bound = Bound::to(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
+    let address = bound.addresses()[0];
+    let refused = TcpStream::connect(address).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    // Two programs may bind an address on which nobody listens yet; one of them gets it.
+    let other = Bound::to(&[address], false).unwrap();
+    let listeners = bound.listen().unwrap();
+    let late = other.listen().unwrap_err();
+    assert!(matches!(late, ListenError::InUse(taken) if taken == address), "{late}");
+    assert_eq!(listeners.addresses(), [address]);
+    let (client, accepted) = tokio::join!(TcpStream::connect(address), listeners.0[0].accept());
+    assert!(client.is_ok() && accepted.is_ok());
+}
+
 #[test]
 fn the_limit_of_open_files_is_the_hard_one() {
     let raised = raise_nofile().unwrap();
