@@ -80,7 +80,7 @@ async fn whoever_cannot_work_on_what_was_moved_here_has_not_served_from_it() {
 
 #[tokio::test]
 async fn the_port_is_closed_until_the_server_has_started() {
-    // Red where `Ready::of` listens before `open_soon`: a connection would wait for a server that waits for its database.
+    // Red where `Ready::of` listens before `open_soon`: a connection would wait with a server that waits itself.
     let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     // Keeps the port from other tests, and not from the server: nobody listens there.
     let kept = Bound::to(&["127.0.0.1:0".parse().unwrap()], false).unwrap();
