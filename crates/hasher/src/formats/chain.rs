@@ -103,9 +103,10 @@ impl ChainHash {
         }
     }
 
-    /// Whether it is of a PHP program that may have changed what was typed. Drupal does not.
-    pub(super) fn is_of_php(&self) -> bool {
-        matches!(self.form, Form::Phpass)
+    /// Whether the program that made it is known, and only trims what is typed (where a password is set and where
+    /// people sign in): Drupal does. What made a `$P$` or `$H$` nobody knows.
+    pub(super) fn is_of_drupal(&self) -> bool {
+        matches!(self.form, Form::Drupal | Form::Drupal6)
     }
 
     pub(super) fn prepare(&self, password: &[u8]) -> Prepared {

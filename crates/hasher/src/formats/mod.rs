@@ -258,18 +258,19 @@ impl Stored {
         }
     }
 
-    /// Whether all of the password counts, so that no other one is accepted: bcrypt ends after 72 bytes, WordPress
-    /// trims blanks, and an HMAC ignores NULs at the end of its key. A password into which another program may have put
-    /// a backslash need not be what its owner types.
+    /// Whether all of the password counts, so that no other one is accepted: bcrypt ends after 72 bytes, WordPress and
+    /// Drupal trim blanks, and an HMAC ignores NULs at the end of its key. A password into which another program may
+    /// have put a backslash need not be what its owner types.
     pub(crate) fn hears_all_of(&self, password: &[u8]) -> bool {
         match &self.0 {
             Recipe::Bcrypt(hash) => hash.hears_all_of(password),
-            Recipe::Chain(hash) if hash.is_of_php() => spelling::is_plain(password),
+            Recipe::Chain(hash) if hash.is_of_drupal() => spelling::is_trimmed(password),
+            Recipe::Chain(_) => spelling::is_plain(password),
             Recipe::Pbkdf2(hash) => hash.hears_all_of(password),
             // scrypt begins and ends with PBKDF2-HMAC-SHA-256 of the password.
             Recipe::Scrypt(_) | Recipe::Firebase(_) => Digest::Sha256.tells_apart(password),
             // These digest the password beside its length or within a message, where a NUL is a byte like any other.
-            Recipe::Argon2(_) | Recipe::Bound(_) | Recipe::Wrapped(_) | Recipe::Chain(_) | Recipe::ShaCrypt(_) => true,
+            Recipe::Argon2(_) | Recipe::Bound(_) | Recipe::Wrapped(_) | Recipe::ShaCrypt(_) => true,
         }
     }
 
@@ -277,7 +278,8 @@ impl Stored {
     pub(crate) fn tries(&self) -> u32 {
         match &self.0 {
             Recipe::Bcrypt(hash) if hash.is_of_wordpress() => 2,
-            Recipe::Chain(hash) if hash.is_of_php() => 1 + spelling::OF_PHPASS as u32,
+            Recipe::Chain(hash) if hash.is_of_drupal() => 2,
+            Recipe::Chain(_) => 1 + spelling::OF_PHPASS as u32,
             _ => 1,
         }
     }
@@ -286,7 +288,8 @@ impl Stored {
     pub(crate) fn spellings(&self, password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
         match &self.0 {
             Recipe::Bcrypt(hash) if hash.is_of_wordpress() => spelling::of_wordpress(password),
-            Recipe::Chain(hash) if hash.is_of_php() => spelling::of_phpass(password),
+            Recipe::Chain(hash) if hash.is_of_drupal() => spelling::of_drupal(password),
+            Recipe::Chain(_) => spelling::of_phpass(password),
             _ => Vec::new(),
         }
     }

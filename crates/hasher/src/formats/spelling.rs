@@ -2,7 +2,7 @@
 
 use zeroize::Zeroizing;
 
-/// Trims as PHP's `trim` does, which WordPress applies to a typed password.
+/// Trims as PHP's `trim` does, which WordPress and Drupal apply to a typed password.
 pub(super) fn trimmed(password: &[u8]) -> &[u8] {
     let kept = |byte: &u8| !b" \t\n\r\0\x0B".contains(byte);
     let first = password.iter().position(kept).unwrap_or(password.len());
@@ -13,7 +13,12 @@ pub(super) fn trimmed(password: &[u8]) -> &[u8] {
 /// Whether the typed text is the password for sure: nothing was trimmed, no backslash may have been put in, and there
 /// is no NUL, for which a backslash and a zero may have been put in.
 pub(super) fn is_plain(password: &[u8]) -> bool {
-    !password.iter().any(|byte| b"\\\0".contains(byte)) && trimmed(password).len() == password.len()
+    !password.iter().any(|byte| b"\\\0".contains(byte)) && is_trimmed(password)
+}
+
+/// Whether trimming changes nothing.
+pub(super) fn is_trimmed(password: &[u8]) -> bool {
+    trimmed(password).len() == password.len()
 }
 
 /// Most other spellings for phpass.
@@ -22,6 +27,12 @@ pub(super) const OF_PHPASS: usize = 4;
 /// WordPress hashes what PHP's `addslashes` makes of a form, unless it unslashes it again. The format itself trims.
 pub(super) fn of_wordpress(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     others(password, [slashed(password)])
+}
+
+/// Drupal hashes what is left of a form's password (`PasswordConfirm`, and Drupal 7 and 6 before it). What a program
+/// sets there by itself is not trimmed, so the typed text is right, too.
+pub(super) fn of_drupal(password: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+    others(password, [Zeroizing::new(trimmed(password).to_vec())])
 }
 
 /// Nobody knows which program made a `$P$` or `$H$`: WordPress trims and adds slashes, phpBB escapes HTML
@@ -86,7 +97,10 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_tried() {
-        assert!(of_wordpress(b"plain").is_empty() && of_phpass(b"plain").is_empty());
+        assert!(of_wordpress(b"plain").is_empty() && of_phpass(b"plain").is_empty() && of_drupal(b"plain").is_empty());
+        assert!(of_drupal(br#"it's "so" \ <b> &c"#).is_empty(), "it only trims");
+        assert_eq!(texts(&of_drupal(b" \t\n\r\0\x0Bin the middle \0")), ["in the middle"]);
+        assert!(of_drupal("\u{a0}\u{c}form feed and others\u{a0}".as_bytes()).is_empty(), "PHP leaves these");
         assert_eq!(texts(&of_wordpress(br#"it's "so" \"#)), [r#"it\'s \"so\" \\"#]);
         assert_eq!(texts(&of_phpass(b" it's ")), [r"it\'s", "it's"]);
         assert_eq!(texts(&of_phpass(b"a&b<c>")), ["a&amp;b&lt;c&gt;"]);

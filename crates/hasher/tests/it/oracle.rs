@@ -196,6 +196,19 @@ async fn what_programs_in_php_make_of_a_password_is_known() {
         let wrong = hasher.verify(&key, &stored, b"it's not & never").await.unwrap();
         assert!(!wrong.ok);
     }
+    // Drupal only trims, where a password is set and where people sign in.
+    for (stored, typed, verdict) in [
+        ("$S$5saltsaltFsgPVBhKz.LEIfQx9UXQyVQa5YSkUOT7kZ5WCGzQVKv", "it's", (true, true)),
+        ("$S$5saltsaltFsgPVBhKz.LEIfQx9UXQyVQa5YSkUOT7kZ5WCGzQVKv", "\tit's ", (true, false)),
+        ("U$S$5saltsaltYyPLKT6qp991TVwX.0ZU1.YGtkHEMzO4Mc4Yz1PRhxB", " it's\n", (true, false)),
+        ("$S$5saltsaltFsgPVBhKz.LEIfQx9UXQyVQa5YSkUOT7kZ5WCGzQVKv", "it 's", (false, false)),
+        // Set by a program, with a blank behind it.
+        ("$S$5saltsaltHPpQE5.6ScKO/p3kxutuk5ob.nXvS0fIA2U94.0NMzI", "it's ", (true, false)),
+        ("$S$5saltsaltHPpQE5.6ScKO/p3kxutuk5ob.nXvS0fIA2U94.0NMzI", "it's", (false, false)),
+    ] {
+        let verified = hasher.verify(&key, &stored.parse().unwrap(), typed.as_bytes()).await.unwrap();
+        assert_eq!((verified.ok, verified.rehash), verdict, "{stored} {typed:?}");
+    }
     // The stored spelling, typed as it is: it may be the password or not, and stays as it is.
     for (stored, typed) in [
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#"it\'s \"so\""#),
@@ -214,6 +227,7 @@ fn all_spellings_are_reckoned_with() {
     let (hasher, _) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
     for (stored, work) in [
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", "chain-md5 n=2560 blocks=17"),
+        ("$S$5saltsaltFsgPVBhKz.LEIfQx9UXQyVQa5YSkUOT7kZ5WCGzQVKv", "chain-sha512 n=256 blocks=5"),
         ("$wp$2y$04$abcdefghijklmnopqrstuuEGMIWjYVBOZeWWtvtgpSHx6RDBRa73a", "bcrypt cost=5"),
         ("$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i", "bcrypt cost=4"),
     ] {
