@@ -202,9 +202,10 @@ impl App {
     /// Returns the kinds of all stored hashes that take another time than today's. There may be millions: requests go
     /// first.
     pub(crate) async fn kinds_of_hashes(&self) -> Result<HashSet<String>, Fault> {
-        let beginnings = self.hasher.policy().beginnings(self.hasher.keys().binding().is_some());
+        let beginnings = self.hasher.policy().beginnings(self.hasher.keys());
         let met = self.hashes.met.load(Ordering::Relaxed);
-        // Hashes of today's kind are not asked for: they are announced where they are made.
+        // Most hashes of today's kind are not asked for: it is announced where they are made. Those that name another
+        // key than a new one are: this node need not have it.
         let (mut found, mut foreign) = (HashSet::from([self.today()]), 0);
         let mut after = String::new();
         loop {

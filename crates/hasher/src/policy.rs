@@ -63,14 +63,20 @@ impl Policy {
         self.cost
     }
 
-    /// How the text begins of every hash that takes as long as a new one. Where new hashes are bound to their account,
-    /// plain ones are not among these: they are computed only here, which may take another time.
-    pub fn beginnings(&self, bound: bool) -> [String; 3] {
+    /// How the text of most hashes begins that take as long as a new one and can be verified with these keys: of those
+    /// that name a key, only the ones that name today's. Where new hashes are bound to their account, plain ones are
+    /// not among these: they are computed only here, which may take another time.
+    pub fn beginnings(&self, keys: &Keys) -> [String; 2] {
         let cost = format!("m={},t={},p={}", self.cost.memory(), self.cost.passes(), self.cost.lanes());
-        let bound_ones = format!("$pv1${cost},");
-        match bound {
-            true => [bound_ones.clone(), bound_ones.clone(), bound_ones],
-            false => [format!("$argon2id$v=19${cost}$"), format!("$argon2id$v=19${cost},"), bound_ones],
+        // To the end of the last id: another id may begin with it.
+        let plain = format!("$argon2id$v=19${cost}$");
+        match (keys.pepper().map(Key::id), keys.binding().map(Key::id)) {
+            (Some(pepper), Some(binding)) => {
+                let bound = format!("$pv1${cost},keyid={pepper},bindid={binding}$");
+                [bound.clone(), bound]
+            }
+            (Some(pepper), None) => [plain, format!("$argon2id$v=19${cost},keyid={pepper}$")],
+            (None, _) => [plain.clone(), plain],
         }
     }
 
@@ -272,6 +278,37 @@ mod tests {
         }
         assert!(policy.outdates(&stored(cost(64, 1), &bound), &bound));
         assert!(!policy.outdates(&stored(cost(65_536, 3), &bound), &bound));
+    }
+
+    /// Red where any key may follow the cost: a hash whose key is missing would pass for one that can be verified.
+    #[test]
+    fn a_hash_begins_like_new_ones_only_if_it_takes_as_long_and_names_no_key_but_todays() {
+        let policy = Policy::default();
+        let (none, plain) = (Keys::default(), keys([pepper(b"p1"), pepper(b"p0")]));
+        let bound = keys([pepper(b"p1"), binding(b"b1"), pepper(b"p0"), binding(b"b0")]);
+        // Base64 of `p10` begins with that of `p1`.
+        let (older, longer) = (keys([pepper(b"p0")]), keys([pepper(b"p10")]));
+        let rebound = keys([pepper(b"p1"), binding(b"b0")]);
+        let repeppered = keys([pepper(b"p0"), binding(b"b1")]);
+        for (made, of, begins) in [
+            (&none, &none, true),
+            (&plain, &none, false),
+            (&bound, &none, false),
+            (&none, &plain, true),
+            (&plain, &plain, true),
+            (&older, &plain, false),
+            (&longer, &plain, false),
+            (&bound, &plain, false),
+            (&bound, &bound, true),
+            (&rebound, &bound, false),
+            (&repeppered, &bound, false),
+            (&plain, &bound, false),
+            (&none, &bound, false),
+        ] {
+            let is_like_new = |text: &str| policy.beginnings(of).iter().any(|beginning| text.starts_with(beginning));
+            assert_eq!(is_like_new(&stored(policy.cost, made).to_string()), begins, "{made:?} {of:?}");
+            assert!(!is_like_new(&stored(cost(64, 1), made).to_string()), "{made:?} {of:?}");
+        }
     }
 
     #[test]
