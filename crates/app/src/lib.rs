@@ -26,6 +26,7 @@ pub mod posted;
 pub mod rates;
 pub mod reach;
 pub mod revoke;
+mod secrets;
 mod settle;
 pub mod setup;
 pub mod sign_in;

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 #[tokio::test]
 async fn a_proof_that_an_earlier_version_made_gives_way_to_one_of_today() {
-    // Red without `forget` in passwords.rs, confirm_secrets: the fast one would stay, and could be guessed at.
+    // Red without `forget` in secrets.rs, confirm_secrets: the fast one would stay, and could be guessed at.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let before = "import:ZHY:b237e25ea4251d5ddc7880c2de51b0cc";
@@ -49,7 +49,7 @@ impl Around for Late {
 
 #[tokio::test]
 async fn of_two_nodes_with_different_secrets_of_one_name_that_start_at_once_one_does_not() {
-    // Red without the second `agree_with` in passwords.rs, confirm_secrets: each would find the other's passwords
+    // Red without the second `agree_with` in secrets.rs, confirm_secrets: each would find the other's passwords
     // wrong.
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;

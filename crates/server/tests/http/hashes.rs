@@ -245,7 +245,7 @@ fn a_pepper_is_in_every_new_hash_and_no_server_starts_without_one_that_is_needed
 /// The id of one may be how the other's begins, as it is written: `cDE` and `cDEw`.
 #[test]
 fn a_pepper_can_go_although_the_name_of_another_one_begins_alike() {
-    // red without the ends in app/passwords.rs, hashes_with.
+    // red without the ends in app/secrets.rs, hashes_with.
     let folder = tempfile::tempdir().unwrap();
     let (short, long) = (pepper(folder.path(), "p1"), pepper(folder.path(), "p10"));
     let server = Server::leaked(&[("PORTIERE_HASH_PEPPERS", &format!("{long},{short}"))]);
