@@ -106,6 +106,8 @@ pub struct Parts {
     hashes: passwords::Looked,
     /// How far this node looked for codes that nobody redeemed.
     unused: jobs::Unused,
+    /// What the database keeps of the secrets that this node has.
+    proofs: secrets::Proofs,
 }
 
 impl App {
@@ -174,6 +176,7 @@ impl App {
             elsewhere: ward::Elsewhere::default(),
             quarantined: admin::workers::Quarantined::default(),
             unused: jobs::Unused::default(),
+            proofs: secrets::Proofs::default(),
         })))
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::{CommitError, Write};
 use store::tables::hash_kinds::{self, Announced, Kinds, Known};
-use store::tables::secrets::{Hashes, OtherHashes, WindowEnd};
+use store::tables::secrets::{Hashes, OtherHashes, Secrets, WindowEnd};
 use store::tables::users::ById;
 
 /// What is known, at one configuration epoch, of the time that the stored hashes take. Sign-ins wait for the most
@@ -124,15 +124,16 @@ impl App {
             self.unless_overtaken(hash_kinds::forget(&self.realm.id, gone)).await?;
         }
         self.unless_overtaken(hash_kinds::looked(&self.realm.id, known.looked, begun)).await?;
-        Ok(())
+        self.note_again(&self.ask(Secrets).await?).await
     }
 
     /// The same on a node that does not check for all nodes: whether its own settings can verify them.
     pub(crate) async fn look_at_hashes_here(&self) -> Result<(), Fault> {
-        match self.hashes.is_of(self.clock.now()) {
-            true => Ok(()),
-            false => self.kinds_of_hashes().await.map(drop),
+        if self.hashes.is_of(self.clock.now()) {
+            return Ok(());
         }
+        self.kinds_of_hashes().await?;
+        self.note_again(&self.ask(Secrets).await?).await
     }
 
     /// Returns the kinds of all stored hashes that take another time than today's. There may be millions: requests go
@@ -190,10 +191,11 @@ impl App {
     }
 
     /// Announces that a hash of this kind is about to be stored, so that even before it is there, sign-ins at every
-    /// node take its time into account.
+    /// node take its time into account; and sees to it that the secrets are noted which it may need.
     async fn announce(&self, kind: &str) -> Result<(), Fault> {
         for _ in 0..TRIES {
-            let (known, now) = (self.ask(Kinds).await?, self.clock.now());
+            let ((known, noted), now) = (self.ask((Kinds, Secrets)).await?, self.clock.now());
+            self.note_again(&noted).await?;
             let seen = known.kinds.iter().find(|announced| announced.kind == kind).map(|announced| announced.at);
             if seen.is_some_and(|at| now.since(at) < RENEW_AFTER)
                 || self.unless_overtaken(hash_kinds::announce(&self.realm.id, kind, seen, now)).await?

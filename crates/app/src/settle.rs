@@ -126,7 +126,8 @@ impl App {
     }
 
     async fn write(&self, changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
-        let writes = changes::batch(&self.realm.id, &changes, now, fresh);
+        let mut writes = changes::batch(&self.realm.id, &changes, now, fresh);
+        writes.extend(self.held_secrets(&changes));
         if let Some(ward) = self.ward.as_ref().filter(|ward| ward.keeps()) {
             let witness = changes::witness(&changes, now, fresh);
             if let Some(record) = Record::of(changes, now, witness) {

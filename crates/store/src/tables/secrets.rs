@@ -89,6 +89,12 @@ pub fn note(realm: &RealmId, name: &str, proof: &str) -> Write {
     write(sql, values![realm, name, proof], Must::Any)
 }
 
+/// Holds a secret for a batch that stores a hash which needs it: fails if it is not noted, and nobody removes it before
+/// the batch has ended.
+pub fn held(realm: &RealmId, name: &str) -> Write {
+    write("SELECT 1 FROM secrets WHERE realm = ? AND name = ?", values![realm, name], Must::Find(1))
+}
+
 /// Removes a secret that no hash needs any more.
 pub fn forget(realm: &RealmId, name: &str) -> Write {
     write("DELETE FROM secrets WHERE realm = ? AND name = ?", values![realm, name], Must::Any)

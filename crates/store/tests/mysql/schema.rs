@@ -246,7 +246,8 @@ async fn the_programs_statements_run() {
     let realm = RealmId("main".to_owned());
     for _ in 0..2 {
         engine.commit(realms::ensure(&realm, "https://example.org", Time(1))).await.unwrap();
-        engine.commit(vec![secrets::note(&realm, "pepper", "proof")]).await.unwrap();
+        let noted = secrets::note(&realm, "pepper", "proof");
+        engine.commit(vec![noted, secrets::held(&realm, "pepper")]).await.unwrap();
     }
     let bounds = Bounds { now: Time(2), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();

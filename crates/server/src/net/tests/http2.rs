@@ -149,9 +149,9 @@ async fn what_is_asked_pays_for_what_is_said() {
     let (mut sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(server.connect().await)).await.unwrap();
     let asks = async move {
         for number in 0..400 {
-            let uri = format!("http://a.test/?{}", "x".repeat(number)).parse::<axum::http::Uri>().unwrap();
-            let request = hyper::Request::builder().uri(uri).header("x-long", "y".repeat(1_000 + number));
-            let body = http_body_util::Full::new(Bytes::from(vec![b'z'; 2_000]));
+            let uri = format!("http://a.test/body?{}", "x".repeat(number)).parse::<axum::http::Uri>().unwrap();
+            let request = hyper::Request::post(uri).header("x-long", "y".repeat(1_000 + number));
+            let body = http_body_util::Full::new(Bytes::from(vec![b'z'; 900]));
             let answer = sender.send_request(request.body(body).unwrap()).await.unwrap();
             answer.into_body().collect().await.unwrap();
         }
