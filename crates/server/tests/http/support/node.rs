@@ -101,11 +101,18 @@ fn message(line: &str) -> String {
 }
 
 /// Starts a shell that waits for this process to end (its input closes), then kills the server and removes the folder.
+/// A server that was stopped before has no pid any more: another process may have it by then, which began later.
 fn guard(folder: &Path, pid: u32) -> Child {
+    const THEN: &str = "read -r keep && exit 0; \
+                        [ \"$(sed 's/.*) //' \"/proc/$0/stat\" | cut -d' ' -f20)\" = \"$2\" ] && kill -9 \"$0\"; rm -rf \"$1\"";
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields after the name, which may hold anything: the twentieth is when it began (proc_pid_stat(5)).
+    let began = stat.rsplit(") ").next().and_then(|fields| fields.split(' ').nth(19)).unwrap_or("ended");
     Command::new("sh")
-        .args(["-c", "read -r keep && exit 0; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\""])
+        .args(["-c", THEN])
         .arg(pid.to_string())
         .arg(folder)
+        .arg(began)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
