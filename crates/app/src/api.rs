@@ -130,7 +130,8 @@ impl App {
         let caller = Caller { client, proof: proof.clone(), origin: origin.map(str::to_owned) };
         match (&proof.means, origin) {
             (Means::Name, Some(_)) => Ok(Ok(caller)),
-            // Outside a browser a name alone proves nothing, not even for a public client.
+            // Outside a browser a name alone proves nothing, and no more does a secret that every copy of a program has.
+            (_, None) if !caller.client.proves_itself() => Ok(Err(self.not_served(Some(&caller.client)).await)),
             (Means::Name, None) => Ok(Err(self.not_served(Some(&caller.client)).await)),
             _ => Ok(self.authenticate(proof).await?.map(|_| caller).map_err(|_| NotServed::Client)),
         }
@@ -143,8 +144,11 @@ impl App {
     }
 
     fn is_proved(&self, Caller { proof, origin, .. }: &Caller, client: &Client) -> bool {
-        let lives_there = origin.as_ref().is_none_or(|origin| first_party::lives_at(client, origin));
-        lives_there
+        let place_fits = match origin {
+            Some(origin) => first_party::lives_at(client, origin),
+            None => client.proves_itself(),
+        };
+        place_fits
             && match proof.means {
                 Means::Name => origin.is_some(),
                 _ => client_auth::prove(proof, Some(client), &self.realm, self.clock.now()).reply.is_ok(),

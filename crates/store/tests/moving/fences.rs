@@ -1,6 +1,6 @@
 //! From the fence on nothing is written, by anybody.
 
-use super::place::{self, run};
+use super::place::{self, Replaced, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use store::conformance::everything::{self, fill, rows, writes};
 use store::dialect::Dialect;
 use store::dialect::moving::REFUSAL;
-use store::engine::{Answer, Around, CommitError, Engine, Health, Read, Row, Unavailable, Write};
+use store::engine::{Answer, CommitError, Engine, Health, Read, Row, Unavailable, Write};
 use store::moving::marks::{self, Arrival, Leave, Marks};
 use store::moving::{Step, fence};
 use tokio::runtime::Handle;
@@ -96,30 +96,11 @@ async fn a_fence_that_fails_leaves_no_mark_or_says_that_there_is_one() {
     }
 }
 
-/// A database whose server is replaced while its tables are fenced.
-struct Replaced {
-    engine: Arc<dyn Engine>,
-    generation: AtomicU64,
-}
-
-impl Around for Replaced {
-    fn inside(&self) -> &dyn Engine {
-        &*self.engine
-    }
-    fn alter_around(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
-        self.generation.fetch_add(1, SeqCst);
-        self.engine.alter(statements)
-    }
-    fn generation_around(&self) -> u64 {
-        self.generation.load(SeqCst)
-    }
-}
-
 #[tokio::test]
 async fn only_the_server_that_has_the_fences_is_marked_as_fenced() {
     // Red without the generation in moving/fence.rs, fence_all: the next server would be copied while it is written to.
     let place = place::file().await;
-    let replaced = Replaced { engine: Arc::clone(&place.engine), generation: AtomicU64::new(1) };
+    let replaced = Replaced::new(Arc::clone(&place.engine), true);
     let why = fence::raise(&replaced, "move-1", "there").await.unwrap_err().0;
     assert!(why.contains("another database server") && why.contains("run it again"), "{why}");
     assert_eq!(Marks::read(&*place.engine).await.unwrap().out.unwrap().state, Leave::Fencing);

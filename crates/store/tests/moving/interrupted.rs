@@ -1,8 +1,8 @@
 //! A move that is cut off anywhere goes on where it was.
 
-use super::place::{self, run};
+use super::place::{self, Replaced, run};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use store::conformance::everything::{fill, rows};
 use store::engine::{Answer, Around, CommitError, Engine, Value, Write};
 use store::migrations::MIGRATIONS;
@@ -105,30 +105,15 @@ async fn two_that_move_the_same_do_not_meet() {
     assert_eq!(rows(&*from.engine).await.unwrap(), rows(&*to.engine).await.unwrap());
 }
 
-/// An engine whose server is replaced, by one that has the same rows.
-struct Replaced {
-    engine: Arc<dyn Engine>,
-    generation: AtomicU64,
-}
-
-impl Around for Replaced {
-    fn inside(&self) -> &dyn Engine {
-        &*self.engine
-    }
-    fn generation_around(&self) -> u64 {
-        self.generation.load(SeqCst)
-    }
-}
-
 #[tokio::test]
 async fn a_target_that_fails_over_while_it_is_compared_is_not_ready() {
     // Red without the generation in moving/marks.rs, ready: what had been compared before may be gone there.
     let (from, to) = (place::file().await, place::file().await);
     fill(&*from.engine).await.unwrap();
-    let to = Replaced { engine: to.engine, generation: AtomicU64::new(1) };
+    let to = Replaced::new(to.engine, false);
     let fails_over = |step| {
         if matches!(step, Step::Comparing) {
-            to.generation.fetch_add(1, SeqCst);
+            to.replace();
         }
     };
     let why = place::run_with(&*from.engine, &to, &fails_over).await.unwrap_err();

@@ -1,12 +1,12 @@
 //! Databases to move between.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts};
-use store::engine::Engine;
+use store::engine::{Answer, Around, Engine, Unavailable};
 use store::migrations::MIGRATIONS;
 use store::moving::{Move, Step, Sum, Trouble, fence};
 use store::mysql::Mysql;
@@ -27,6 +27,39 @@ impl Place {
     async fn ready(self) -> Place {
         self.engine.migrate().await.unwrap();
         self
+    }
+}
+
+/// An engine whose server is replaced, by one that has the same rows.
+pub struct Replaced {
+    engine: Arc<dyn Engine>,
+    generation: AtomicU64,
+    /// Whether that happens at each change of the schema, such as the making of fences.
+    at_changes: bool,
+}
+
+impl Replaced {
+    pub fn new(engine: Arc<dyn Engine>, at_changes: bool) -> Self {
+        Replaced { engine, generation: AtomicU64::new(1), at_changes }
+    }
+
+    pub fn replace(&self) {
+        self.generation.fetch_add(1, Relaxed);
+    }
+}
+
+impl Around for Replaced {
+    fn inside(&self) -> &dyn Engine {
+        &*self.engine
+    }
+    fn alter_around(&self, statements: Vec<String>) -> Answer<'_, (), Unavailable> {
+        if self.at_changes {
+            self.replace();
+        }
+        self.engine.alter(statements)
+    }
+    fn generation_around(&self) -> u64 {
+        self.generation.load(Relaxed)
     }
 }
 

@@ -46,13 +46,7 @@ async fn what_was_lost_before_two_fences_is_judged_by_the_first() {
     server.fail_over(standby, "second");
     one.clock.advance(Span::seconds(30));
     one.app.meet().await.unwrap();
-    let standby = server.standby().await;
-    server.fail_over(standby, "third");
-    one.clock.advance(Span::seconds(30));
-    one.app.meet().await.unwrap();
-    other.clock.advance(Span::seconds(90));
-    other.app.meet().await.unwrap();
-    assert!(!one.app.fences().await.unwrap().up);
+    once_more(&server, &one, &other).await;
     let found = ask(&**one.app.below(), &one.app.realm.id, clients::ById(&"shop".into())).await.unwrap();
     assert!(found.is_none(), "it came back");
 }
@@ -82,13 +76,7 @@ async fn what_was_lost_before_a_fence_that_waits_no_longer_is_judged_by_that_fen
     one.clock.advance(Span::seconds(1));
     let again = one.clock.now();
     commit(&one, vec![begins(again)]).await;
-    let standby = server.standby().await;
-    server.fail_over(standby, "third");
-    one.clock.advance(Span::seconds(30));
-    one.app.meet().await.unwrap();
-    other.clock.advance(Span::seconds(90));
-    other.app.meet().await.unwrap();
-    assert!(!one.app.fences().await.unwrap().up);
+    once_more(&server, &one, &other).await;
     let page =
         sessions::Page { user: &"ada".into(), before: sessions::NEWEST, limit: 9, now: again, idle_since: Time(0) };
     let live = ask(&**one.app.below(), &one.app.realm.id, page).await.unwrap();
@@ -297,4 +285,15 @@ async fn nodes_whose_clocks_differ_say_so_and_take_each_other_for_what_they_are(
     assert_eq!(other.app.clock_skews(), [("a".to_owned(), -40_000)]);
     let seen = other.app.nodes().await.unwrap();
     assert!(seen.iter().any(|shown| shown.node.node == "a" && shown.lives && shown.ahead == Some(-40_000)), "{seen:?}");
+}
+
+/// Fails over a second time; then the other node comes back, and everything is answered.
+async fn once_more(server: &Server, one: &Node, other: &Node) {
+    let standby = server.standby().await;
+    server.fail_over(standby, "third");
+    one.clock.advance(Span::seconds(30));
+    one.app.meet().await.unwrap();
+    other.clock.advance(Span::seconds(90));
+    other.app.meet().await.unwrap();
+    assert!(!one.app.fences().await.unwrap().up);
 }

@@ -195,6 +195,22 @@ fn ue_01_a_guesser_waits_at_the_account_api_whoever_the_name_is_of() {
 }
 
 #[test]
+fn rfc8252_8_5_the_secret_of_a_native_client_opens_no_account() {
+    // Red without proves_itself in app/api.rs, first_party: whoever has a copy of the program has its secret.
+    let server = default_server();
+    let (person, app) = (Person::add(server), App::shipped(server, "http://127.0.0.1/cb"));
+    server.must(&["client", "set", &app.id, "--first-party"], "");
+    let body = json!({ "login": person.name, "password": person.password }).to_string();
+    let status = |app: &App| {
+        let call = Call::new("POST", "/api/v1/signin").header("authorization", &app.basic());
+        server.send(&call.body("application/json", body.clone())).status
+    };
+    assert_eq!(status(&app), 401);
+    server.must(&["client", "set", &app.id, "--native=no", "--add-redirect-uri", "https://shop.test/cb"], "");
+    assert_eq!(status(&app), 200, "not native, it is a service with a secret");
+}
+
+#[test]
 fn ue_01_which_applications_there_are_is_not_told() {
     // red if app/api.rs, first_party, told unknown, disabled and foreign clients apart.
     let server = default_server();
