@@ -2,7 +2,7 @@
 
 use crate::api::Given;
 use crate::browser::Browser;
-use crate::jobs::{Pledge, to_the_end};
+use crate::pledge::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
 use crate::{App, Fault};
 use rules::decision::{Change, Standing};

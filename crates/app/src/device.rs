@@ -1,7 +1,7 @@
 //! The device grant: asking, and the person's answer. Polling is at the token endpoint.
 
 use crate::browser::Browser;
-use crate::jobs::{Pledge, to_the_end};
+use crate::pledge::{Pledge, to_the_end};
 use crate::settle::Ahead;
 use crate::stakes::Stake;
 use crate::{App, Fault};

@@ -1,17 +1,14 @@
-//! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes.
+//! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes, and leaves
+//! it to another one when it ends.
 
-use crate::stopwatch::{apart, heard};
+use crate::complaint::Complaint;
 use crate::{App, Fault, asked};
-use hasher::caller::{caller, on_behalf_of};
 use rules::fresh::first_id;
 use rules::{Span, Time};
-use std::any::Any;
-use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::engine::CommitError;
 use store::tables::codes::{self, Stretch};
-use store::tables::leases::{self, Lease};
+use store::tables::leases;
 use store::tables::sweep::{Bounds, step};
 
 /// Rows of each kind that one batch removes.
@@ -44,53 +41,6 @@ const STRETCH: Duration = Duration::from_secs(20);
 const UPKEEP: &str = "upkeep";
 /// How long old keys wait, at most, for a moment in which their successors keep nobody waiting.
 const PUT_OFF: Span = Span::hours(6);
-/// How long a node has the job. Clocks of nodes may differ by a good part of this: then two do it, which only costs.
-pub(crate) const LEASE: Span = Span::seconds(90);
-
-/// A lease that runs for longer than this was given by a clock that was wrong: nobody waits for its end, which may be
-/// years ahead.
-const BELIEVED: Span = Span(2 * LEASE.0);
-
-tokio::task_local! {
-    static HELD: Arc<dyn Any + Send + Sync>;
-}
-
-/// Does `work`, and holds `held` until all of it is done, including what goes on after the caller went away: a place
-/// that was free before would let in more than there is room for.
-pub fn holding<H: Send + Sync + 'static, W: Future>(held: H, work: W) -> impl Future<Output = W::Output> {
-    HELD.scope(Arc::new(held), work)
-}
-
-/// Held by work that runs to its end. What counts an attempt asks for one, so that it cannot be done elsewhere.
-pub(crate) struct Pledge(());
-
-/// Runs `work` to its end even if the caller goes away: an attempt that was made has to be judged, and what was begun
-/// after it has to be finished, whether its browser listens or not. Only where no password was hashed yet, the place
-/// that it has in the queue goes to others: nothing was tried.
-#[allow(clippy::disallowed_methods, reason = "it is awaited here; only a caller that disappears leaves it behind")]
-pub(crate) async fn to_the_end<T, W>(work: impl FnOnce(Pledge) -> W) -> Result<T, Fault>
-where
-    T: Send + 'static,
-    W: Future<Output = Result<T, Fault>> + Send + 'static,
-{
-    let held = HELD.try_with(Arc::clone).ok();
-    let (_here, caller) = caller();
-    // Boxed, because it is large and would be moved from layer to layer on its way into the task.
-    let work = Box::pin(on_behalf_of(caller, work(Pledge(()))));
-    let work = apart(async move {
-        let done = work.await;
-        drop(held);
-        done
-    });
-    match tokio::spawn(asked::carried(work)).await {
-        Ok((done, part)) => {
-            heard(&part);
-            done
-        }
-        Err(error) => Err(Fault::Broken(error.to_string())),
-    }
-}
-
 /// Whether requests wait at this moment. Work in idle moments gives way to them.
 pub type Busy<'a> = &'a (dyn Fn() -> bool + Send + Sync);
 
@@ -159,27 +109,6 @@ impl App {
         }
         *self.unused.reached() = Some(last.0);
         Ok(Swept { gone, all: codes < limit })
-    }
-
-    /// Takes or keeps the lease of a job; returns until when this node has it.
-    pub(crate) async fn leads(&self, job: &str) -> Result<Option<Time>, Fault> {
-        let (seen, now) = (self.ask(leases::Of(job)).await?, self.clock.now());
-        let runs = |seen: &Lease| !seen.until.has_come(now) && seen.until <= now + BELIEVED;
-        if seen.as_ref().is_some_and(|seen| seen.node != self.node && runs(seen)) {
-            return Ok(None);
-        }
-        let next = Lease { node: self.node.clone(), until: now + LEASE };
-        match self.engine.commit(vec![leases::take(&self.realm.id, job, seen.as_ref(), &next)]).await {
-            Ok(_) => Ok(Some(next.until)),
-            Err(CommitError::Conflict { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Takes over the jobs of other nodes where it is known that none runs: a node that was killed gave nothing back.
-    pub async fn take_over(&self) -> Result<(), Fault> {
-        self.engine.commit(vec![leases::void(&self.realm.id)]).await?;
-        Ok(())
     }
 
     /// Lets another node have the jobs that this one does for all. For the end of a node.
@@ -289,32 +218,4 @@ pub(crate) struct Swept {
     pub gone: u64,
     /// Whether little is left.
     pub all: bool,
-}
-
-/// What the background said last: a database that takes no writes for long, while it is being moved, is reported once.
-#[derive(Default)]
-pub(crate) struct Complaint(Option<String>);
-
-impl Complaint {
-    pub(crate) fn tell(&mut self, why: &dyn std::fmt::Display, what: &str) {
-        if let Some(why) = self.anew(why) {
-            tracing::warn!(fault = why, "{what}");
-        }
-    }
-
-    /// The same about what only an operator can put right.
-    pub(crate) fn accuse(&mut self, why: &dyn std::fmt::Display, what: &str) {
-        if let Some(why) = self.anew(why) {
-            tracing::error!(fault = why, "{what}");
-        }
-    }
-
-    fn anew(&mut self, why: &dyn std::fmt::Display) -> Option<&str> {
-        let why = Some(why.to_string()).filter(|why| self.0.as_ref() != Some(why))?;
-        Some(self.0.insert(why))
-    }
-
-    pub(crate) fn over(&mut self) {
-        self.0 = None;
-    }
 }

@@ -3,8 +3,8 @@
 use crate::authorize::Scene;
 use crate::browser::Browser;
 use crate::flow::Flow;
-use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::{hashed_at, read};
+use crate::pledge::{Pledge, to_the_end};
 use crate::settle::Ahead;
 use crate::stakes::Stake;
 use crate::stopwatch::{self, timed};

@@ -2,8 +2,8 @@
 
 use crate::browser::Browser;
 use crate::flow::Flow;
-use crate::jobs::{Pledge, to_the_end};
 use crate::passwords::hashed;
+use crate::pledge::{Pledge, to_the_end};
 use crate::sign_in::{Next, SignedIn};
 use crate::stakes::Stake;
 use crate::tally::Entry;

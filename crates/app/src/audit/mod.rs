@@ -29,7 +29,8 @@ pub use seal::{Rekeyed, Sealed};
 pub use told::tell_of_copy;
 pub use verify::Verified;
 
-use crate::jobs::{Complaint, LEASE};
+use crate::complaint::Complaint;
+use crate::leases::LEASE;
 use crate::{App, Fault};
 use alarm::{About, Alarms};
 use mark::Marked;

@@ -5,7 +5,7 @@
 //! with the next row that begins, or by the upkeep: a flood of wrong secrets costs as many commits as it has rows, and
 //! a node that is killed loses how many more there were in its last seconds, not that there were any.
 
-use crate::jobs::to_the_end;
+use crate::pledge::to_the_end;
 use crate::{App, Fault, asked, entropy};
 use rules::decision::Change;
 use rules::events::Rejection;

@@ -4,7 +4,8 @@ use super::{NOW, database, node};
 use crate::App;
 use crate::clock::Clock;
 use crate::entropy;
-use crate::jobs::{LEASE, Upkeep};
+use crate::jobs::Upkeep;
+use crate::leases::LEASE;
 use rules::{Change, Span};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ async fn of_two_nodes_that_ask_at_once_one_has_the_job() {
 
 #[tokio::test]
 async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_before() {
-    // Red without `until` in jobs.rs, leads; without give_back in retire.
+    // Red without `until` in leases.rs, leads; without give_back in jobs.rs, retire.
     let (_folder, one, other, clock) = two().await;
     assert!(leads(&one, "job").await && !leads(&other, "job").await);
     clock.advance(Span(LEASE.0 - 1));
@@ -58,7 +59,7 @@ async fn a_job_goes_to_the_next_node_when_the_one_that_has_it_ends_and_not_befor
 
 #[tokio::test]
 async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
-    // Red without BELIEVED in jobs.rs, leads.
+    // Red without BELIEVED in leases.rs, leads.
     for ahead in [Span::minutes(10), Span::hours(1), Span::days(3_650)] {
         let folder = tempfile::tempdir().unwrap();
         let (engine, [wrong, right]) = (database(folder.path()).await, [Clock::fixed(NOW + ahead), Clock::fixed(NOW)]);
@@ -77,7 +78,7 @@ async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
 
 #[tokio::test]
 async fn who_is_alone_waits_for_no_node_that_was_killed() {
-    // Red without `void` in jobs.rs, take_over; in store/tables/restore.rs, revive_nothing.
+    // Red without `void` in leases.rs, take_over; in store/tables/restore.rs, revive_nothing.
     let (_folder, killed, other, _clock) = two().await;
     assert!(leads(&killed, "job").await && !leads(&other, "job").await);
     other.take_over().await.unwrap();

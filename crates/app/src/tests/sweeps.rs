@@ -3,7 +3,8 @@
 use super::{NOW, database, hashing_node, node};
 use crate::App;
 use crate::clock::Clock;
-use crate::jobs::{Complaint, Upkeep};
+use crate::complaint::Complaint;
+use crate::jobs::Upkeep;
 use hasher::{Key, KeyId, Keys, Settings as Hashing};
 use rules::Span;
 use rules::fresh::first_id;

@@ -14,7 +14,7 @@ use crate::net::BodyError;
 use app::Fault;
 use app::browser::{Browser, Unproved};
 use app::guest::Guest;
-use app::jobs::holding;
+use app::pledge::holding;
 use app::stopwatch::{Stage, timed};
 use axum::body::Body;
 use axum::extract::Request;

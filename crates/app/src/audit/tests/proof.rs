@@ -79,7 +79,7 @@ async fn values_of_another_type_stop_nothing_and_are_told() {
         .tamper("UPDATE audit_checkpoints SET number = 'x'; UPDATE audit_blocks SET number = 'x' WHERE number = 2")
         .await;
     world.write(1).await;
-    let mut complaints = [crate::jobs::Complaint::default(), crate::jobs::Complaint::default()];
+    let mut complaints = [crate::complaint::Complaint::default(), crate::complaint::Complaint::default()];
     let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await;
     let why = step.err().expect("the end of the chain cannot be read").to_string();
     assert!(why.contains("was not written by this program: in") && why.contains("audit_blocks"), "{why}");

@@ -41,7 +41,7 @@ async fn a_line_says_in_which_request_it_was_written_and_from_where() {
     let world = World::new(terms()).await;
     let write = || async {
         let event = Event::new(Kind::SignedIn, world.clock.now());
-        let done = crate::jobs::to_the_end(|_pledge| {
+        let done = crate::pledge::to_the_end(|_pledge| {
             let (app, now) = (world.app.clone(), world.clock.now());
             async move {
                 let fresh = crate::entropy::fresh()?;

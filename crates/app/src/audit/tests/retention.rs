@@ -1,7 +1,8 @@
 //! What is too old or too much, and what has to stay all the same.
 
 use super::*;
-use crate::jobs::{Complaint, Swept};
+use crate::complaint::Complaint;
+use crate::jobs::Swept;
 use store::tables::audit::Whole;
 
 #[tokio::test]

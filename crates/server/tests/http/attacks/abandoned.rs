@@ -139,7 +139,7 @@ fn bf_a_right_password_clears_the_count_whether_the_answer_is_awaited_or_not() {
 
 #[test]
 fn who_hangs_up_while_their_password_waits_leaves_the_queue_and_tried_nothing() {
-    // red without on_behalf_of in app/jobs.rs, to_the_end: it would be hashed in its turn, and counted.
+    // red without on_behalf_of in app/pledge.rs, to_the_end: it would be hashed in its turn, and counted.
     let server = Server::leaked(&[&settings("1000")[..], &[("PORTIERE_HASH_THREADS", "1")]].concat());
     if nodes() > 1 {
         server.only(0);
