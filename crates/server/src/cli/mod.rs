@@ -7,6 +7,7 @@
 
 mod absent;
 mod audit;
+mod backup;
 mod change;
 mod client;
 mod config;
@@ -19,6 +20,7 @@ mod hash;
 mod input;
 mod keys;
 mod limit;
+mod migrate;
 mod moving;
 mod node;
 mod one_of;
@@ -50,7 +52,6 @@ use reach::Reach;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use store::migrations::MIGRATIONS;
 use table::{Cli, Command, Global};
 use tracing::level_filters::LevelFilter;
 
@@ -83,13 +84,13 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
             let config = quiet(&global)?;
-            let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+            let _logs = logged(&config)?;
             let outcome = runtime()?.block_on(Box::pin(restore.run(&config)))?;
             Ok(show(&global, &outcome))
         }
         Command::Move(command) => {
             let config = quiet(&global)?;
-            let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+            let _logs = logged(&config)?;
             let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             let outcome = run_out(threads, Box::pin(command.run(&config)));
             Ok(show(&global, &outcome?))
@@ -141,7 +142,7 @@ fn work(global: &Global, serve: verifier::Serve, no_core: io::Result<()>) -> Exi
     let sources = global.sources(Vec::new());
     let format = sources.log_format();
     let served = config::load(sources).and_then(|config| {
-        let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+        let _logs = logged(&config)?;
         serve::tell_of_cores(no_core);
         serve.run()
     });
@@ -175,6 +176,11 @@ fn quiet(global: &Global) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// Starts the log of a command.
+fn logged(config: &Config) -> Result<Logs, Failure> {
+    Logs::start(config).map_err(|error| Failure::Failed(error.to_string()))
+}
+
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
@@ -188,7 +194,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
         return Ok(show(global, &answer));
     }
     request.complete(&mut Input::of_process())?;
-    let _logs = Logs::start(&config).map_err(|error| Failure::Failed(error.to_string()))?;
+    let _logs = logged(&config)?;
     let as_json = !request.prints(global.json) && global.json;
     let mut printer = Printer::new(io::stdout().lock(), as_json);
     let mut progress = Progress::default();
@@ -269,9 +275,8 @@ impl Progress {
 }
 
 fn version() -> Outcome {
-    let schema = MIGRATIONS.last().map_or(0, |newest| newest.version);
     let version = env!("CARGO_PKG_VERSION");
-    Outcome::new(format!("portiere {version}"), json!({ "version": version, "schema": schema }))
+    Outcome::new(format!("portiere {version}"), json!({ "version": version, "schema": migrate::newest() }))
 }
 
 fn show(global: &Global, outcome: &Outcome) -> ExitCode {

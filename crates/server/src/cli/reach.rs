@@ -1,7 +1,8 @@
 //! The way to a realm: through the running server, or, if none runs, to the database itself.
 
+use super::backup::Backup;
 use super::outcome::{Failure, Outcome, Reply, say};
-use super::request::{Backup, Place, Request};
+use super::request::{Place, Request};
 use crate::boot::{BootError, FIRST_REALM, Instance};
 use crate::config::Config;
 use crate::control;

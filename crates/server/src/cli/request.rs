@@ -1,24 +1,18 @@
 //! Commands that are carried out on a realm: by the running server, over the control socket, or in this process.
 
+use super::backup::Backup;
 use super::input::Input;
 use super::moving::AtSource;
 use super::outcome::{Failure, Outcome, Reply};
-use super::{audit, client, fence, group, keys, node, profile, ready, user, verifier};
-use crate::database::unmigrated;
+use super::{audit, client, fence, group, keys, migrate, node, profile, ready, user, verifier};
 use crate::setup_link::{self, LinkFile};
 use app::App;
-use clap::{Args, Subcommand, ValueHint};
-use rules::id::RealmId;
+use clap::Subcommand;
 use rules::people::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::fs;
-use std::path::{Path, PathBuf};
+use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
-use store::engine::Engine;
-use store::migrations::MIGRATIONS;
-use store::moving::marks::Marks;
-use store::moving::{Trouble, catalogue};
 
 /// A command that works on a realm.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
@@ -106,14 +100,6 @@ pub struct Place<'a> {
     pub hears_workers: bool,
 }
 
-/// The arguments of `backup`.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Backup {
-    /// The new file
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
-}
-
 impl Request {
     /// Completes what was typed with what comes from standard input and from files.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
@@ -123,13 +109,7 @@ impl Request {
             Request::Audit(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
             Request::Node(command) => command.complete(input),
-            // The server has another working directory.
-            Request::Backup(backup) => {
-                let failed = |error| Failure::Failed(format!("{}: {error}", backup.file.display()));
-                backup.file = std::path::absolute(&backup.file).map_err(failed)?;
-                // Checked here, too: a file that is found here afterwards is then the copy.
-                backup.is_new()
-            }
+            Request::Backup(backup) => backup.complete(),
             _ => Ok(()),
         }
     }
@@ -195,7 +175,7 @@ impl Request {
     pub fn believed(&self, answer: Outcome) -> Reply {
         match self {
             Request::Backup(backup) => backup.is_here(&answer.json).map(|()| answer),
-            Request::Migrate => is_brought_to(newest(), &answer.json).map(|()| answer),
+            Request::Migrate => migrate::is_done(&answer.json).map(|()| answer),
             _ => Ok(answer),
         }
     }
@@ -246,7 +226,7 @@ impl Request {
             Request::Verifier(command) => command.execute(app, place).await,
             Request::SetupLink => setup_link(app, place).await,
             Request::Backup(backup) => backup.execute(app).await,
-            Request::Migrate => migrate(app).await,
+            Request::Migrate => migrate::execute(app).await,
             Request::AtSource(asked) => asked.execute(app).await,
             Request::Ready(_) => Err(Failure::Failed("only a running server can be ready".into())),
             // Only the server can do it: the profile is of its process.
@@ -254,15 +234,6 @@ impl Request {
         }
     }
 }
-
-/// The keys without which a backup is of no use: their names for programs and for people, and where they are.
-const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
-    ("master_key", "the master key", "keys.master, else master.key in the data folder"),
-    ("audit_key", "the audit key", "audit.key_file, else audit.key in the data folder"),
-    ("peppers", "peppers", "hash.peppers, where there are any"),
-    ("binding_keys", "binding keys", "hash.binding_keys, where there are any"),
-    ("import_keys", "keys of imported hashes", "hash.import_keys, where there are any"),
-];
 
 /// Carries out a command about users. Removes the link that makes the first account once there is an owner.
 async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
@@ -284,136 +255,4 @@ async fn setup_link(app: &App, place: Place<'_>) -> Reply {
     let here = if place.serves { "" } else { "; no server runs: start it first (portiere serve)" };
     let text = format!("{link}\nvalid once, for 30 minutes{here}");
     Ok(Outcome::new(text, json!({ "link": link, "expires_in": app::setup::LINK_LIVES.whole_seconds() })))
-}
-
-impl Backup {
-    async fn execute(self, app: &App) -> Reply {
-        let bytes = self.copy(&*app.engine).await?;
-        let told = app.tell_of_copy(&self.file, bytes).await;
-        Ok(self.made(&*app.engine, bytes, told).await)
-    }
-
-    /// Copies a database on which no server runs as it is: no key is needed, and the schema stays. Only a schema of this
-    /// program takes the audit entry.
-    pub async fn execute_alone(&self, engine: &dyn Engine, realm: &RealmId) -> Reply {
-        let bytes = self.copy(engine).await?;
-        let told = match catalogue::version(engine).await {
-            Ok(version) if version == newest() => app::audit::tell_of_copy(engine, realm, (&self.file, bytes)).await,
-            Ok(version) => Err(format!("the database has schema {version}, not {}, and was copied as it is", newest())),
-            Err(Trouble(why)) => Err(why),
-        };
-        Ok(self.made(engine, bytes, told).await)
-    }
-
-    /// Makes the copy. Returns its size in bytes.
-    async fn copy(&self, engine: &dyn Engine) -> Result<u64, Failure> {
-        self.is_new()?;
-        engine.backup(&self.file).await.map_err(|error| Failure::Failed(error.0))?;
-        Ok(fs::metadata(&self.file).map(|file| file.len()).unwrap_or(0))
-    }
-
-    /// Tells of a copy of so many bytes, and why the audit log may not have been `told`.
-    async fn made(&self, engine: &dyn Engine, bytes: u64, told: Result<(), String>) -> Outcome {
-        let missing: Vec<Value> = NOT_IN_BACKUPS.iter().map(|(name, ..)| json!(name)).collect();
-        let list: String = NOT_IN_BACKUPS.iter().map(|(_, what, place)| format!("\n  {what}: {place}")).collect();
-        let text = format!(
-            "backup written to {} ({bytes} bytes)\nkeys are not in it: keep a copy of these files in another place, or it cannot \
-             be used{list}",
-            self.file.display()
-        );
-        let json = json!({ "file": self.file.display().to_string(), "bytes": bytes, "contains_master_key": false, "does_not_contain": missing });
-        // The copy is made, whatever is known about moves.
-        let out = Marks::read(engine).await.ok().and_then(|marks| marks.out);
-        let moved = out.map(|out| format!("{} {}", self.file.display(), out.of_copies()));
-        let untold = told.err().map(|why| format!("the audit log may have no entry of this backup: {why}"));
-        Outcome::new(text, json).noting(moved.into_iter().chain(untold).collect())
-    }
-
-    fn is_new(&self) -> Result<(), Failure> {
-        match self.file.exists() {
-            true => {
-                Err(Failure::Failed(format!("{} exists already; a backup overwrites nothing", self.file.display())))
-            }
-            false => Ok(()),
-        }
-    }
-
-    /// Checks that this process finds the file that the server says it wrote: a service may have a /tmp of its own, and
-    /// a container has a file system of its own.
-    fn is_here(&self, told: &Value) -> Result<(), Failure> {
-        let there = fs::metadata(&self.file).map(|file| file.len());
-        if there.as_ref().is_ok_and(|bytes| told["bytes"] == json!(bytes)) {
-            return Ok(());
-        }
-        let found = there.map_or_else(|error| error.to_string(), |bytes| format!("{bytes} bytes are there"));
-        Err(Failure::Failed(format!(
-            "the server wrote {} bytes to {file}, but not where this command looks ({found}): it sees another {folder} (systemd: \
-             PrivateTmp, ProtectHome; or a container), and the copy is there; name a folder that both see",
-            told["bytes"],
-            file = self.file.display(),
-            folder = self.file.parent().unwrap_or(Path::new("/")).display(),
-        )))
-    }
-}
-
-async fn migrate(app: &App) -> Reply {
-    app.engine.migrate().await.map_err(|error| unmigrated(error.0))?;
-    let version = catalogue::version(&*app.engine).await?;
-    let ahead = match newest() {
-        ours if version > ours => format!("; this program knows {ours}: a newer one has migrated it"),
-        _ => String::new(),
-    };
-    Ok(Outcome::new(format!("the database has schema version {version}{ahead}"), json!({ "schema": version })))
-}
-
-/// Returns the schema version of this program.
-fn newest() -> i64 {
-    MIGRATIONS.last().map_or(0, |newest| newest.version)
-}
-
-/// Checks that a server brought the database as far as this program would: a server knows no schema after its own.
-fn is_brought_to(newest: i64, told: &Value) -> Result<(), Failure> {
-    match told["schema"].as_i64() {
-        Some(schema) if schema >= newest => Ok(()),
-        _ => Err(Failure::Failed(format!(
-            "the running server is an older version, and left the database at its schema {}, not {newest}: stop it and \
-             run this again, or start it with this program, which migrates, too",
-            told["schema"]
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_of_an_older_version_does_not_bring_the_database_to_this_schema() {
-        // red without `believed` for Migrate.
-        let answer = |schema: i64| Outcome::new("the database has a schema", json!({ "schema": schema }));
-        for schema in [newest(), newest() + 1] {
-            assert_eq!(Request::Migrate.believed(answer(schema)), Ok(answer(schema)));
-        }
-        let Err(Failure::Failed(why)) = Request::Migrate.believed(answer(newest() - 1)) else { panic!("refused") };
-        assert!(why.contains("older version") && why.contains(&format!("not {}", newest())), "{why}");
-    }
-
-    #[test]
-    fn a_backup_that_is_not_here_is_not_called_written() {
-        // red without `believed` for Backup.
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("copy.db");
-        let backup = Request::Backup(Backup { file: file.clone() });
-        let answer = || Outcome::new("backup written", json!({ "bytes": 6 }));
-        let why = |reply: Reply| match reply {
-            Err(Failure::Failed(why)) => why,
-            other => panic!("{other:?}"),
-        };
-        let missing = why(backup.believed(answer()));
-        assert!(missing.contains("PrivateTmp") && missing.contains("copy.db"), "{missing}");
-        fs::write(&file, "another").unwrap();
-        assert!(why(backup.believed(answer())).contains("7 bytes are there"));
-        fs::write(&file, "a copy").unwrap();
-        assert_eq!(backup.believed(answer()), Ok(answer()));
-    }
 }

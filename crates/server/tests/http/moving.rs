@@ -234,7 +234,7 @@ fn a_backup_made_while_a_move_stands_still_or_after_it_can_be_restored() {
     assert!(stuck.code == 1 && stuck.err.contains(&format!("{to}: no room is left; sqlite:")), "{}", stuck.err);
     assert!(stuck.err.contains("takes no writes until this move is run again"), "{}", stuck.err);
     assert_eq!(state(server), "fenced");
-    // Red without `noting` in cli/request.rs, Backup.
+    // Red without `noting` in cli/backup.rs.
     let copied = server.command(&["backup", &at("fenced.db")], "");
     assert!(copied.code == 0 && copied.err.contains(&format!("being moved to {to}")), "{}", copied.err);
     assert_eq!(server.stop(), Some(0));

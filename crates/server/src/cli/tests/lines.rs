@@ -260,7 +260,7 @@ async fn what_is_not_there_has_gone_already() {
 
 #[tokio::test]
 async fn whoever_reads_the_log_or_copies_the_database_leaves_a_line() {
-    // red without begins_to_read in cli/audit/mod.rs, for each of the three, or tell_of_copy in cli/request.rs.
+    // red without begins_to_read in cli/audit/mod.rs, for each of the three, or tell_of_copy in cli/backup.rs.
     let (folder, mut config) = folder().await;
     for line in ["audit list", "audit export", "audit tail"] {
         Operator::new(&config).does(line).await;
