@@ -1,17 +1,22 @@
-//! What all password hashes of a realm share: the time that they take.
+//! Passwords of a realm and their hashes: new ones are judged and hashed, those of an earlier policy replaced. What all
+//! hashes share is the time that they take.
 
 use crate::admin::Refused;
 use crate::browser::Browser;
 use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
-use hasher::{Role, Stored, Subject, Work};
+use hasher::{FairKey, Role, Stored, Subject, Work};
 use rules::id::UserId;
-use rules::login::password::Password;
+use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
+use rules::login::throttle::subscriber;
 use rules::people::User;
-use rules::realm::is_believable;
+use rules::people::names::LoginKey;
+use rules::realm::{PRODUCT, is_believable};
+use rules::secret::mac;
 use rules::{Decision, Span};
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -223,6 +228,27 @@ impl App {
         }
     }
 
+    /// Judges a new password for a user with these names: it must be made neither of them nor of ours.
+    pub(crate) fn acceptable(&self, password: &[u8], names: &[impl AsRef<str>]) -> Result<Acceptable, Weak> {
+        let settings = &self.realm.settings;
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).chain([PRODUCT, settings.brand.as_str()]).collect();
+        let policy = Policy { min_length: settings.password_min, names: &names };
+        judge(Password::read(password)?, &policy)
+    }
+
+    /// Hashes a user's new password with a fresh salt.
+    pub(crate) async fn hash_new(
+        &self,
+        user: &UserId,
+        password: &Acceptable,
+        browser: &Browser,
+    ) -> Result<String, Fault> {
+        let (key, salt) = (self.fair_key(browser), entropy::salt()?);
+        let hash = hashed(self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt)).await?;
+        self.announce_hash(&hash).await?;
+        Ok(hash)
+    }
+
     /// Stores a hash that comes from elsewhere, by way of `store`.
     ///
     /// # Errors
@@ -285,6 +311,21 @@ impl App {
         }
     }
 
+    /// Returns the key that a hash is charged to: the realm first, then the address.
+    pub(crate) fn fair_key(&self, browser: &Browser) -> FairKey {
+        let address: IpAddr = browser.origin.address.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]));
+        charged_to(self.realm.id.as_str(), address)
+    }
+
+    /// Returns the salt of the hash that is computed where a name has none: the same for a name each time.
+    pub(crate) fn decoy_salt(&self, key: Option<&LoginKey>) -> [u8; 16] {
+        let name = key.map_or("", LoginKey::as_str);
+        let tag = mac(&*self.keyring.decoy, &[name.as_bytes()]);
+        let mut salt = [0; 16];
+        salt.copy_from_slice(&tag[..16]);
+        salt
+    }
+
     /// Returns whose password it is: where there is a binding key, a hash is worth nothing for anybody else.
     pub(crate) fn subject<'a>(&'a self, user: &'a UserId) -> Subject<'a> {
         Subject { realm: self.realm.id.as_str(), user: user.as_str() }
@@ -310,6 +351,10 @@ impl App {
             .await?;
         Ok(kept.ok())
     }
+}
+
+fn charged_to(realm: &str, address: IpAddr) -> FairKey {
+    FairKey::new(realm, subscriber(address))
 }
 
 /// Has a password hashed, and notes how much of that was waiting. A job that is refused only waited.
@@ -353,7 +398,6 @@ const WINDOW: i64 = 2000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hasher::Policy;
     use rules::Time;
 
     fn known(kinds: &[&str], looked: bool) -> Known {
@@ -363,7 +407,7 @@ mod tests {
 
     #[test]
     fn answers_wait_until_it_is_known_that_every_hash_takes_the_time_of_a_new_one() {
-        let name = Work::of_policy(&Policy::default()).to_string();
+        let name = Work::of_policy(&hasher::Policy::default()).to_string();
         let of = |kinds: &[&str], looked| waits(&known(kinds, looked), &name).map(|works| works.len());
         assert_eq!(of(&[], false), Some(0), "nobody has looked");
         assert_eq!((of(&[], true), of(&[&name], true)), (None, None));
@@ -380,5 +424,13 @@ mod tests {
         assert_eq!(evening.at(1), None);
         evening.learn(1, &None);
         assert_eq!((evening.at(1), evening.at(2)), (Some(None), None));
+    }
+
+    #[test]
+    fn people_behind_a_translator_are_as_many_as_they_are() {
+        // Red without `subscriber`: all of IPv4 would have one turn among those that wait for a hash.
+        let of = |address: &str| charged_to("main", address.parse().unwrap());
+        assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
+        assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));
     }
 }

@@ -17,14 +17,13 @@ use rules::events::Rejection;
 use rules::login::attempt::{After, Before, Counters, Refusal, begin, confirm, judge, leave_open};
 use rules::login::password::Password;
 use rules::login::session::{Origin, Session, Started};
-use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd, subscriber};
+use rules::login::throttle::{Counted, Held, Seen, Shared, account_key, all_admit, crowd};
 use rules::oauth::redirect::{Mode, Response};
 use rules::people::User;
 use rules::people::names::LoginKey;
-use rules::secret::{Secret, mac};
+use rules::secret::Secret;
 use rules::{Decision, Fresh, Time};
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use store::tables::realms::Epoch;
 use store::tables::sessions::WithUser;
@@ -319,11 +318,6 @@ impl App {
         .await
     }
 
-    /// Returns how long an attempt waits for a hash, and for the attempts before it.
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs())
-    }
-
     /// Counts the attempt, then hashes. Holds nothing of the database meanwhile.
     async fn hash(&self, _: &Pledge, attempt: &Attempt<'_>) -> Result<Result<Tried, Refusal>, Fault> {
         let (Admitted { counted, slowed, epoch, .. }, coming, mut hold) = match self.admit(attempt).await? {
@@ -436,20 +430,6 @@ impl App {
         Ok(Decision { changes, reply: Ok((started, user, respond)) })
     }
 
-    /// Returns the key that a hash is charged to: the realm first, then the address.
-    pub(crate) fn fair_key(&self, browser: &Browser) -> FairKey {
-        let address: IpAddr = browser.origin.address.parse().unwrap_or(IpAddr::from([0, 0, 0, 0]));
-        charged_to(self.realm.id.as_str(), address)
-    }
-
-    fn decoy_salt(&self, key: Option<&LoginKey>) -> [u8; 16] {
-        let name = key.map_or("", LoginKey::as_str);
-        let tag = mac(&*self.keyring.decoy, &[name.as_bytes()]);
-        let mut salt = [0; 16];
-        salt.copy_from_slice(&tag[..16]);
-        salt
-    }
-
     /// Checks that a signed-in user knows their password; counted like an attempt to sign in. Returns the user as they
     /// were when it was verified.
     pub(crate) async fn knows_password(
@@ -475,22 +455,5 @@ impl App {
             .await;
         // Without an account nothing matches.
         Ok(self.unless_right(&tried, known).await?.map(|()| attempt.user.unwrap_or_else(|| user.clone())))
-    }
-}
-
-fn charged_to(realm: &str, address: IpAddr) -> FairKey {
-    FairKey::new(realm, subscriber(address))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::charged_to;
-
-    #[test]
-    fn people_behind_a_translator_are_as_many_as_they_are() {
-        // Red without `subscriber`: all of IPv4 would have one turn among those that wait for a hash.
-        let of = |address: &str| charged_to("main", address.parse().unwrap());
-        assert_eq!(of("64:ff9b::192.0.2.1"), of("192.0.2.1"));
-        assert_ne!(of("64:ff9b::192.0.2.1"), of("64:ff9b::192.0.2.2"));
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::browser::Browser;
 use crate::flow::Flow;
-use crate::passwords::hashed;
 use crate::pledge::{Pledge, to_the_end};
 use crate::sign_in::{Next, SignedIn};
 use crate::stakes::Stake;
@@ -10,13 +9,12 @@ use crate::tally::Entry;
 use crate::{App, Fault, entropy};
 use rules::events::Rejection;
 use rules::id::UserId;
-use rules::login::password::{Acceptable, Password, Policy, Weak, judge};
+use rules::login::password::Weak;
 use rules::login::session::Origin;
 use rules::login::sign_up;
 use rules::login::throttle::{Seen, Shared};
 use rules::people::names::{BadName, Email, Username};
 use rules::people::{Role, User};
-use rules::realm::PRODUCT;
 use rules::{Span, Time};
 use store::tables::counters;
 use store::tables::users::ByLogin;
@@ -130,27 +128,6 @@ impl App {
         let id = entropy::fresh()?.user();
         let password = self.hash_new(&id, &password, browser).await?;
         Ok(Ok(Judged { id, username, email, verified: false, role, password }))
-    }
-
-    /// Judges a new password for a user with these names: it must be made neither of them nor of ours.
-    pub(crate) fn acceptable(&self, password: &[u8], names: &[impl AsRef<str>]) -> Result<Acceptable, Weak> {
-        let settings = &self.realm.settings;
-        let names: Vec<&str> = names.iter().map(AsRef::as_ref).chain([PRODUCT, settings.brand.as_str()]).collect();
-        let policy = Policy { min_length: settings.password_min, names: &names };
-        judge(Password::read(password)?, &policy)
-    }
-
-    /// Hashes a user's new password with a fresh salt.
-    pub(crate) async fn hash_new(
-        &self,
-        user: &UserId,
-        password: &Acceptable,
-        browser: &Browser,
-    ) -> Result<String, Fault> {
-        let (key, salt) = (self.fair_key(browser), entropy::salt()?);
-        let hash = hashed(self.hasher.hash_of(&key, self.subject(user), password.as_bytes(), salt)).await?;
-        self.announce_hash(&hash).await?;
-        Ok(hash)
     }
 
     /// Signs a user up: an account and a session in one batch. It may tell that a username is taken; an address that

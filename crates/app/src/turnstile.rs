@@ -3,8 +3,8 @@
 //! Attempts are counted as failed before they are hashed and given back on success. Without a turnstile two hundred
 //! honest sign-ins to one account at once would look like two hundred guesses.
 
-use crate::Fault;
 use crate::fault::span;
+use crate::{App, Fault};
 use rules::Handle;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -75,6 +75,13 @@ impl Turnstile {
             // Slower than expected: what the mean says now is the best guess.
             _ => Err(busy(self.0.open().get(&key).map_or(Duration::ZERO, |gate| self.0.expected(gate).1))),
         }
+    }
+}
+
+impl App {
+    /// Returns how long an attempt waits for a hash, and for the attempts before it.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs())
     }
 }
 

@@ -229,7 +229,7 @@ impl Drop for Over<'_> {
 #[test]
 fn a_full_house_keeps_what_was_typed_and_lets_those_inside_go_on() {
     // red without `has_time_for` in app/authorize.rs (newcomers), or the early answer in http/door.rs, place_for_password;
-    // and where a session cookie that anybody can make up were believed to be one (app/sign_in.rs, has_time_for_newcomer).
+    // and where a session cookie that anybody can make up were believed to be one (app/guest.rs, has_time_for_newcomer).
     let server = Server::leaked(&[
         ("PORTIERE_HASH_THREADS", "1"),
         ("PORTIERE_HASH_ARGON2_MEMORY_KIB", "65536"),

@@ -81,7 +81,7 @@ fn what_the_server_refuses_is_counted_by_its_reason() {
 
 #[test]
 fn sign_ins_that_are_told_to_come_back_are_counted_once_wherever_that_is_said() {
-    // red without the count in `has_time_for` of app/sign_in.rs (most are refused at the door), or that of `crowded` in the
+    // red without the count in `has_time_for` of app/guest.rs (most are refused at the door), or that of `crowded` in the
     // hasher's gate, or if one that passes the door and is refused behind it were counted at both.
     let (threads, each) = (32 * nodes(), 6);
     let server = Server::leaked(&[
