@@ -1,7 +1,6 @@
 //! Sets up the hasher from the configuration, and keeps in the data folder what it learns about the machine.
 
 use crate::boot::BootError;
-use crate::cli::outcome::mutter;
 use crate::config::{Config, KeyFile, all};
 use crate::private::{self, Unread};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
@@ -29,8 +28,8 @@ pub fn settings(config: &Config) -> Result<hasher::Settings, BootError> {
     })
 }
 
-/// Tells how a server with this configuration differs from the one that `portiere capacity` measures, which has none.
-pub fn tell_of_differences(config: &Config) {
+/// Returns how a server with this configuration differs from the one that `portiere capacity` measures, which has none.
+pub fn differences(config: &Config) -> Vec<String> {
     let (here, measured) = (&config.argon2, Policy::default().cost());
     let parameters =
         (here.memory_kib, here.passes, here.lanes) != (measured.memory(), measured.passes(), measured.lanes());
@@ -43,7 +42,7 @@ pub fn tell_of_differences(config: &Config) {
     });
     let server = config.database().is_none();
     let store = server.then(|| "the configuration uses a database server: the limit here is that of SQLite".to_owned());
-    hash.into_iter().chain(store).for_each(|line| mutter(&format!("portiere: {line}\n")));
+    hash.into_iter().chain(store).collect()
 }
 
 /// Warns if fewer threads hash than were asked for, or than there are cores: the memory has no room for so many hashes.

@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod control;
 mod database;
+mod fence;
 #[cfg(test)]
 mod generated;
 mod hashing;

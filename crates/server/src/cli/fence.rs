@@ -3,12 +3,12 @@
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
 use super::text::{Table, facts};
+use crate::fence::shown;
 use app::App;
 use app::ward::Status;
 use clap::{Args, Subcommand};
-use rules::utc::{iso, when};
+use rules::utc::when;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use store::tables::fences::State;
 
 /// The subcommands of `fence`.
@@ -96,25 +96,4 @@ fn told(status: &Status, before: String) -> Outcome {
         ("this node", status.node.clone()),
     ]);
     Outcome::new(format!("{before}{about}\n{}", nodes.render()), shown(status))
-}
-
-/// Describes the fences for programs; the readiness page shows the same.
-pub fn shown(status: &Status) -> Value {
-    let waiting: Vec<&str> = status.waiting().collect();
-    json!({
-        "node": Some(&status.node).filter(|node| !node.is_empty()),
-        "up": status.up,
-        "fence": status.fence.as_ref().map(|fence| json!({
-            "number": fence.number,
-            "raised_at": iso(fence.at),
-            "server": fence.identity,
-        })),
-        "waiting_for": waiting,
-        "nodes": status.nodes.iter().map(|node| json!({
-            "fence": node.number,
-            "node": node.node,
-            "state": node.state.name(),
-            "since": iso(node.at),
-        })).collect::<Vec<_>>(),
-    })
 }

@@ -24,7 +24,7 @@ mod migrate;
 mod moving;
 mod node;
 mod one_of;
-pub mod outcome;
+mod outcome;
 mod profile;
 mod reach;
 mod ready;
@@ -39,11 +39,11 @@ mod text;
 mod user;
 mod verifier;
 
-pub use fence::shown as fence_shown;
 pub use outcome::{Failure, Outcome, Reply};
 pub use request::{Place, Request};
 
 use crate::config::{Config, LogFormat, Sources};
+use crate::hashing;
 use crate::logs::Logs;
 use crate::loops::run_out;
 use input::Input;
@@ -118,7 +118,7 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         Command::Capacity(mut command) => {
             command.json = global.json;
             let (program, config) = (std::env::current_exe()?, quiet(&global)?);
-            crate::hashing::tell_of_differences(&config);
+            hashing::differences(&config).iter().for_each(|line| outcome::say(line));
             lab::capacity::cli::main(&command, (&program, &config.server.data), &mut io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }

@@ -1,6 +1,6 @@
 //! Whether the server is alive, and whether it can serve.
 
-use crate::cli::fence_shown;
+use crate::fence;
 use crate::http::reply;
 use crate::http::site::Site;
 use crate::http::visit::Visit;
@@ -270,16 +270,16 @@ fn told(site: &Site, found: Found) -> Readiness {
     problems.extend(outgrown);
     warnings.extend(doubtful(site).chain(unverifiable(site)));
     warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
-    let fence = site.app.last_seen();
+    let failover = site.app.last_seen();
     warnings.extend(site.app.double().into_iter().chain(site.app.elsewhere()));
-    warnings.extend(fence.as_ref().filter(|fence| fence.up).map(fenced));
+    warnings.extend(failover.as_ref().filter(|status| status.up).map(fenced));
     let problems = each_once(problems);
     let body = json!({
         "status": word(problems.is_empty()),
         "problems": problems,
         "warnings": warnings,
         "durability": durability,
-        "fence": fence.as_ref().map(fence_shown),
+        "fence": failover.as_ref().map(fence::shown),
         "connections": { "open": site.caps.open(), "refused": site.caps.refused().iter().map(|(_, count)| count).sum::<u64>() },
         "hashing": hashing(site),
     });
