@@ -2,10 +2,10 @@
 
 use super::Site;
 use super::door::{AsExpected, Door};
-use super::front::Lines;
 use super::reply::{self, Forms};
 use super::visit::{Asking, Visit};
 use crate::config::CHANGE_PASSWORD;
+use crate::logs::Sparing;
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
@@ -19,8 +19,6 @@ use rules::oauth::client_auth::{NAME_ALONE, NOBODY};
 use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::{Error, ErrorCode};
 use serde_json::json;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 use store::dialect::moving::REFUSAL;
 
 /// When there may be room for a large body again: most of the bodies that hold it have arrived by then.
@@ -113,6 +111,9 @@ pub fn refused_for(fault: &Fault) -> Refused {
     }
 }
 
+/// The lines on requests that the database failed. While the database is away, every request is one.
+static FAILED: Sparing = Sparing::new();
+
 /// Logs a fault, once, at the door that it reached.
 pub fn log(fault: &Fault, visit: &Visit) {
     let request = &visit.request_id;
@@ -121,24 +122,17 @@ pub fn log(fault: &Fault, visit: &Visit) {
         // It lasts, and the operator who moves the database knows.
         Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => {
-            if let Some(left_out) = room() {
+            if let Some(left_out) = FAILED.room() {
                 tracing::warn!(%request, why, left_out, "unavailable");
             }
         }
         Fault::Contended(why) => {
-            if let Some(left_out) = room() {
+            if let Some(left_out) = FAILED.room() {
                 tracing::warn!(%request, why, left_out, "contended");
             }
         }
         Fault::Busy(_) | Fault::Over(_) => {}
     }
-}
-
-/// Returns how many lines were left out since the previous one if the log has room for one more request that the
-/// database failed, and `None` if it has not. While the database is away, every request is one.
-fn room() -> Option<u64> {
-    static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
-    WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).room(Instant::now())
 }
 
 /// How each refusal is shown: status, code, a sentence, and how long to wait.

@@ -9,6 +9,7 @@ use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::admission::Pace;
 use crate::config::PROBES;
+use crate::logs::Sparing;
 use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
@@ -21,8 +22,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode, Version};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 
@@ -91,8 +92,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
     let (id, method, route) = (&*visit.request_id, running.method(), running.route());
     if !site.slow.is_zero() && ours(took, &sheet) > site.slow {
         site.requests.slow.one();
-        let room = lines().room(Instant::now());
-        if let Some(left_out) = room {
+        if let Some(left_out) = SLOW.room() {
             let trace = traced.as_ref().map(Traced::id);
             tell_slow((id, trace.as_deref()), (method, route, status), (took, left_out), &sheet);
         }
@@ -145,48 +145,15 @@ impl Shape {
     }
 }
 
-/// The most lines of one kind in a second. More of them would say no more about what is wrong.
-const LINES: u32 = 10;
-
-/// Counts the lines of one kind that were written recently.
-pub struct Lines {
-    since: Option<Instant>,
-    written: u32,
-    left_out: u64,
-}
-
-impl Lines {
-    /// No lines yet.
-    pub const fn none() -> Lines {
-        Lines { since: None, written: 0, left_out: 0 }
-    }
-
-    /// Returns how many lines were left out since the previous one; `None` if there is no room for one more.
-    pub fn room(&mut self, now: Instant) -> Option<u64> {
-        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1)) {
-            (self.since, self.written) = (Some(now), 0);
-        }
-        if self.written == LINES {
-            self.left_out += 1;
-            return None;
-        }
-        self.written += 1;
-        Some(std::mem::take(&mut self.left_out))
-    }
-}
-
-/// Returns the counter of this process: it has one log.
-fn lines() -> MutexGuard<'static, Lines> {
-    static WRITTEN: Mutex<Lines> = Mutex::new(Lines::none());
-    WRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Returns the time a request took, without its body, which a client may send as slowly as it likes, and without the
 /// time for which its refusal was held back on purpose.
 fn ours(took: Duration, sheet: &Sheet) -> Duration {
     let theirs = sheet.sums().filter(|(stage, _)| !stage.is_ours()).map(|(_, sum)| sum);
     took.saturating_sub(theirs.sum())
 }
+
+/// The lines on slow requests.
+static SLOW: Sparing = Sparing::new();
 
 /// Logs where the time of a slow request went: the stages that took a millisecond or more. The line holds nothing of
 /// the request itself.
@@ -357,17 +324,6 @@ fn finish(site: &Site, visit: &Visit, response: &mut Response) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_flood_of_slow_requests_is_a_few_lines_and_the_number_of_the_others() {
-        let mut lines = Lines { since: None, written: 0, left_out: 0 };
-        let began = Instant::now();
-        let written = (0..1_000).filter(|at| lines.room(began + Duration::from_micros(*at)).is_some());
-        assert_eq!(written.count(), LINES as usize);
-        let later = began + Duration::from_secs(1);
-        assert_eq!(lines.room(later), Some(1_000 - u64::from(LINES)));
-        assert_eq!(lines.room(later), Some(0), "they are told once");
-    }
 
     #[tokio::test]
     async fn the_time_that_a_body_takes_makes_no_request_slow() {
