@@ -8,6 +8,7 @@ mod door;
 mod error;
 mod extract;
 mod front;
+mod health;
 mod oauth;
 mod pages;
 mod reply;
@@ -18,7 +19,7 @@ mod tests;
 pub mod try_it;
 mod visit;
 
-pub use pages::health::{is_ready, readiness};
+pub use health::{is_ready, readiness};
 pub use reply::plain;
 pub use routes::router;
 pub use site::Site;

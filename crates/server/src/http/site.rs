@@ -1,7 +1,7 @@
 //! What all doors share: the use cases, the public URL, and the limits of a request.
 
 use super::cookies;
-use super::pages::health::Readiness;
+use super::health::Readiness;
 use crate::admission::Admission;
 use crate::boot::Instance;
 use crate::config::{Config, PublicUrl};

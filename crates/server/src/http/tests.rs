@@ -484,7 +484,7 @@ async fn whoever_signs_out_while_the_database_has_just_failed_over_is_out_when_t
 
 #[tokio::test]
 async fn a_certificate_that_has_ended_is_a_warning() {
-    // Red without `outlived` in http/pages/health.rs, look.
+    // Red without `outlived` in http/health.rs, told.
     let folder = tempfile::tempdir().unwrap();
     let [certificate, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name).display().to_string());
     let mut params = rcgen::CertificateParams::new(vec!["id.example.test".to_owned()]).unwrap();

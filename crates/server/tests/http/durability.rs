@@ -213,7 +213,7 @@ fn what_an_acknowledged_write_is_worth_is_said_at_the_start_and_by_readyz() {
 
 #[test]
 fn replication_that_is_said_to_be_strict_and_does_not_look_so_is_said_at_the_start_and_by_readyz() {
-    // red without `contradiction` in server/boot.rs, worth, and in server/http/pages/health.rs.
+    // red without `contradiction` in server/boot.rs, worth, and in server/http/health.rs.
     let url = default_server().setting("PORTIERE_STORE_URL");
     if !url.is_some_and(|url| url.starts_with("postgres")) {
         println!("skipped: no other database can be said to replicate strictly");

@@ -3,7 +3,6 @@
 pub mod account;
 pub mod assets;
 pub mod device;
-pub mod health;
 pub mod home;
 pub mod login;
 pub mod setup;

@@ -33,7 +33,7 @@ fn says(server: &Server, so: impl Fn(&Answer) -> bool) -> bool {
 
 #[test]
 fn a_flood_of_passwords_makes_a_node_unready_for_as_long_as_it_lasts() {
-    // red without the line in http/pages/health.rs, ready, or without strain.watch in boot.rs.
+    // red without `strain` in http/health.rs, told, or without strain.watch in boot.rs.
     let server = Server::leaked(&[
         SERVED,
         ("PORTIERE_HASH_THREADS", "1"),

@@ -1,9 +1,9 @@
 //! Whether the server is alive, and whether it can serve.
 
+use super::reply;
+use super::site::Site;
+use super::visit::Visit;
 use crate::fence;
-use crate::http::reply;
-use crate::http::site::Site;
-use crate::http::visit::Visit;
 use app::ward::Status;
 use axum::extract::{Extension, State};
 use axum::response::Response;
@@ -101,7 +101,7 @@ const WITHIN: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Readiness {
     at: Instant,
-    seen: [bool; 4],
+    seen: Flags,
     ready: bool,
     /// JSON, for clients that may see it.
     told: Arc<str>,
@@ -161,15 +161,31 @@ async fn seen_or_looked(site: &Site) -> Option<Readiness> {
 
 /// Returns an answer that is good for one more probe.
 fn still_good(site: &Site, last: Option<&Readiness>) -> Option<Readiness> {
-    last.filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == seen(site)).cloned()
+    last.filter(|last| last.at.elapsed() < GOOD_FOR && last.seen == Flags::of(site)).cloned()
 }
 
-/// Returns what is known without the database: whether the server is stopping, whether a proxy is not listed or names
-/// nobody, and whether the journal works. An answer made before one of these changed is not reused.
-fn seen(site: &Site) -> [bool; 4] {
-    let flags = [&site.leaving, &site.forgotten_proxy, &site.silent_proxy];
-    let [leaving, forgotten, silent] = flags.map(|flag| flag.load(Ordering::Relaxed));
-    [leaving, forgotten, silent, matches!(site.app.guarded(), Some(Err(_)))]
+/// What is known without the database. An answer made before one of these changed is not reused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Flags {
+    /// The server is stopping.
+    leaving: bool,
+    /// A proxy is not listed.
+    forgotten_proxy: bool,
+    /// A proxy names nobody.
+    silent_proxy: bool,
+    /// The journal does not work.
+    journal_fails: bool,
+}
+
+impl Flags {
+    fn of(site: &Site) -> Flags {
+        Flags {
+            leaving: site.leaving.load(Ordering::Relaxed),
+            forgotten_proxy: site.forgotten_proxy.load(Ordering::Relaxed),
+            silent_proxy: site.silent_proxy.load(Ordering::Relaxed),
+            journal_fails: matches!(site.app.guarded(), Some(Err(_))),
+        }
+    }
 }
 
 fn word(ready: bool) -> &'static str {
@@ -197,7 +213,7 @@ struct Found {
     warnings: Vec<String>,
     durability: &'static str,
     outgrown: Option<String>,
-    seen: [bool; 4],
+    seen: Flags,
 }
 
 impl Found {
@@ -208,14 +224,14 @@ impl Found {
             warnings: Vec::new(),
             durability: "unknown",
             outgrown: None,
-            seen: seen(site),
+            seen: Flags::of(site),
         }
     }
 }
 
 /// Asks the database.
 async fn look(site: &Site) -> Found {
-    let seen = seen(site);
+    let seen = Flags::of(site);
     let (mut problems, mut warnings): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let durability = match site.app.engine.health().await {
         Err(error) => {
@@ -244,20 +260,19 @@ async fn look(site: &Site) -> Found {
 /// Makes the answer of what was found, and of what is known without asking the database.
 fn told(site: &Site, found: Found) -> Readiness {
     let Found { mut problems, mut warnings, durability, outgrown, seen } = found;
-    let [leaving, forgotten_proxy, silent_proxy, _] = seen;
     if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
-    if forgotten_proxy {
+    if seen.forgotten_proxy {
         let ignored = "forwarded headers come from a local address that proxy.trusted does not list: they are ignored";
         warnings.push(ignored.to_owned());
     }
-    if silent_proxy {
+    if seen.silent_proxy {
         let uncounted = "a proxy that proxy.trusted lists passed on a request without the address of a client that it \
                          does not list: no limit per address counts it";
         warnings.push(uncounted.to_owned());
     }
-    if leaving {
+    if seen.leaving {
         problems.push("this node is stopping".to_owned());
     }
     problems.extend(site.strain.problems());
