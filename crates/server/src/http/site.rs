@@ -12,6 +12,7 @@ use crate::strain::Strain;
 use crate::trace::Tracer;
 use crate::verifier::Strangers;
 use app::App;
+use rules::oauth::redirect::escape;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -139,6 +140,13 @@ impl Site {
     /// Returns the part of a request's path below the issuer's, and `None` for a path that is not below it.
     pub fn below<'path>(&self, path: &'path str) -> Option<&'path str> {
         path.strip_prefix(self.url.path()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Returns a path of ours with a query.
+    pub fn link(&self, path: &str, pairs: &[(String, String)]) -> String {
+        let query: Vec<String> =
+            pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
+        format!("{}{path}{}{}", self.url.path(), if query.is_empty() { "" } else { "?" }, query.join("&"))
     }
 
     /// Returns whether `origin` is our own, under any name that is served.

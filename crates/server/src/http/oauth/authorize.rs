@@ -5,7 +5,6 @@ use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply::{self, Forms};
-use crate::http::site::Site;
 use crate::pages::{
     AccountChoicePage, ConsentPage, FormPostPage, LoginPage, LoginProblem, Problem, Setback, SignUpPage,
 };
@@ -15,7 +14,7 @@ use app::posted::Posted;
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
-use rules::oauth::redirect::{Mode, Response as Answer, escape};
+use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::scope::Scope;
 
 /// `GET /oauth2/authorize`.
@@ -31,15 +30,9 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_authorize(&params, &door.browser()).await? {
-        Posted::Again(again) => reply::see_other(&with_query(&door.site, "/oauth2/authorize", again.pairs())),
+        Posted::Again(again) => reply::see_other(&door.site.link("/oauth2/authorize", again.pairs())),
         Posted::Told(outcome) => door.show(*outcome, params.get("ui_locales")),
     })
-}
-
-/// Returns a path of ours with a query.
-pub fn with_query(site: &Site, path: &str, pairs: &[(String, String)]) -> String {
-    let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect();
-    format!("{}{path}{}{}", site.url.path(), if query.is_empty() { "" } else { "?" }, query.join("&"))
 }
 
 /// What the user typed into the sign-up page before, except the password, and what was wrong with it.

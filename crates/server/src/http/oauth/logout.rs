@@ -1,6 +1,5 @@
 //! The end-session endpoint (RP-Initiated Logout 1.0).
 
-use super::authorize::with_query;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
@@ -30,7 +29,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
 pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let params = extract::posted(&door, body).await?;
     Ok(match door.site.app.posted_logout(&params).await? {
-        Ok(again) => reply::see_other(&with_query(&door.site, "/oauth2/logout", again.pairs())),
+        Ok(again) => reply::see_other(&door.site.link("/oauth2/logout", again.pairs())),
         Err(error) => door.refuse(&error.into(), None, params.get("ui_locales")),
     })
 }
@@ -62,7 +61,7 @@ impl Door {
     pub fn signed_out(&self, locales: Option<&str>) -> Response {
         let locales: Vec<_> =
             locales.map(|locales| ("ui_locales".to_owned(), locales.to_owned())).into_iter().collect();
-        let mut response = reply::see_other(&with_query(&self.site, "/oauth2/logout", &locales));
+        let mut response = reply::see_other(&self.site.link("/oauth2/logout", &locales));
         self.forget_session(&mut response);
         response
     }

@@ -4,7 +4,6 @@ use super::{OwnForm, weakness};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::oauth::authorize::with_query;
 use crate::http::reply::{self, Forms};
 use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, ProfileFields, SessionRow, Setback};
 use app::account::{NotChanged, NotEnded, NotSaved, PasswordChange, ProfileForm};
@@ -188,7 +187,7 @@ forms! {
 pub async fn sign_out(door: Door, body: Body) -> Result<Response, Refusal> {
     // A form of a session that has ended, or of a page older than the session is now, leads to the page for signing
     // out, which says whether somebody is signed in, and who.
-    let out = with_query(&door.site, "/oauth2/logout", &[]);
+    let out = door.site.link("/oauth2/logout", &[]);
     match door.own_form_to_end(body).await {
         Ok(Some(form)) => leave(&door, &form).await,
         Ok(None) => Ok(reply::see_other(&out)),

@@ -4,7 +4,6 @@ use super::OwnForm;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
-use crate::http::oauth::authorize::with_query;
 use crate::http::reply::{self, Forms};
 use crate::pages::{DeviceCodePage, DeviceConfirmPage, DeviceOutcome, DeviceProblem, DeviceResultPage};
 use app::device::{Ending, Lookup, Waiting};
@@ -74,7 +73,7 @@ impl Door {
         /// Longer than any code, however it is written.
         const LONGEST: usize = 64;
         let typed = (!code.is_empty() && code.len() <= LONGEST).then(|| ("user_code".to_owned(), code.to_owned()));
-        reply::see_other(&with_query(&self.site, "/device", typed.as_slice()))
+        reply::see_other(&self.site.link("/device", typed.as_slice()))
     }
 
     fn enter(&self, session: &Session, user: &User, code: &str, problem: Option<DeviceProblem>) -> Response {
@@ -152,7 +151,7 @@ impl Door {
         let seal = app.seal_ending(&ending, &form.session);
         let told = [("done", ending.done), ("client", ending.client), ("seal", &seal)];
         let pairs = told.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Ok(reply::see_other(&with_query(&self.site, "/device", &pairs)))
+        Ok(reply::see_other(&self.site.link("/device", &pairs)))
     }
 
     /// Returns the page that says how an answer ended. Reloading it gives no answer again.

@@ -10,7 +10,6 @@ pub mod signup;
 
 use super::door::Door;
 use super::error::Refusal;
-use super::oauth::authorize::with_query;
 use app::browser::Browser;
 use app::flow::{Flow, Place, To};
 use axum::body::Body;
@@ -61,10 +60,10 @@ impl Door {
     /// Returns the link that starts again on the way to `to`.
     pub fn anew(&self, to: &To) -> Option<String> {
         let link = match to {
-            To::Client(request) => with_query(&self.site, "/oauth2/authorize", request),
-            To::Place(Place::Device(code)) => with_query(&self.site, "/device", &[("user_code".into(), code.clone())]),
-            To::Place(Place::Password) => with_query(&self.site, "/login", &[("change".into(), "1".into())]),
-            To::Out(request) => with_query(&self.site, "/oauth2/logout", request),
+            To::Client(request) => self.site.link("/oauth2/authorize", request),
+            To::Place(Place::Device(code)) => self.site.link("/device", &[("user_code".into(), code.clone())]),
+            To::Place(Place::Password) => self.site.link("/login", &[("change".into(), "1".into())]),
+            To::Out(request) => self.site.link("/oauth2/logout", request),
             To::Place(Place::Account) => return None,
         };
         (link.len() <= LONGEST_LINK).then_some(link)
