@@ -116,6 +116,11 @@ impl Door {
         Browser { unproved: self.unproved.clone(), ..self.visit.browser(&self.site, &self.headers) }
     }
 
+    /// Removes the session cookie.
+    pub fn forget_session(&self, response: &mut Response) {
+        reply::cookie(response, &self.site, Name::Session, None);
+    }
+
     /// Removes a session cookie that was checked and names no living session (SE-05), unless the response sets another
     /// one or the database cannot say.
     async fn without_dead_session(&self, mut response: Response) -> Response {

@@ -1,15 +1,12 @@
-//! The authorization endpoint (RFC 6749 §3.1), and the pages that it shows.
+//! The authorization endpoint (RFC 6749 §3.1), and the pages that it alone shows.
 
-use crate::http::cookies::Name;
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
+use crate::http::pages::signup::Before;
 use crate::http::reply::{self, Forms};
-use crate::pages::{
-    AccountChoicePage, ConsentPage, FormPostPage, LoginPage, LoginProblem, Problem, Setback, SignUpPage,
-};
-use app::authorize::{Asked, Outcome, SignIn};
-use app::flow::Flow;
+use crate::pages::{AccountChoicePage, ConsentPage, FormPostPage};
+use app::authorize::{Asked, Outcome};
 use app::posted::Posted;
 use axum::body::Body;
 use axum::response::Response;
@@ -33,22 +30,6 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
         Posted::Again(again) => reply::see_other(&door.site.link("/oauth2/authorize", again.pairs())),
         Posted::Told(outcome) => door.show(*outcome, params.get("ui_locales")),
     })
-}
-
-/// What the user typed into the sign-up page before, except the password, and what was wrong with it.
-#[derive(Clone, Copy, Default)]
-pub struct Before<'a> {
-    /// The username.
-    pub username: &'a str,
-    /// The address.
-    pub email: &'a str,
-    /// What was wrong.
-    pub problems: &'a [Problem],
-}
-
-/// Without an application, the forms of a page lead to the account.
-fn forms(page: &SignIn) -> Forms<'static> {
-    if page.client.is_some() { Forms::Leave } else { Forms::Stay }
 }
 
 impl Door {
@@ -76,47 +57,6 @@ impl Door {
         let page = FormPostPage { action: answer.to.as_str(), client: answer.to.origin(), fields: &fields };
         let html = page.render(&self.visit.chrome(&self.site, &self.headers, locales));
         reply::page(StatusCode::OK, &self.visit, html, Forms::Post(answer.to.origin()))
-    }
-
-    /// Shows the sign-in page.
-    pub fn sign_in(&self, page: &SignIn, problem: Option<LoginProblem>, locales: Option<&str>) -> Response {
-        let sign_up =
-            (self.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", page.flow.text));
-        let view = LoginPage {
-            flow: &page.flow.text,
-            client: page.client.as_deref(),
-            device: page.device,
-            login: &page.login,
-            again: page.again,
-            already: page.already.as_deref(),
-            problem,
-            sign_up: sign_up.as_deref(),
-        };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
-        let setback = problem.map(LoginProblem::setback);
-        let mut response = reply::form(setback, &self.visit, html, forms(page));
-        reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
-        response
-    }
-
-    /// Shows the sign-up page, with what was typed before.
-    pub fn sign_up(&self, page: &SignIn, before: &Before<'_>, locales: Option<&str>) -> Response {
-        let sign_in = format!("/login?flow={}", page.flow.text);
-        let view = SignUpPage {
-            flow: &page.flow.text,
-            client: page.client.as_deref(),
-            username: before.username,
-            email: before.email,
-            already: page.already.as_deref(),
-            minimum_password: self.site.app.realm.settings.password_min,
-            problems: before.problems,
-            sign_in: Some(&sign_in),
-        };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
-        let setback = Setback::of(before.problems);
-        let mut response = reply::form(setback, &self.visit, html, forms(page));
-        reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
-        response
     }
 
     fn choose(&self, asked: &Asked, locales: Option<&str>) -> Response {
@@ -147,15 +87,5 @@ impl Door {
         let mut response = reply::page(StatusCode::OK, &self.visit, html, Forms::Leave);
         reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
-    }
-
-    /// Returns the languages that a flow's request asked for.
-    pub fn locales(flow: &Flow) -> Option<String> {
-        flow.ui_locales().map(str::to_owned)
-    }
-
-    /// Removes the session cookie.
-    pub fn forget_session(&self, response: &mut Response) {
-        reply::cookie(response, &self.site, Name::Session, None);
     }
 }

@@ -48,7 +48,7 @@ pub async fn confirm(door: Door, body: Body) -> Result<Response, Refusal> {
     if params.get("decision") != Some("sign_out") {
         return Ok(reply::see_other(&format!("{}/account", door.site.url.path())));
     }
-    let locales = Door::locales(&flow);
+    let locales = flow.ui_locales().map(str::to_owned);
     Ok(match app.logout_confirmed(&flow, &browser).await? {
         Leaving::Left { to: None, .. } => door.signed_out(locales.as_deref()),
         leaving => door.leave(&leaving, locales.as_deref()),

@@ -1,11 +1,11 @@
 //! The forms of a login flow: signing in, choosing an account, consenting.
 
-use super::Posted;
+use super::{Posted, forms};
 use crate::http::door::Door;
 use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply;
-use crate::pages::{LoginProblem, Setback};
+use crate::pages::{LoginPage, LoginProblem, Setback};
 use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, Question, To};
@@ -33,7 +33,7 @@ pub async fn get(door: Door, _: Body) -> Result<Response, Refusal> {
             }
         }
     };
-    let locales = Door::locales(&flow);
+    let locales = flow.ui_locales().map(str::to_owned);
     let page = app.sign_in_page(flow, &browser).await?;
     Ok(door.sign_in(&SignIn { already, ..page }, None, locales.as_deref()))
 }
@@ -44,7 +44,7 @@ pub async fn post(door: Door, body: Body) -> Result<Response, Refusal> {
     let app = &door.site.app;
     let login = params.get("login").unwrap_or("");
     let typed = Typed::new(login, params.get("password").unwrap_or("").as_bytes());
-    let locales = Door::locales(&flow);
+    let locales = flow.ui_locales().map(str::to_owned);
     let attempt = door.in_place_for_password(|| app.sign_in(flow.clone(), typed, &browser));
     let problem = match attempt.await {
         Ok(Ok(signed_in)) => return signed_in_response(&door, signed_in, &browser, locales.as_deref()),
@@ -102,12 +102,33 @@ pub async fn carry_on(door: Door, _: Body) -> Result<Response, Refusal> {
     let browser = door.browser();
     let text = door.flow_text().ok_or(Refusal::Stale(None))?;
     let flow = door.site.app.open_flow(&text, &browser).ok_or_else(|| door.stale(&text))?;
-    let locales = Door::locales(&flow);
+    let locales = flow.ui_locales().map(str::to_owned);
     let outcome = door.site.app.resume(flow, &browser).await?;
     Ok(door.show(outcome, locales.as_deref()))
 }
 
 impl Door {
+    /// Shows the sign-in page.
+    pub fn sign_in(&self, page: &SignIn, problem: Option<LoginProblem>, locales: Option<&str>) -> Response {
+        let sign_up =
+            (self.site.app.realm.settings.signup && !page.again).then(|| format!("/signup?flow={}", page.flow.text));
+        let view = LoginPage {
+            flow: &page.flow.text,
+            client: page.client.as_deref(),
+            device: page.device,
+            login: &page.login,
+            again: page.again,
+            already: page.already.as_deref(),
+            problem,
+            sign_up: sign_up.as_deref(),
+        };
+        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let setback = problem.map(LoginProblem::setback);
+        let mut response = reply::form(setback, &self.visit, html, forms(page));
+        reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
+        response
+    }
+
     fn is_asked_for(&self, what: &str) -> bool {
         extract::query(&self.uri).is_ok_and(|params| params.get(what).is_some())
     }
@@ -164,7 +185,7 @@ pub async fn consent(door: Door, body: Body) -> Result<Response, Refusal> {
         Some("deny") => false,
         _ => return Err(rules::oauth::Error::request("decision must be allow or deny").into()),
     };
-    let locales = Door::locales(&flow);
+    let locales = flow.ui_locales().map(str::to_owned);
     let outcome = app.consent(flow, allow, &form.browser).await?;
     Ok(door.show(outcome, locales.as_deref()))
 }

@@ -10,6 +10,8 @@ pub mod signup;
 
 use super::door::Door;
 use super::error::Refusal;
+use super::reply::Forms;
+use app::authorize::SignIn;
 use app::browser::Browser;
 use app::flow::{Flow, Place, To};
 use axum::body::Body;
@@ -80,7 +82,7 @@ impl Door {
         };
         match named("ui_locales") {
             Some(locales) => Some(locales.into_owned()),
-            None => Door::locales(&self.site.app.open_flow(&named("flow")?, &self.browser())?),
+            None => self.site.app.open_flow(&named("flow")?, &self.browser())?.ui_locales().map(str::to_owned),
         }
     }
 
@@ -143,6 +145,11 @@ impl Door {
             None => Err(Refusal::Forgery),
         }
     }
+}
+
+/// Without an application, the forms of a page lead to the account.
+fn forms(page: &SignIn) -> Forms<'static> {
+    if page.client.is_some() { Forms::Leave } else { Forms::Stay }
 }
 
 /// Translates what was wrong with a new account into the terms of the pages.
