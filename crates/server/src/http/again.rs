@@ -94,7 +94,7 @@ impl Door {
     fn later(&self, sent: &Params, setback: Setback, minimum: Option<usize>) -> Option<Response> {
         let fields: Vec<(&str, &str)> = KEPT.into_iter().filter_map(|name| Some((name, sent.sent(name)?))).collect();
         let flow = sent.get("flow").and_then(|text| self.site.app.open_flow(text, &self.browser()));
-        let chrome = self.visit.chrome(&self.site, &self.headers, flow.as_ref().and_then(Flow::ui_locales));
+        let chrome = self.chrome(flow.as_ref().and_then(Flow::ui_locales));
         let (request_id, retry) = (&*self.visit.request_id, Some(Retry::Form { fields: &fields, minimum }));
         let html = match setback {
             Setback::Throttled { seconds } => ThrottledPage { seconds, request_id, retry }.render(&chrome),

@@ -11,6 +11,7 @@ use super::visit::Visit;
 use crate::admission::{Debt, Pace, Went};
 use crate::metrics::Refused;
 use crate::net::BodyError;
+use crate::pages::{Brand, Chrome, Language};
 use app::Fault;
 use app::browser::{Browser, Unproved};
 use app::guest::Guest;
@@ -26,6 +27,7 @@ use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, Uri, header};
 use rules::oauth::redirect::Response as Answer;
+use rules::people::User;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -116,6 +118,24 @@ impl Door {
         Browser { unproved: self.unproved.clone(), ..self.visit.browser(&self.site, &self.headers) }
     }
 
+    /// Returns the frame of a page, in the first language of `ui_locales` that there is, or else in the one that the
+    /// browser prefers.
+    pub fn chrome(&self, ui_locales: Option<&str>) -> Chrome<'_> {
+        let accepted = self.headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        Chrome {
+            language: Language::choose(ui_locales, accepted),
+            brand: Brand { name: &self.site.brand },
+            nonce: &self.visit.nonce,
+            base: self.site.url.path(),
+            signed_in: None,
+        }
+    }
+
+    /// Returns the frame of a page of a user's own.
+    pub fn chrome_of<'a>(&'a self, user: &'a User) -> Chrome<'a> {
+        Chrome { signed_in: Some(&user.username), ..self.chrome(None) }
+    }
+
     /// Removes the session cookie.
     pub fn forget_session(&self, response: &mut Response) {
         reply::cookie(response, &self.site, Name::Session, None);
@@ -148,7 +168,7 @@ impl Door {
 
     /// Renders a refusal as a page. `back` is the way to tell the application, where it may be told.
     pub fn refuse(&self, refusal: &Refusal, back: Option<(&str, &Answer)>, locales: Option<&str>) -> Response {
-        refusal.to_page(self, &self.visit.chrome(&self.site, &self.headers, locales), back)
+        refusal.to_page(self, &self.chrome(locales), back)
     }
 
     fn page(&self, again: Option<Again>, refusal: Refusal) -> Response {

@@ -394,7 +394,7 @@ pub fn wrong_method(door: &Door, allowed: &[Method]) -> Response {
 
 fn wrong_method_page(door: &Door) -> Response {
     let visit = &door.visit;
-    let chrome = visit.chrome(&door.site, &door.headers, None);
+    let chrome = door.chrome(None);
     // A browser that asks for the response to a form with GET; a program is told which methods are allowed.
     let is_asked_for = matches!(door.method, Method::GET | Method::HEAD);
     let (base, path) = (door.site.url.path(), door.path());

@@ -281,7 +281,7 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         false => for_programs(&door, StatusCode::MISDIRECTED_REQUEST, &why),
     };
     let mut response = told.unwrap_or_else(|| {
-        let html = page.render(&visit.chrome(&door.site, &door.headers, None));
+        let html = page.render(&door.chrome(None));
         reply::page(StatusCode::MISDIRECTED_REQUEST, visit, html, Forms::Stay)
     });
     response.extensions_mut().insert(Refused::WrongHost);

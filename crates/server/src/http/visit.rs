@@ -5,10 +5,9 @@ use super::cookies::Name;
 use super::cors;
 use crate::admission::Sender;
 use crate::net::{Client, Peer, client_address};
-use crate::pages::{Brand, Chrome, Language};
 use app::browser::{Browser, Unproved};
 use hyper::HeaderMap;
-use hyper::header::{ACCEPT_LANGUAGE, AUTHORIZATION, HeaderValue, ORIGIN, USER_AGENT};
+use hyper::header::{AUTHORIZATION, HeaderValue, ORIGIN, USER_AGENT};
 use rules::login::session::Origin;
 use rules::secret::base64url;
 use std::sync::Arc;
@@ -56,18 +55,6 @@ impl Visit {
             unproved: Unproved::default(),
             origin: Origin { agent: agent.chars().take(300).collect(), address: self.address(), client: None },
             counted: self.client.counted().filter(|_| !site.admission.lists(&self.client)),
-        }
-    }
-
-    /// Returns the frame of a page in the language that the browser prefers.
-    pub fn chrome<'a>(&'a self, site: &'a Site, headers: &HeaderMap, ui_locales: Option<&str>) -> Chrome<'a> {
-        let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
-        Chrome {
-            language: Language::choose(ui_locales, accepted),
-            brand: Brand { name: &site.brand },
-            nonce: &self.nonce,
-            base: site.url.path(),
-            signed_in: None,
         }
     }
 }

@@ -55,7 +55,7 @@ impl Door {
         }
         let fields: Vec<(&str, &str)> = answer.fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let page = FormPostPage { action: answer.to.as_str(), client: answer.to.origin(), fields: &fields };
-        let html = page.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let html = page.render(&self.chrome(locales));
         reply::page(StatusCode::OK, &self.visit, html, Forms::Post(answer.to.origin()))
     }
 
@@ -66,7 +66,7 @@ impl Door {
             username: &asked.user.username,
             email: asked.user.email.as_deref(),
         };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let html = view.render(&self.chrome(locales));
         let mut response = reply::page(StatusCode::OK, &self.visit, html, Forms::Leave);
         reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response
@@ -83,7 +83,7 @@ impl Door {
             account: &asked.user.username,
             scopes: &scopes,
         };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let html = view.render(&self.chrome(locales));
         let mut response = reply::page(StatusCode::OK, &self.visit, html, Forms::Leave);
         reply::flow_cookie(&mut response, &self.site, asked.flow.cookie.as_ref());
         response

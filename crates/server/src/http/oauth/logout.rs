@@ -76,7 +76,7 @@ impl Door {
 
     /// Asks for confirmation, redirects to the application, or says that nobody is signed in any more.
     fn leave(&self, leaving: &Leaving, locales: Option<&str>) -> Response {
-        let chrome = self.visit.chrome(&self.site, &self.headers, locales);
+        let chrome = self.chrome(locales);
         match leaving {
             Leaving::Confirm { flow, client, user, session, unused } => {
                 let csrf = self.site.app.csrf(session);

@@ -104,8 +104,7 @@ impl Door {
             applications: &applications,
             now,
         };
-        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
-        chrome.signed_in = Some(&user.username);
+        let chrome = self.chrome_of(user);
         Ok(reply::form(Setback::of(said.problems), &self.visit, view.render(&chrome), Forms::Stay))
     }
 

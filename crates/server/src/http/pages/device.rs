@@ -79,8 +79,7 @@ impl Door {
     fn enter(&self, session: &Session, user: &User, code: &str, problem: Option<DeviceProblem>) -> Response {
         let csrf = self.site.app.csrf(session);
         let view = DeviceCodePage { csrf: &csrf, user_code: code, problem };
-        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
-        chrome.signed_in = Some(&user.username);
+        let chrome = self.chrome_of(user);
         reply::form(problem.map(DeviceProblem::setback), &self.visit, view.render(&chrome), Forms::Stay)
     }
 
@@ -112,8 +111,7 @@ impl Door {
             now: self.site.app.clock.now(),
             scopes: &scopes,
         };
-        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
-        chrome.signed_in = Some(&form.user.username);
+        let chrome = self.chrome_of(&form.user);
         reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay)
     }
 
@@ -161,8 +159,7 @@ impl Door {
         let ours = self.site.app.open_ending(&ending, seal, session).await?;
         let (Some(client), Some(outcome)) = (ours, DeviceOutcome::of_code(done)) else { return Ok(None) };
         let view = DeviceResultPage { outcome, client: client.as_deref() };
-        let mut chrome = self.visit.chrome(&self.site, &self.headers, None);
-        chrome.signed_in = Some(&user.username);
+        let chrome = self.chrome_of(user);
         Ok(Some(reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay)))
     }
 }

@@ -20,8 +20,7 @@ pub async fn home(door: Door, _: Body) -> Result<Response, Refusal> {
         (true, None) => Visitor::SignedOut,
         (_, Some((name, owner))) => Visitor::SignedIn { name, owner: *owner },
     };
-    let mut chrome = door.visit.chrome(&door.site, &door.headers, None);
-    chrome.signed_in = session.as_ref().map(|(_, user)| user.username.as_str());
+    let chrome = session.as_ref().map_or_else(|| door.chrome(None), |(_, user)| door.chrome_of(user));
     let html = HomePage { visitor, issuer: door.site.url.as_str(), try_it: door.site.try_it }.render(&chrome);
     Ok(reply::page(StatusCode::OK, &door.visit, html, Forms::Stay))
 }
@@ -32,7 +31,7 @@ pub async fn try_it(door: Door, _: Body) -> Result<Response, Refusal> {
         return Err(Refusal::NotFound);
     }
     let view = TryPage { issuer: door.site.url.as_str(), client_id: CLIENT_ID };
-    let html = view.render(&door.visit.chrome(&door.site, &door.headers, None));
+    let html = view.render(&door.chrome(None));
     Ok(reply::page(StatusCode::OK, &door.visit, html, Forms::Stay))
 }
 

@@ -122,7 +122,7 @@ impl Door {
             problem,
             sign_up: sign_up.as_deref(),
         };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let html = view.render(&self.chrome(locales));
         let setback = problem.map(LoginProblem::setback);
         let mut response = reply::form(setback, &self.visit, html, forms(page));
         reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());

@@ -60,12 +60,12 @@ impl Door {
             minimum_password: self.site.app.realm.settings.password_min,
             problems,
         };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, None));
+        let html = view.render(&self.chrome(None));
         reply::form(Setback::of(problems), &self.visit, html, Forms::Stay)
     }
 
     fn closed(&self, reason: SetupClosed) -> Response {
-        let html = SetupClosedPage { reason }.render(&self.visit.chrome(&self.site, &self.headers, None));
+        let html = SetupClosedPage { reason }.render(&self.chrome(None));
         reply::page(StatusCode::GONE, &self.visit, html, Forms::Stay)
     }
 }

@@ -95,7 +95,7 @@ impl Door {
             problems: before.problems,
             sign_in: Some(&sign_in),
         };
-        let html = view.render(&self.visit.chrome(&self.site, &self.headers, locales));
+        let html = view.render(&self.chrome(locales));
         let setback = Setback::of(before.problems);
         let mut response = reply::form(setback, &self.visit, html, forms(page));
         reply::flow_cookie(&mut response, &self.site, page.flow.cookie.as_ref());
