@@ -1,9 +1,9 @@
 //! What a user can see and do about their own account.
 
-use crate::api::Given;
 use crate::browser::Browser;
 use crate::pledge::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
+use crate::token::Given;
 use crate::{App, Fault};
 use rules::decision::{Change, Standing};
 use rules::events::{Event, Kind};

@@ -6,7 +6,6 @@ use crate::account::{Changing, NotChanged, PasswordChange};
 use crate::browser::Browser;
 use crate::flow::{Flow, Place, To};
 use crate::introspect::Live;
-use crate::keyring::Keys;
 use crate::pledge::to_the_end;
 use crate::settle::Ahead;
 use crate::sign_in::{SignedIn, Typed};
@@ -14,6 +13,7 @@ use crate::sign_up::{NewPerson, NotMade, Problem};
 use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
+use rules::Decision;
 use rules::id::FamilyId;
 use rules::login::attempt::Refusal;
 use rules::login::session::Session;
@@ -21,14 +21,13 @@ use rules::oauth::client::Client;
 use rules::oauth::client_auth::{self, Means, Proof};
 use rules::oauth::error::Error;
 use rules::oauth::family::RefreshToken;
-use rules::oauth::first_party::{self, Beginning};
+use rules::oauth::first_party;
 use rules::oauth::refresh::Renewal;
 use rules::oauth::scope::Scope;
-use rules::oauth::token::{Tokens, family_of};
+use rules::oauth::token::family_of;
 use rules::oauth::userinfo;
 use rules::people::User;
 use rules::secret::{Secret, base64url, mac, same};
-use rules::{Decision, Fresh, Time};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use store::tables::families;
@@ -37,21 +36,6 @@ use store::tables::sessions::WithUser;
 
 /// Scopes whose claims an account is shown about itself.
 const ABOUT_ONESELF: &str = "profile email address phone groups";
-
-/// Tokens that were decided, and the keys that sign them: after the commit, nothing more is asked of the database. A
-/// client that was told of a failure then would retry with something that is void by now.
-pub(crate) struct Given {
-    tokens: Tokens,
-    keys: Arc<Keys>,
-    epoch: i64,
-}
-
-/// Shows none of the tokens.
-impl std::fmt::Debug for Given {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Given").finish_non_exhaustive()
-    }
-}
 
 /// Why an application is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,34 +238,6 @@ impl App {
             Ok(tokens) => self.handed(tokens, Issued::FirstParty).map(Ok),
             Err(error) => Ok(Err(error)),
         }
-    }
-
-    /// Decides the tokens of a session for a first-party client, as the client is by now.
-    pub(crate) async fn begun(
-        &self,
-        client: Option<&Client>,
-        (user, session): (&User, &Session),
-        at: (Time, &Fresh),
-        epoch: i64,
-    ) -> Result<Decision<Given, Error>, Fault> {
-        let begun = match client {
-            Some(client) => first_party::begin(&Beginning { client, user, session }, &self.context(), at),
-            None => Decision::refuse(Error::client("the client may not be used")),
-        };
-        self.given(begun, epoch).await
-    }
-
-    /// Adds the keys that will sign the tokens: they are asked for before anything is committed.
-    async fn given(&self, decided: Decision<Tokens, Error>, epoch: i64) -> Result<Decision<Given, Error>, Fault> {
-        let keys = self.keys(epoch).await?;
-        Ok(decided.map(|tokens| Given { tokens, keys, epoch }))
-    }
-
-    /// Signs at the epoch at which the tokens were decided.
-    fn handed(&self, Given { tokens, keys, epoch }: Given, by: Issued) -> Result<Handed, Fault> {
-        let handed = self.sign_with(&keys, tokens, epoch)?;
-        self.tally.tokens.one(by);
-        Ok(handed)
     }
 
     /// Exchanges a refresh token of the account API.

@@ -1,22 +1,27 @@
-//! The token endpoint: the phases that every grant shares, then those of each grant.
+//! The token endpoint: the phases that every grant shares, then those of each grant. Tokens of the account API are signed
+//! here, too.
 
 use crate::keyring::Keys;
 use crate::settle::Ahead;
 use crate::stopwatch::{Stage, lap};
+use crate::tally::Issued;
 use crate::{App, Fault, asked};
 use rules::decision::{Change, Decision};
 use rules::events::Rejection;
 use rules::id::FamilyId;
 use rules::jose::{SigningKey, Typ, at_hash};
+use rules::login::session::Session;
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Means, NAME_ALONE, Proof, Unproved};
 use rules::oauth::code::{self, Redemption};
 use rules::oauth::error::{Code, Error};
 use rules::oauth::family::{self, RefreshToken};
+use rules::oauth::first_party::{self, Beginning};
 use rules::oauth::params::Params;
 use rules::oauth::refresh::{self, Renewal};
 use rules::oauth::token::{Access, Context, IdToken, Tokens};
 use rules::oauth::{device, resource, token};
+use rules::people::User;
 use rules::secret::{Handle, Secret};
 use rules::{Fresh, Time};
 use serde_json::json;
@@ -40,6 +45,21 @@ pub struct Handed {
     pub id_token: Option<Secret>,
     /// The refresh token.
     pub refresh_token: Option<Secret>,
+}
+
+/// Tokens that were decided, and the keys that sign them: after the commit, nothing more is asked of the database. A
+/// client that was told of a failure then would retry with something that is void by now.
+pub(crate) struct Given {
+    tokens: Tokens,
+    keys: Arc<Keys>,
+    epoch: i64,
+}
+
+/// Shows none of the tokens.
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given").finish_non_exhaustive()
+    }
 }
 
 /// A client is not told which part of its proof was wrong.
@@ -348,6 +368,38 @@ impl App {
             Ok(_) => device::poll((client, &named(params)), found, &self.context(), at),
             Err(error) => Decision::refuse(error),
         }
+    }
+
+    /// Decides the tokens of a session for a first-party client, as the client is by now.
+    pub(crate) async fn begun(
+        &self,
+        client: Option<&Client>,
+        (user, session): (&User, &Session),
+        at: (Time, &Fresh),
+        epoch: i64,
+    ) -> Result<Decision<Given, Error>, Fault> {
+        let begun = match client {
+            Some(client) => first_party::begin(&Beginning { client, user, session }, &self.context(), at),
+            None => Decision::refuse(Error::client("the client may not be used")),
+        };
+        self.given(begun, epoch).await
+    }
+
+    /// Adds the keys that will sign the tokens: they are asked for before anything is committed.
+    pub(crate) async fn given(
+        &self,
+        decided: Decision<Tokens, Error>,
+        epoch: i64,
+    ) -> Result<Decision<Given, Error>, Fault> {
+        let keys = self.keys(epoch).await?;
+        Ok(decided.map(|tokens| Given { tokens, keys, epoch }))
+    }
+
+    /// Signs at the epoch at which the tokens were decided.
+    pub(crate) fn handed(&self, Given { tokens, keys, epoch }: Given, by: Issued) -> Result<Handed, Fault> {
+        let handed = self.sign_with(&keys, tokens, epoch)?;
+        self.tally.tokens.one(by);
+        Ok(handed)
     }
 
     /// Signs what was decided and committed, with the keys of `epoch`.
