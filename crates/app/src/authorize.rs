@@ -1,7 +1,7 @@
 //! From an authorization request to a code, page by page.
 
 use crate::browser::Browser;
-use crate::flow::{Flow, Question, Sealed, To};
+use crate::flow::{Flow, Place, Question, Sealed, To};
 use crate::guest::Guest;
 use crate::settle::Ahead;
 use crate::{App, Fault};
@@ -20,10 +20,12 @@ use rules::oauth::scope::Scope;
 use rules::oauth::step::{self, Facts, Progress, Step};
 use rules::people::User;
 use rules::{Fresh, Time};
+use std::borrow::Cow;
 use std::sync::Arc;
 use store::tables::consents::Between;
 use store::tables::realms::AtEpoch;
 use store::tables::sessions::WithConsent;
+use store::tables::users;
 
 /// What to show or send.
 #[derive(Debug)]
@@ -297,6 +299,34 @@ impl App {
                 Ok(if step == Step::SignUp { Outcome::SignUp(Box::new(page)) } else { Outcome::SignIn(Box::new(page)) })
             }
         }
+    }
+
+    /// Returns the sign-in page of a flow, on the way to an application or to a page of ours.
+    pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
+        let scene = self.scene_of(&flow).await?;
+        let (flow, expected) = self.who_is_expected(&flow).await?;
+        let expected = expected.map(|user| user.username);
+        let again = expected.is_some();
+        let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
+        let login = expected.or_else(hinted).unwrap_or_default();
+        Ok(SignIn {
+            flow: self.seal(&flow, browser)?,
+            client: scene.as_ref().map(|scene| scene.client.name.clone()),
+            device: matches!(flow.to, To::Place(Place::Device(_))),
+            login,
+            again,
+            already: None,
+        })
+    }
+
+    /// Returns the user who has to sign in, and the flow that says so. A user who was removed meanwhile is no longer
+    /// expected: their session went with them, and the request is judged anew.
+    pub(crate) async fn who_is_expected<'a>(&self, flow: &'a Flow) -> Result<(Cow<'a, Flow>, Option<User>), Fault> {
+        let Some(who) = &flow.expects else { return Ok((Cow::Borrowed(flow), None)) };
+        Ok(match self.ask(users::ById(who)).await? {
+            Some(user) => (Cow::Borrowed(flow), Some(user)),
+            None => (Cow::Owned(Flow { expects: None, ..flow.clone() }), None),
+        })
     }
 
     /// Issues the code of a request for which nothing more has to be asked.

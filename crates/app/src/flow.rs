@@ -1,7 +1,6 @@
 //! A login flow: what a user is on the way to, carried through the pages in a sealed form field. Nothing is stored, so
 //! nothing can pile up; the seal binds the flow to the browser that began it (CO-07, SE-01).
 
-use crate::authorize::SignIn;
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use rules::Time;
@@ -9,11 +8,8 @@ use rules::id::{SessionId, UserId};
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::oauth::step::Progress;
-use rules::people::User;
 use rules::secret::{Secret, base64url, from_base64url, mac, same};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-use store::tables::users;
 
 /// The longest sealed flow that is read, in bytes.
 const LONGEST: usize = 32 * 1024;
@@ -121,41 +117,8 @@ pub struct Sealed {
 }
 
 impl App {
-    /// Returns the sign-in page of a flow, on the way to an application or to a page of ours.
-    pub async fn sign_in_page(&self, flow: Flow, browser: &Browser) -> Result<SignIn, Fault> {
-        let scene = self.scene_of(&flow).await?;
-        let (flow, expected) = self.who_is_expected(&flow).await?;
-        let expected = expected.map(|user| user.username);
-        let again = expected.is_some();
-        let hinted = || scene.as_ref().and_then(|scene| scene.request.login_hint.clone());
-        let login = expected.or_else(hinted).unwrap_or_default();
-        Ok(SignIn {
-            flow: self.seal(&flow, browser)?,
-            client: scene.as_ref().map(|scene| scene.client.name.clone()),
-            device: matches!(flow.to, To::Place(Place::Device(_))),
-            login,
-            again,
-            already: None,
-        })
-    }
-
-    /// Returns the user who has to sign in, and the flow that says so. A user who was removed meanwhile is no longer
-    /// expected: their session went with them, and the request is judged anew.
-    pub(crate) async fn who_is_expected<'a>(&self, flow: &'a Flow) -> Result<(Cow<'a, Flow>, Option<User>), Fault> {
-        let Some(who) = &flow.expects else { return Ok((Cow::Borrowed(flow), None)) };
-        Ok(match self.ask(users::ById(who)).await? {
-            Some(user) => (Cow::Borrowed(flow), Some(user)),
-            None => (Cow::Owned(Flow { expects: None, ..flow.clone() }), None),
-        })
-    }
-
-    /// Seals a flow again, after its progress was written into it.
-    pub fn reseal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
-        self.seal(flow, browser)
-    }
-
     /// Seals a flow for this browser, which gets a new cookie if it has none.
-    pub(crate) fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
+    pub fn seal(&self, flow: &Flow, browser: &Browser) -> Result<Sealed, Fault> {
         let body = serde_json::to_vec(flow).map_err(|error| Fault::Broken(error.to_string()))?;
         let holder = match &browser.flow {
             Some(known) => known.clone(),

@@ -135,7 +135,7 @@ impl Door {
 
     /// Leads to the page at `path` that carries a flow on: its address can be opened again.
     fn to_page(&self, path: &str, flow: &Flow, browser: &Browser) -> Result<Response, Refusal> {
-        let sealed = self.site.app.reseal(flow, browser)?;
+        let sealed = self.site.app.seal(flow, browser)?;
         let mut response = reply::see_other(&format!("{}{path}?flow={}", self.site.url.path(), sealed.text));
         reply::flow_cookie(&mut response, &self.site, sealed.cookie.as_ref());
         Ok(response)
