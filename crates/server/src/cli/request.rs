@@ -8,7 +8,6 @@ use super::{audit, client, fence, group, keys, migrate, node, profile, ready, us
 use crate::setup_link::{self, LinkFile};
 use app::App;
 use clap::Subcommand;
-use rules::people::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
@@ -216,7 +215,7 @@ impl Request {
     /// Carries out the request.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Request::User(command) => Box::pin(user_command(command, app, place)).await,
+            Request::User(command) => Box::pin(command.execute(app, place)).await,
             Request::Client(command) => command.execute(app).await,
             Request::Group(command) => command.execute(app).await,
             Request::Keys(command) => command.execute(app).await,
@@ -233,17 +232,6 @@ impl Request {
             Request::Profile(_) => Err(Failure::Failed("only a running server can be profiled".into())),
         }
     }
-}
-
-/// Carries out a command about users. Removes the link that makes the first account once there is an owner.
-async fn user_command(command: user::Command, app: &App, place: Place<'_>) -> Reply {
-    let owner = matches!(&command, user::Command::Add(add) if add.role == Role::Owner);
-    let reply = Box::pin(command.execute(app)).await;
-    // A user who was there already may not be the owner.
-    if owner && reply.as_ref().is_ok_and(|told| told.json["role"] == Role::Owner.name()) {
-        LinkFile::of(place.data).remove();
-    }
-    reply
 }
 
 async fn setup_link(app: &App, place: Place<'_>) -> Reply {

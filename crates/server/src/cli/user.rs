@@ -5,7 +5,9 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
+use super::request::Place;
 use super::text::{Table, differences, facts, harmless};
+use crate::setup_link::LinkFile;
 use app::App;
 use app::admin::Refused;
 use app::admin::hashes::{HashKind, UNREADABLE};
@@ -220,9 +222,9 @@ impl Command {
     }
 
     /// Carries out the command.
-    pub async fn execute(self, app: &App) -> Reply {
+    pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Command::Add(add) => add.execute(app).await,
+            Command::Add(add) => add.execute(app, place).await,
             Command::List(list) => list.execute(app).await,
             Command::Hashes(hashes) => hashes.execute(app).await,
             Command::Show(named) => show(app, &find(app, &named.name).await?).await,
@@ -245,32 +247,42 @@ impl Command {
 }
 
 impl Add {
-    async fn execute(self, app: &App) -> Reply {
+    async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         // A password is asked for only if the account does not exist.
         if self.if_absent && self.password.is_none() {
-            return Ok(self.there(app).await?.unwrap_or_else(absent::nothing));
+            return Ok(self.there(app, place).await?.unwrap_or_else(absent::nothing));
         }
-        absent::or_make(self.if_absent, || self.there(app), self.made(app)).await
+        absent::or_make(self.if_absent, || self.there(app, place), self.made(app, place)).await
     }
 
     /// Returns the account with that username, if it exists.
-    async fn there(&self, app: &App) -> Result<Option<Outcome>, Failure> {
+    async fn there(&self, app: &App, place: Place<'_>) -> Result<Option<Outcome>, Failure> {
         let Some(user) = app.user_called(&self.name, self.email()).await?? else { return Ok(None) };
         let groups = app.groups_of(&user).await?;
+        self.drop_link(&user, place);
         Ok(Some(absent::there("user", &user.username, whole(&user, &groups))))
     }
 
-    async fn made(&self, app: &App) -> Result<Result<Outcome, Refused>, Failure> {
+    async fn made(&self, app: &App, place: Place<'_>) -> Result<Result<Outcome, Refused>, Failure> {
         let (email, secret) = (self.email(), reveal(&self.password));
         let added = if self.password_hash_stdin {
             app.import_user((&self.name, email), secret, self.role.clone()).await?
         } else {
             app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role.clone()).await?
         };
-        // A new account is in no group yet.
-        let told =
-            |user: User| Outcome::new(format!("user {} added with id {}", user.username, user.id), whole(&user, &[]));
-        Ok(added.map(told))
+        Ok(added.map(|user| {
+            self.drop_link(&user, place);
+            // A new account is in no group yet.
+            Outcome::new(format!("user {} added with id {}", user.username, user.id), whole(&user, &[]))
+        }))
+    }
+
+    /// Removes the link that makes the first account once there is the owner that was asked for. A user who was there
+    /// already may not be the owner.
+    fn drop_link(&self, user: &User, place: Place<'_>) {
+        if self.role == Role::Owner && user.role == Role::Owner {
+            LinkFile::of(place.data).remove();
+        }
     }
 
     fn email(&self) -> &str {

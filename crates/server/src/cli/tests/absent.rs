@@ -108,7 +108,7 @@ async fn of_two_at_once_one_makes_it_and_the_other_finds_it() {
     server.close().await;
 }
 
-/// Red where cli/request.rs, user_command, looks only at the request: nobody could make the owner any more.
+/// Red where cli/user.rs, drop_link, looks only at the request: nobody could make the owner any more.
 #[tokio::test]
 async fn who_is_there_and_no_owner_leaves_the_set_up_link() {
     let folder = tempfile::tempdir().unwrap();
