@@ -1,5 +1,5 @@
-//! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes, and leaves
-//! it to another one when it ends.
+//! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes, and
+//! leaves it to another one when it ends.
 
 use crate::complaint::Complaint;
 use crate::{App, Fault, asked};

@@ -1,5 +1,5 @@
-//! The token endpoint: the phases that every grant shares, then those of each grant. Tokens of the account API are signed
-//! here, too.
+//! The token endpoint: the phases that every grant shares, then those of each grant. Tokens of the account API are
+//! signed here, too.
 
 use crate::keyring::Keys;
 use crate::settle::Ahead;

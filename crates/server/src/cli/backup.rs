@@ -46,8 +46,8 @@ impl Backup {
         Ok(self.made(&*app.engine, bytes, told).await)
     }
 
-    /// Copies a database on which no server runs as it is: no key is needed, and the schema stays. Only a schema of this
-    /// program takes the audit entry.
+    /// Copies a database on which no server runs as it is: no key is needed, and the schema stays. Only a schema of
+    /// this program takes the audit entry.
     pub async fn execute_alone(&self, engine: &dyn Engine, realm: &RealmId) -> Reply {
         let bytes = self.copy(engine).await?;
         let told = match catalogue::version(engine).await {

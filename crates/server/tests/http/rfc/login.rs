@@ -62,7 +62,8 @@ fn asvs_6_2_3_changing_the_password_needs_the_current_one_and_ends_other_session
 
 #[test]
 fn asvs_6_2_11_a_password_is_made_of_no_name_of_its_owner_or_of_the_house() {
-    // red without User::names in app/account.rs and app/admin/users.rs, or without what is ours in app/passwords.rs, acceptable.
+    // red without User::names in app/account.rs and app/admin/users.rs, or without what is ours in app/passwords.rs,
+    // acceptable.
     let server = sign_up_server();
     let (person, screens) = (Person::add(server), Screens::of(server));
     let names = ["name=Grace Brewster", "given_name=Graziella", "family_name=Hopperton", "middle_name=Murraywood"];
