@@ -354,7 +354,8 @@ options! {
         /// Requests per second of one client that authenticates; twice as many at once. 0: no limit.
         requests_per_client: u32 = 0, Start, between(0, 1_000_000);
         /// Requests per second of all clients and users together, separately for each kind of work (tokens, pages,
-        /// passwords); twice as many at once. 0: no limit.
+        /// passwords); twice as many at once. Requests that are refused later, such as those with a wrong secret, count
+        /// as well. 0: no limit.
         requests_per_realm: u32 = 0, Start, between(0, 1_000_000);
     }
 

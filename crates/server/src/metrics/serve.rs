@@ -14,10 +14,17 @@ use axum::routing::get;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Connections at a time: a few scrapers, and a person who looks.
 const CONNECTIONS: usize = 64;
+/// Connections at a time from one address, other than this machine's.
+const OF_ONE_ADDRESS: usize = 8;
+/// The longest that a scraper takes for its request, which it has ready.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(2);
+/// For so long, a connection on which nothing runs does not make way for another one.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// What is needed to serve metrics: bound addresses, and the secret.
 pub struct Desk {
@@ -46,14 +53,14 @@ impl Desk {
         tracing::info!(addresses = ?listeners.addresses(), "metrics are served");
         let limits = &config.limits;
         let terms = Terms {
-            header_timeout: limits.header_timeout,
+            header_timeout: limits.header_timeout.min(HEADER_TIMEOUT),
             idle_timeout: limits.idle_timeout,
             // A scraper asks again.
-            stop_delay: std::time::Duration::ZERO,
-            hear_out: std::time::Duration::ZERO,
-            quiet: limits.idle_timeout,
-            drain_timeout: std::time::Duration::ZERO,
-            caps: Caps::new(CONNECTIONS, CONNECTIONS, Vec::new()),
+            stop_delay: Duration::ZERO,
+            hear_out: Duration::ZERO,
+            quiet: limits.idle_timeout.min(QUIET),
+            drain_timeout: Duration::ZERO,
+            caps: Caps::new(CONNECTIONS, OF_ONE_ADDRESS, Vec::new()),
             tls: None,
             hears_hangups: false,
         };

@@ -109,8 +109,13 @@ pub fn client_address(peer: &Peer, headers: &HeaderMap, proxies: &Proxies) -> Cl
             break;
         }
     }
+    // What another machine calls its own address does not tell who is there, and it is not this machine.
+    let elsewhere = address.is_loopback() && !own.is_loopback();
+    if elsewhere {
+        address = own;
+    }
     let counted = !proxies.lists(address);
-    let unnamed = unread || !hops.is_empty() && !counted && !address.is_loopback();
+    let unnamed = unread || elsewhere || !hops.is_empty() && !counted && !address.is_loopback();
     Client { address, proto, via_proxy: true, untrusted_forwarding: false, unnamed, counted }
 }
 
@@ -317,6 +322,23 @@ mod tests {
         ] {
             let client = ask("10.1.1.1", &[("x-forwarded-for", value)], ProxyHeader::XForwardedFor);
             assert_eq!((client.address.to_string().as_str(), client.via_proxy), (expected, true), "{value}");
+        }
+    }
+
+    /// Red without `elsewhere`: behind a proxy of a proxy, everybody would be somebody on this machine, whose failures
+    /// nobody counts.
+    #[test]
+    fn what_another_machine_calls_itself_is_not_this_one() {
+        for named in ["127.0.0.1", "::1", "127.0.0.6", "::ffff:127.0.0.1", "198.51.100.1, 127.0.0.1"] {
+            let client = ask("10.1.1.1", &[("x-forwarded-for", named)], ProxyHeader::XForwardedFor);
+            assert_eq!(client.address.to_string(), "10.1.1.1", "{named}");
+            assert!(client.unnamed && !client.counted, "{named}");
+        }
+        let own = Peer { address: "127.0.0.1:1".parse().unwrap(), tls: false };
+        let proxies = Proxies { trusted: vec!["127.0.0.1/32".parse().unwrap()], header: ProxyHeader::XForwardedFor };
+        for named in ["127.0.0.1", "127.0.0.6", "::1"] {
+            let client = client_address(&own, &headers(&[("x-forwarded-for", named)]), &proxies);
+            assert_eq!((client.address.to_string().as_str(), client.unnamed), (named, false), "{named}");
         }
     }
 
