@@ -176,7 +176,7 @@ impl App {
             }
         };
         let Some(client) = client.cloned() else {
-            return Ok(Err(Box::new(Outcome::Refused(Error::request("no such client"), None))));
+            return Ok(Err(Box::new(Outcome::Refused(authorize::UNKNOWN_CLIENT, None))));
         };
         let hint = match &request.id_token_hint {
             None => None,

@@ -106,6 +106,13 @@ pub enum Fault {
     },
 }
 
+/// The refusal of a client that nobody has registered, or that is disabled.
+pub const UNKNOWN_CLIENT: Error = Error::request("no such client");
+/// The refusal of a request that does not say where its answer goes.
+pub const NO_REDIRECT: Error = Error::request("redirect_uri is missing");
+/// The refusal of a place that is not registered.
+pub const OTHER_REDIRECT: Error = Error::request("redirect_uri is not registered for this client");
+
 /// Returns the client that a request names; the caller looks it up before [`read`].
 pub fn client_id(params: &Params) -> Result<ClientId, Error> {
     params.need("client_id", "client_id is missing").map(ClientId::from)
@@ -113,13 +120,12 @@ pub fn client_id(params: &Params) -> Result<ClientId, Error> {
 
 /// Reads a request. `client` is the one found under its `client_id`.
 pub fn read(params: &Params, client: Option<&Client>, realm: &Realm) -> Result<Request, Fault> {
-    let local = |why| Fault::Local(Error::request(why));
-    let client = client.filter(|client| !client.is_disabled()).ok_or(local("no such client"))?;
+    let client = client.filter(|client| !client.is_disabled()).ok_or(Fault::Local(UNKNOWN_CLIENT))?;
     if let Some(why) = client.refusal() {
         return Err(Fault::Local(Error::new(Code::UnauthorizedClient, why)));
     }
-    let asked = params.get("redirect_uri").ok_or(local("redirect_uri is missing"))?;
-    let to = Verified::accept(client, asked).ok_or(local("redirect_uri is not registered for this client"))?;
+    let asked = params.get("redirect_uri").ok_or(Fault::Local(NO_REDIRECT))?;
+    let to = Verified::accept(client, asked).ok_or(Fault::Local(OTHER_REDIRECT))?;
     // Whatever its length: RFC 6749 §4.1.2.1 wants it even in the answer that says that it is too long.
     let back = Back { to, mode: way_back(params), state: told(params, "state") };
     let silent = is_silent(params);
@@ -222,6 +228,10 @@ fn lengths(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
     {
         return Err(Error::request("state and nonce are at most 4,096 bytes"));
     }
+    // HTML writes each end of a line in its own way: `state` would not come back as it was sent (RFC 6749 §4.1.2).
+    if way_back(params) == Mode::FormPost && params.get("state").is_some_and(|state| state.contains(['\r', '\n'])) {
+        return Err(Error::request("with response_mode=form_post, state cannot contain line breaks"));
+    }
     params.portable()
 }
 
@@ -269,11 +279,11 @@ fn prompt(params: &Params, realm: &Realm) -> Result<Prompt, Error> {
 
 fn max_age(params: &Params) -> Result<Option<Span>, Error> {
     let Some(text) = params.get("max_age") else { return Ok(None) };
-    let digits = text.len() <= 10 && text.bytes().all(|b| b.is_ascii_digit());
-    match text.parse() {
-        Ok(seconds) if digits => Ok(Some(Span::seconds(seconds))),
-        _ => Err(Error::request("max_age must be a number of seconds")),
+    if !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(Error::request("max_age must be a number of seconds"));
     }
+    // However long, it is longer than any session.
+    Ok(Some(Span::seconds(text.parse().unwrap_or(i64::MAX))))
 }
 
 #[cfg(test)]
@@ -329,6 +339,27 @@ mod tests {
             ("\u{1}".repeat(ECHO_LIMIT / 6 + 1), "invalid_request"),
         ] {
             assert_eq!(code_of(ask(&client, &[("nonce", &nonce)])), said, "{} bytes", nonce.len());
+        }
+    }
+
+    #[test]
+    fn what_would_not_come_back_as_it_was_sent_is_refused() {
+        let client = confidential("c1", "https://app.test/cb");
+        for (mode, said) in [("query", "ok"), ("fragment", "ok"), ("form_post", "invalid_request")] {
+            assert_eq!(code_of(ask(&client, &[("state", "a\nb"), ("response_mode", mode)])), said, "{mode}");
+            assert_eq!(code_of(ask(&client, &[("state", "a\tb \u{e9}"), ("response_mode", mode)])), "ok", "{mode}");
+        }
+    }
+
+    #[test]
+    fn oidc_core_3_1_2_1_a_max_age_has_no_upper_bound() {
+        let client = confidential("c1", "https://app.test/cb");
+        for age in ["0", "9999999999", "9007199254740991", "99999999999999999999999"] {
+            let asked = ask(&client, &[("max_age", age)]).unwrap_or_else(|_| panic!("{age}"));
+            assert!(asked.max_age.is_some_and(|age| age >= Span::ZERO), "{age}");
+        }
+        for wrong in ["-1", "+1", "1.5", "1e3", " 1", "ten"] {
+            assert_eq!(code_of(ask(&client, &[("max_age", wrong)])), "invalid_request", "{wrong:?}");
         }
     }
 

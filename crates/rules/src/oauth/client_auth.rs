@@ -175,6 +175,14 @@ fn assert(client: &Client, assertion: &str, realm: &Realm, now: Time) -> Result<
     if expires > now + longest + realm.settings.skew {
         return Err(refused("exp of the assertion is too far ahead"));
     }
+    // Refused now, one that was made for longer would be accepted in the last minutes of its life. Some libraries date
+    // it back a little, for clocks that are behind.
+    if claims.issued().is_some_and(|iat| expires < iat || expires > iat + longest + realm.settings.skew) {
+        return Err(refused("the time between iat and exp of the assertion is too long, or none"));
+    }
+    if claims.not_before().is_some_and(|nbf| expires < nbf) {
+        return Err(refused("nbf of the assertion is after its exp"));
+    }
     let jti = claims.id().filter(|jti| !jti.is_empty()).ok_or(refused("the assertion has no jti"))?;
     // The earliest time at which it may have been made, if that clock is ahead.
     let issued = claims.issued().map_or(expires - longest, |iat| iat - realm.settings.skew);
@@ -278,6 +286,34 @@ mod tests {
         let older = Client { assertion_aud_endpoint: true, ..client.clone() };
         for (client, longest) in [(&client, Span::minutes(5)), (&older, Span::hours(1))] {
             assert!(issued(client, longest) && !issued(client, longest + Span(1)), "{longest:?}");
+        }
+    }
+
+    /// Red without the comparison of iat or nbf with exp: what is refused as too long is accepted just before its end.
+    #[test]
+    fn rfc7523_3_an_assertion_that_was_made_for_too_long_is_refused_to_its_end() {
+        let (realm, key, client) = signing();
+        let to_endpoint = Client { assertion_aud_endpoint: true, ..client.clone() };
+        let now = 1_700_000_000;
+        let times = [
+            (&client, json!({ "iat": now, "exp": now + 300 }), true),
+            (&client, json!({ "iat": now - 60, "nbf": now - 60, "exp": now + 300 }), true),
+            (&client, json!({ "iat": now - 61, "exp": now + 300 }), false),
+            (&client, json!({ "iat": now - 86_400, "exp": now + 60 }), false),
+            (&client, json!({ "iat": now + 50, "exp": now + 49 }), false),
+            (&client, json!({ "nbf": now + 50, "exp": now + 49 }), false),
+            (&client, json!({ "exp": now + 300 }), true),
+            (&to_endpoint, json!({ "iat": now - 3_600, "exp": now + 60 }), true),
+            (&to_endpoint, json!({ "iat": now - 86_400, "exp": now + 60 }), false),
+        ];
+        for (number, (client, times, accepted)) in times.into_iter().enumerate() {
+            let jti = number.to_string();
+            let mut claims = json!({ "iss": "c1", "sub": "c1", "aud": "https://id.test", "jti": jti });
+            claims.as_object_mut().expect("object").extend(times.as_object().expect("object").clone());
+            let assertion = Secret::new(key.sign(Typ::Jwt, &claims).expect("signed"));
+            let proof = Proof { client: client.id.clone(), means: Means::Assertion(assertion) };
+            let proved = prove(&proof, Some(client), &realm, Time::from_seconds(now));
+            assert_eq!(proved.reply.is_ok(), accepted, "{claims}");
         }
     }
 

@@ -10,11 +10,11 @@ use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
 use app::Fault;
-use app::fault::span;
 use axum::response::Response;
 use hyper::header;
 use hyper::{Method, StatusCode};
 use rules::Span;
+use rules::oauth::authorize::{NO_REDIRECT, OTHER_REDIRECT, UNKNOWN_CLIENT};
 use rules::oauth::client_auth::{NAME_ALONE, NOBODY};
 use rules::oauth::redirect::{Mode, Response as Answer};
 use rules::oauth::{Error, ErrorCode};
@@ -71,7 +71,7 @@ impl From<BodyError> for Refusal {
 }
 
 /// RFC 6749 §5.2, RFC 6750 §3.1.
-pub fn status_of(code: ErrorCode) -> StatusCode {
+fn status_of(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::InvalidClient | ErrorCode::InvalidToken => StatusCode::UNAUTHORIZED,
         ErrorCode::InsufficientScope => StatusCode::FORBIDDEN,
@@ -157,7 +157,7 @@ impl Refusal {
                 ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "busy", Reason::Unavailable)
             },
             Refusal::Fault(Fault::Over(over)) => Outside {
-                wait: Some(span(over.wait)),
+                wait: Some(over.wait.into()),
                 ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many requests", Reason::Denied)
             },
             Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
@@ -362,10 +362,10 @@ fn posted<'a>(back: Option<(&str, &'a Answer)>) -> impl Iterator<Item = &'a (&'s
 }
 
 fn reason_of(error: &Error) -> Reason {
-    match error.why {
-        "no such client" => Reason::UnknownClient,
-        why if why.starts_with("redirect_uri") => Reason::WrongRedirect,
-        _ => Reason::of_code(error.code.name()),
+    match *error {
+        UNKNOWN_CLIENT => Reason::UnknownClient,
+        NO_REDIRECT | OTHER_REDIRECT => Reason::WrongRedirect,
+        error => Reason::of_code(error.code.name()),
     }
 }
 

@@ -7,7 +7,7 @@ use axum::body::Body;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue, ORIGIN};
 use percent_encoding::percent_decode;
 use rules::oauth::Error;
 use rules::oauth::client_auth::Basic;
@@ -74,12 +74,18 @@ fn is_said_to_be(headers: &HeaderMap, kind: &str, charsets: &[&str]) -> bool {
     is_kind && parts.all(may_be) && headers.get_all(CONTENT_ENCODING).iter().all(is_plain)
 }
 
-/// Reads the parameters of a form.
+/// Reads the parameters of a form. No body is a form without parameters, whose media type nobody states (RFC 9110
+/// §8.3): a client that has authenticated by a header may have nothing else to say (RFC 8628 §3.1).
 pub async fn form(site: &Site, headers: &HeaderMap, body: Body) -> Result<Params, Refusal> {
-    if !is_form(headers) {
+    // Whoever asks whether to send a body has one.
+    let is_unstated = [CONTENT_TYPE, CONTENT_ENCODING, EXPECT].iter().all(|name| !headers.contains_key(name));
+    if !is_unstated && !is_form(headers) {
         return Err(Refusal::MediaType);
     }
     let bytes = site.bodies.read(body).await?;
+    if is_unstated && !bytes.is_empty() {
+        return Err(Refusal::MediaType);
+    }
     Ok(Params::parse(pairs(&bytes)?)?)
 }
 

@@ -10,6 +10,7 @@ use super::{api, cors, front, health};
 use crate::admission::Pace;
 use crate::config::CHANGE_PASSWORD;
 use axum::body::Body;
+use axum::handler::Handler;
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
 use hyper::Method;
@@ -70,11 +71,14 @@ fn protocol() -> Router<Site> {
     Router::new()
         .route(
             "/oauth2/authorize",
-            both(get(page(Pace::Pages, authorize::get)).post(page(Pace::Pages, authorize::post))),
+            by_asking(get(page(Pace::Pages, authorize::get)).post(page(Pace::Pages, authorize::post)), GET_AND_POST),
         )
         .route("/oauth2/introspect", only_post(post(json(Pace::Tokens, introspect::introspect))))
         .route("/oauth2/device", only_post(post(json(Pace::Tokens, device_endpoint::device))))
-        .route("/oauth2/logout", both(get(page(Pace::Pages, logout::get)).post(page(Pace::Pages, logout::post))))
+        .route(
+            "/oauth2/logout",
+            by_asking(get(page(Pace::Pages, logout::get)).post(page(Pace::Pages, logout::post)), GET_AND_POST),
+        )
         .route("/oauth2/logout/confirm", only_post(post(form(Pace::Pages, again::same, logout::confirm))))
 }
 
@@ -93,7 +97,7 @@ fn own_pages() -> Router<Site> {
             both(get(page(Pace::Pages, login::get)).post(form(Pace::Passwords, login::again, login::post))),
         )
         .route("/login/choose", only_post(post(form(Pace::Pages, again::same, login::choose))))
-        .route("/continue", only_get(get(page(Pace::Pages, login::carry_on))))
+        .route("/continue", by_asking(get(page(Pace::Pages, login::carry_on)), &[Method::GET]))
         .route("/consent", only_post(post(form(Pace::Pages, again::same, login::consent))))
         .route(
             "/signup",
@@ -122,8 +126,19 @@ fn both(methods: MethodRouter<Site>) -> MethodRouter<Site> {
     allowing(methods, &[Method::GET, Method::HEAD, Method::POST])
 }
 
+const GET_AND_POST: &[Method] = &[Method::GET, Method::POST];
+
+/// Refuses HEAD where GET does something for whoever asks, such as issuing a code or signing out: by HEAD, nobody asks
+/// for that (RFC 9110 §9.2.1).
+fn by_asking(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
+    allowing(methods.head(wrong(allowed)), allowed)
+}
+
 /// Answers any other method with the allowed ones, and counts it like any request.
 fn allowing(methods: MethodRouter<Site>, allowed: &'static [Method]) -> MethodRouter<Site> {
-    let wrong = page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed)));
-    methods.fallback(wrong.of_no_body())
+    methods.fallback(wrong(allowed))
+}
+
+fn wrong(allowed: &'static [Method]) -> impl Handler<(), Site> {
+    page(Pace::Pages, async move |door: Door, _: Body| Ok(wrong_method(&door, allowed))).of_no_body()
 }

@@ -82,7 +82,7 @@ async fn whoever_asks_before_a_body_that_nobody_would_look_at_is_told_how_it_wen
         (404, of("POST", "/api/v1/", json)),
         (405, of("DELETE", "/api/v1/signin", json)),
         (421, of("POST", "/oauth2/token", FORM).host("elsewhere.test")),
-        (415, Ask::new("POST", "/oauth2/token")),
+        (415, of("POST", "/oauth2/token", "text/plain")),
         (415, of("POST", "/oauth2/token", json)),
         (415, of("POST", "/oauth2/token", FORM).with("content-encoding", "gzip")),
         (415, of("POST", "/login", "multipart/form-data; boundary=x")),
@@ -97,6 +97,9 @@ async fn whoever_asks_before_a_body_that_nobody_would_look_at_is_told_how_it_wen
         assert_eq!(judged(&house, &ask, true).await, (status, counted.clone(), false), "{} {}", ask.method, ask.path);
         assert_eq!(judged(&house, &other, false).await, (status, counted, true), "{} {}", ask.method, ask.path);
     }
+    // A body that nobody states is looked at, since there may be none; asked for first, there is one.
+    let unstated = Ask::new("POST", "/oauth2/token").from("192.0.2.99");
+    assert_eq!(judged(&house, &unstated, true).await, (415, Some("1".to_owned()), false));
     for (address, ask) in [
         ("203.0.113.7", of("POST", "/oauth2/token", FORM)),
         ("203.0.113.8", of("POST", "/login", FORM)),

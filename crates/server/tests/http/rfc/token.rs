@@ -124,6 +124,29 @@ fn rfc6749_3_2_only_post_and_only_forms() {
 }
 
 #[test]
+fn rfc9110_8_3_no_body_is_a_form_without_parameters() {
+    // Red without `is_unstated` in extract.rs, form.
+    let server = default_server();
+    let app = App::add(server, Grants::All, &[]);
+    let stranger = App { server, id: app.id.clone(), secret: Some("wrong"), redirect: app.redirect.clone() };
+    let bare = |app: &App, path: &str| server.send(&Call::new("POST", path).header("authorization", &app.basic()));
+    bare(&app, "/oauth2/device").must_be(200);
+    bare(&app, "/oauth2/introspect").must_fail(400, "invalid_request");
+    bare(&stranger, "/oauth2/introspect").must_fail(401, "invalid_client");
+    server.send(&Call::new("POST", "/oauth2/token")).must_fail(400, "invalid_request");
+}
+
+#[test]
+fn rfc9110_9_2_1_head_issues_nothing_and_signs_nobody_out() {
+    // Red with `both` or `only_get` in routes.rs in place of `by_asking`.
+    let server = default_server();
+    for (path, allowed) in [("/oauth2/authorize", "GET, POST"), ("/oauth2/logout", "GET, POST"), ("/continue", "GET")] {
+        let answer = server.send(&Call::new("HEAD", path)).must_be(405);
+        assert_eq!((answer.header("allow"), answer.header("set-cookie")), (Some(allowed), None), "{path}");
+    }
+}
+
+#[test]
 fn rfc6749_6_refresh_rotates_and_keeps_the_grant() {
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
