@@ -10,15 +10,14 @@ use rules::events::{Event, Kind};
 use rules::id::{ClientId, SessionId};
 use rules::login::attempt::Refusal;
 use rules::login::password::{Acceptable, Weak};
-use rules::login::session::{Entry, Method, Session, Started, enter, renew, still_proved};
+use rules::login::session::{Entry, Method, Session, Started, end_all_but, enter, renew, still_proved};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
 use rules::people::User;
 use rules::people::names::{BadName, Email};
-use rules::realm::SKEW;
 use rules::secret::{Secret, base64url, mac, same};
-use rules::{Decision, Span, Time};
+use rules::{Decision, Time};
 use std::sync::Arc;
 use store::tables::sessions::{ForEnding, NEWEST, WithUser};
 use store::tables::{consents, sessions};
@@ -304,7 +303,7 @@ impl App {
                 // The other sessions end without audit entries of their own.
                 let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
                 let event = event.detail("ended", "others");
-                let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
+                let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
                 let ahead = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes);
                 let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
                 let mut tokens = None;
@@ -338,13 +337,11 @@ impl App {
         (session, verified): (&Session, &User),
         now: Time,
     ) -> Result<User, Option<NotChanged>> {
-        match found {
-            Some((_, user)) if user.password != verified.password => Err(None),
-            Some((found, user)) if found.handle == session.handle && found.is_live(&self.realm.settings, now) => {
-                Ok(user)
-            }
-            _ => Err(Some(NotChanged::SignedOut)),
+        if found.as_ref().is_some_and(|(_, user)| user.password != verified.password) {
+            return Err(None);
         }
+        let still = still_proved(session, found, &self.realm.settings, now);
+        still.map(|(_, user)| user).ok_or(Some(NotChanged::SignedOut))
     }
 
     /// Ends a session of a user by its id, even one that may not be used at present, or sees that it is over. The own
@@ -371,30 +368,25 @@ impl App {
 
     /// Ends every other session of a user who signed in a short time ago (ASVS 7.5.2), and what their applications
     /// hold. This session gets a new secret, as a copy of its cookie may be elsewhere, too.
-    pub async fn leave_everywhere_else(
-        &self,
-        session: &Session,
-        user: &User,
-    ) -> Result<Result<Started, NotEnded>, Fault> {
+    pub async fn leave_everywhere_else(&self, session: &Session) -> Result<Result<Started, NotEnded>, Fault> {
         let renewed = self
             .settle(|now, fresh| async move {
                 let found = self.ask(WithUser(Some(&session.id))).await?;
-                let still =
-                    |found: &Session| found.handle == session.handle && found.is_live(&self.realm.settings, now);
-                match found {
-                    Some((found, _)) if still(&found) && found.is_fresh(now) => {}
-                    Some((found, _)) if still(&found) => return Ok(Decision::refuse(NotEnded::SignInAgain)),
-                    _ => return Ok(Decision::refuse(NotEnded::SignedOut)),
+                let Some((found, user)) = still_proved(session, found, &self.realm.settings, now) else {
+                    return Ok(Decision::refuse(NotEnded::SignedOut));
+                };
+                if !found.is_fresh(now) {
+                    return Ok(Decision::refuse(NotEnded::SignInAgain));
                 }
                 // The event names no session: to a search for the one that goes on, it would seem to have ended.
                 let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
                 let event = event.detail("kept", session.id.as_str());
-                let ends = everything_else(user, Some(session), self.realm.settings.code_ttl, now);
-                let Decision { changes, reply } = renew(session, now, &fresh);
+                let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
+                let Decision { changes, reply } = renew(session, now, &fresh).or_refuse();
                 // This session first: a client that is issued something in it by a copy of its cookie holds its row,
                 // and what it was issued is there when the rest is looked for.
                 let changes = changes.into_iter().chain(ends).chain([Change::Record(event)]).collect();
-                Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
+                Ok(Decision { changes, reply })
             })
             .await?;
         Ok(renewed)
@@ -407,27 +399,9 @@ impl App {
                 if self.ask(consents::Between(&session.user, client)).await?.is_none() {
                     return Ok(Decision::refuse(()));
                 }
-                let Decision { changes, reply } = consent::revoke(session, client, now);
-                Ok(Decision { changes, reply: reply.map_err(|never| match never {}) })
+                Ok(consent::revoke(session, client, now).or_refuse())
             })
             .await?;
         Ok(revoked.is_ok())
     }
-}
-
-/// Ends all sessions of a user but one, and everything that was issued to the user, codes in flight included.
-///
-/// The order matters where a statement waits only for rows that it finds, as on PostgreSQL. Sessions end before device
-/// approvals are looked for: an approval holds its session's row until it is there, and one that is missed would
-/// outlive the session. A code that is missed would not: it is worth nothing without its session. What tokens come from
-/// goes first: a client that redeems it meanwhile holds its row, and what it got is there when families end.
-pub(crate) fn everything_else(user: &User, except: Option<&Session>, code_ttl: Span, at: Time) -> Vec<Change> {
-    let user = &user.id;
-    vec![
-        // Code ids have the time of the node that issued them, whose clock may be as far behind as ours is ahead.
-        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
-        Change::EndSessionsOf { user: user.clone(), except: except.map(|session| session.id.clone()), at },
-        Change::DropApprovalsOf { user: user.clone(), client: None },
-        Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
-    ]
 }

@@ -74,14 +74,14 @@ impl Clock {
     }
     /// Whether the clock has run for so long that it would have been set by now, had it been behind at the start (on a
     /// machine without a battery for its clock, it begins years ago).
-    pub fn has_settled(&self) -> bool {
+    pub(crate) fn has_settled(&self) -> bool {
         match &self.0 {
             Source::Machine(pace) => {
                 pace.lock().unwrap_or_else(PoisonError::into_inner).began.elapsed() >= BELIEVED_AFTER
             }
             Source::Fixed { began, passed, .. } => {
                 let passed = Time(passed.load(Ordering::SeqCst)).since(*began);
-                passed >= Span(BELIEVED_AFTER.as_millis() as i64)
+                passed >= Span::from(BELIEVED_AFTER)
             }
         }
     }
@@ -90,13 +90,12 @@ impl Clock {
 #[allow(clippy::disallowed_methods, reason = "time enters here")]
 fn machine() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Time(0) + Span::from(since)
 }
 
 impl Pace {
     fn judge(&mut self, now: Time, at: Instant) -> Time {
-        let passed = i64::try_from(at.saturating_duration_since(self.before.1).as_millis()).unwrap_or(i64::MAX);
-        let due = self.before.0 + Span(passed);
+        let due = self.before.0 + Span::from(at.saturating_duration_since(self.before.1));
         let leapt = *self.leapt.get_or_insert(at);
         if now <= due + SKEW || at.saturating_duration_since(leapt) >= BELIEVED_AFTER {
             (self.before, self.leapt) = ((now, at), None);

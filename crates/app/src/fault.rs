@@ -35,6 +35,13 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+impl Fault {
+    /// Whether a row was met that this program did not write: trying again does not help.
+    pub fn is_alien(&self) -> bool {
+        matches!(self, Fault::Unavailable(why) if store::tables::is_alien(why))
+    }
+}
+
 impl From<Unavailable> for Fault {
     fn from(Unavailable(why): Unavailable) -> Self {
         Fault::Unavailable(why)
@@ -55,7 +62,7 @@ impl From<hasher::Refusal> for Fault {
     fn from(refusal: hasher::Refusal) -> Self {
         match refusal {
             hasher::Refusal::Busy { retry_after } | hasher::Refusal::Unconfirmed { retry_after } => {
-                Fault::Busy(span(retry_after))
+                Fault::Busy(retry_after.into())
             }
             // Nobody is there to be told.
             hasher::Refusal::Withdrawn => Fault::Busy(Span::seconds(1)),
@@ -81,11 +88,6 @@ fn tell_of_failure() {
         *told = Some(Instant::now());
         tracing::error!("a password was not hashed: there was no memory for it, or the kernel failed");
     }
-}
-
-/// Converts a duration to a span of the rules, in whole milliseconds.
-pub fn span(duration: Duration) -> Span {
-    Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Users who are not signed in, and whether there is time to hash their passwords.
 
 use crate::browser::Browser;
-use crate::fault::span;
 use crate::tally::Entry;
 use crate::{App, Fault};
 use std::time::Duration;
@@ -36,7 +35,7 @@ impl App {
         if guest == Guest::Typed {
             self.tally.sign_ins.one(Entry::Busy);
         }
-        Err(Fault::Busy(span(wait)))
+        Err(Fault::Busy(wait.into()))
     }
 
     /// The same for a user who asks for a form with a password: one who is signed in has none to type. A cookie alone

@@ -93,7 +93,7 @@ impl App {
 
     /// The same for ending what it depends on: what may not be used at present, since the database failed over, can
     /// end, too.
-    pub async fn live_to_end(&self, token: &str) -> Result<Option<Live>, Fault> {
+    pub(crate) async fn live_to_end(&self, token: &str) -> Result<Option<Live>, Fault> {
         Ok(self.look(token, Purpose::Ending).await?.live)
     }
 

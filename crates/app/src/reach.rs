@@ -68,7 +68,7 @@ impl Target {
     }
 
     /// Whether the target is this machine, so that nobody can listen on the way.
-    pub fn is_local(&self) -> bool {
+    fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 

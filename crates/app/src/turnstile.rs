@@ -3,7 +3,6 @@
 //! Attempts are counted as failed before they are hashed and given back on success. Without a turnstile two hundred
 //! honest sign-ins to one account at once would look like two hundred guesses.
 
-use crate::fault::span;
 use crate::{App, Fault};
 use rules::Handle;
 use std::collections::HashMap;
@@ -81,13 +80,13 @@ impl Turnstile {
 impl App {
     /// Returns how long an attempt waits for a hash, and for the attempts before it.
     pub(crate) fn patience(&self) -> Duration {
-        Duration::from_millis(self.realm.settings.hash_wait.0.unsigned_abs())
+        self.realm.settings.hash_wait.into()
     }
 }
 
 /// Asks the client to come back after so long, or a little later.
 pub(crate) fn busy(wait: Duration) -> Fault {
-    Fault::Busy(span(wait.max(LEAST)))
+    Fault::Busy(wait.max(LEAST).into())
 }
 
 impl Taken {
@@ -178,6 +177,6 @@ mod tests {
         assert!(turnstile.pass(Handle([2; 32]), Duration::ZERO).await.is_ok(), "another account waits for nobody");
         turnstile.0.taken.0.store(1, Relaxed);
         let refused = turnstile.pass(key, Duration::from_millis(10)).await;
-        assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == span(LEAST)), "slower than was thought");
+        assert!(matches!(refused, Err(Fault::Busy(wait)) if wait == LEAST.into()), "slower than was thought");
     }
 }

@@ -66,7 +66,7 @@ impl Level {
     }
 
     /// Whether a CPU with these features runs this kernel.
-    pub fn runs_with(self, features: Features) -> bool {
+    fn runs_with(self, features: Features) -> bool {
         match self {
             Level::Portable => true,
             Level::Avx2 => features.avx2,

@@ -150,12 +150,12 @@ impl Workload {
     }
 
     /// Returns true if iterations check passwords.
-    pub const fn has_passwords(self) -> bool {
+    const fn has_passwords(self) -> bool {
         matches!(self, Workload::Flow | Workload::SignIn | Workload::Day)
     }
 
     /// Returns true if a user has to sign in, before or during an iteration.
-    pub const fn has_people(self) -> bool {
+    const fn has_people(self) -> bool {
         !matches!(self, Workload::Jwks | Workload::ClientCredentials | Workload::Device)
     }
 }

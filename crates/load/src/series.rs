@@ -114,9 +114,9 @@ impl Spread {
 
 impl Series {
     /// The most that the mean may vary.
-    pub const MAX_MEAN: f64 = 0.03;
+    const MAX_MEAN: f64 = 0.03;
     /// The most that the 99th percentile may vary.
-    pub const MAX_P99: f64 = 0.05;
+    const MAX_P99: f64 = 0.05;
 
     /// Combines runs into a series.
     pub fn of(runs: Vec<Report>) -> Series {

@@ -59,6 +59,13 @@ impl<T, E> Decision<T, E> {
     }
 }
 
+impl<T> Decision<T, Never> {
+    /// The same decision where others may be refused.
+    pub fn or_refuse<E>(self) -> Decision<T, E> {
+        Decision { changes: self.changes, reply: self.reply.map_err(|never| match never {}) }
+    }
+}
+
 /// Facts that must still hold when the batch commits: a revocation that committed first wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {

@@ -100,7 +100,7 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// Reads what [`hexadecimal`] wrote, in upper case too; `None` for anything else.
-pub fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     if !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -1,6 +1,7 @@
 //! Time as the rules see it: milliseconds since 1970-01-01T00:00:00Z, always an argument, never read here.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A moment, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,6 +55,19 @@ impl Span {
     /// Whole seconds, rounded up, so that "retry after" is never too early.
     pub const fn whole_seconds(self) -> i64 {
         self.0.saturating_add(999) / 1000
+    }
+}
+
+/// In whole milliseconds, rounded down.
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Span(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<Span> for Duration {
+    fn from(span: Span) -> Self {
+        Duration::from_millis(span.0.unsigned_abs())
     }
 }
 

@@ -5,14 +5,13 @@ use crate::config::{Config, SecretFile};
 use crate::loops::panic_of;
 use crate::private::{self, Key as Secret, Unread};
 use crate::receivers;
+use app::App;
 use app::audit::sink::{Credentials, HTTP, Http, SYSLOG, Sink, Syslog};
 use app::audit::{Shelf, Stream, Terms};
-use app::{App, Fault};
 use rules::audit::{Key, Keys};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::{fmt::Display, fs, io};
-use store::tables::ALIEN_ROW;
 use tokio::task::JoinSet;
 
 /// Passes the configured terms to `app`, and makes the audit key at the first start.
@@ -21,8 +20,8 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
     // cannot be read counts as begun: the sealer raises the alarm, and users can sign in.
     let begun = match app.audit_head().await {
         Ok(head) => head.block > 0,
-        Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) => {
-            tracing::error!(why, "the end of the audit log cannot be read");
+        Err(fault) if fault.is_alien() => {
+            tracing::error!(why = %fault, "the end of the audit log cannot be read");
             true
         }
         Err(fault) => return Err(fault.into()),

@@ -28,10 +28,10 @@ use app::keyring::Keyring;
 use app::ward::Ward;
 use app::{App, Fault};
 use hasher::Hasher;
+use rules::Time;
 use rules::id::RealmId;
 use rules::login::throttle;
 use rules::realm::{Realm, Settings};
-use rules::{Span, Time};
 use serde_json::json;
 use starts::Starts;
 use std::fs::File;
@@ -231,7 +231,7 @@ fn settings(config: &Config) -> Settings {
         },
         hash_upgrade: config.hash.upgrade,
         client_rate: config.limits.requests_per_client,
-        hash_wait: Span(i64::try_from(config.hash.max_wait.as_millis()).unwrap_or(i64::MAX)),
+        hash_wait: config.hash.max_wait.into(),
         ..Settings::default()
     }
 }

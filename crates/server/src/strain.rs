@@ -7,7 +7,6 @@
 use crate::admission::Admission;
 use crate::database::Database;
 use crate::metrics::{Store, Together};
-use app::fault::span;
 use hasher::Hasher;
 use rules::Span;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -62,8 +61,8 @@ impl Strain {
     pub fn database_back(&self) -> Span {
         let [least, most] = BACK;
         match self.database_wait() {
-            Duration::ZERO => span(AWAY),
-            wait => span(wait.clamp(least, most)),
+            Duration::ZERO => AWAY.into(),
+            wait => wait.clamp(least, most).into(),
         }
     }
 

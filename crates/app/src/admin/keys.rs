@@ -24,7 +24,7 @@ impl App {
     }
 
     /// Brings in a successor for each algorithm whose newest key is older than `age`.
-    pub async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
+    pub(crate) async fn rotate_aged_keys(&self, age: Span) -> Result<Vec<Kid>, Fault> {
         let steady = self.clock.steady();
         self.bring_in(|rows, alg, now| {
             let ours: Vec<Time> =

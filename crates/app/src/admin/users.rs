@@ -1,7 +1,6 @@
 //! Managing people.
 
 use super::Refused;
-use crate::account::everything_else;
 use crate::browser::Browser;
 use crate::sign_up::{Judged, NewPerson, Problem, names, taken};
 use crate::{App, Fault, entropy};
@@ -11,6 +10,7 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::UserId;
 use rules::login::password::Weak;
+use rules::login::session::end_all_but;
 use rules::login::throttle::account_key;
 use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
@@ -139,7 +139,7 @@ impl App {
             let disabled_at = (!enabled).then_some(now);
             let kind = if enabled { Kind::UserEnabled } else { Kind::UserDisabled };
             let ends =
-                if enabled { Vec::new() } else { everything_else(&user, None, self.realm.settings.code_ttl, now) };
+                if enabled { Vec::new() } else { end_all_but(&user.id, None, self.realm.settings.code_ttl, now) };
             Ok(Decision::accept(())
                 .and(Change::SetDisabled { user: user.id.clone(), disabled_at, at: now })
                 .with(ends)
@@ -183,7 +183,7 @@ impl App {
                 };
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
                 let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
-                let ends = everything_else(&user, None, self.realm.settings.code_ttl, now);
+                let ends = end_all_but(&user.id, None, self.realm.settings.code_ttl, now);
                 Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
             })
             .await?;

@@ -66,7 +66,7 @@ impl App {
     }
 
     /// Refuses where the keys are missing that workers need.
-    pub fn may_have_workers(&self) -> Result<(), Refused> {
+    fn may_have_workers(&self) -> Result<(), Refused> {
         let keys = self.hasher.keys();
         if keys.pepper().is_some() && keys.binding().is_some() { Ok(()) } else { Err(Refused::new(WITHOUT_KEYS)) }
     }

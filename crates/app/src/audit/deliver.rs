@@ -153,7 +153,7 @@ impl App {
                         // Another node may reach the receiver: the lease expires, and the node that looks next has it.
                         0 => {
                             going.tenure.until = None;
-                            Duration::from_millis(LEASE.0.unsigned_abs()) + ELSEWHERE * 2
+                            Duration::from(LEASE) + ELSEWHERE * 2
                         }
                         _ => pause(going.failures, refused.after),
                     }

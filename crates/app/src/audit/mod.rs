@@ -39,7 +39,6 @@ use rules::audit::Keys;
 use rules::{Span, Time};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use store::tables::ALIEN_ROW;
 
 /// The lease of the node that seals and retires.
 pub(crate) const SEAL: &str = "audit.seal";
@@ -177,7 +176,7 @@ impl App {
                 }
                 Err(fault) => {
                     if let Fault::Unavailable(why) = &fault
-                        && why.starts_with(ALIEN_ROW)
+                        && fault.is_alien()
                     {
                         self.books.alarms.raise(About::Rows, why);
                     }

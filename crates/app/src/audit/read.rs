@@ -10,7 +10,7 @@ use rules::id::{ClientId, RealmId};
 use rules::secret::hexadecimal;
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
-use store::tables::ALIEN_ROW;
+use store::tables::alien;
 use store::tables::audit::{Before, Begins, Between, Newest, Place, Readable, Within, is_nameable};
 use store::tables::counters::{Rejections, Strangers};
 use store::tables::events::Window;
@@ -139,7 +139,7 @@ impl App {
         let looked = match self.ask(window).await {
             Ok(looked) => looked,
             // An entry in which somebody put a value of another type keeps no other from being read.
-            Err(Fault::Unavailable(why)) if why.starts_with(ALIEN_ROW) || why.contains("column type") => {
+            Err(fault) if fault.is_alien() => {
                 self.ask(Readable(Window { after: &after, before: &before, newest_first, limit: WINDOW })).await?
             }
             Err(fault) => return Err(fault),
@@ -165,7 +165,7 @@ impl App {
         lines.extend(others.into_iter().take(room));
         // Nobody can go on from an entry whose id is of another type: it would come again and again.
         match lines.iter().find(|line| !is_nameable(line)) {
-            Some(line) => Err(Fault::Unavailable(format!("{ALIEN_ROW}: the id of a line in block {}", line.block))),
+            Some(line) => Err(alien(format_args!("the id of a line in block {}", line.block)).into()),
             None => Ok(lines),
         }
     }

@@ -2,12 +2,12 @@
 
 use super::{NOW, ada, application, database, node};
 use crate::App;
-use crate::account::everything_else;
 use crate::admin::clients::ClientSecret;
 use crate::clock::Clock;
 use rules::Change;
 use rules::Span;
 use rules::id::ClientId;
+use rules::login::session::end_all_but;
 use rules::oauth::client::{AccessFormat, Client};
 use rules::oauth::client_auth::{Means, Proof};
 use rules::oauth::params::Params;
@@ -130,7 +130,7 @@ async fn what_a_client_had_before_it_was_disabled_or_removed_stays_dead_at_every
 /// holds the session's row, and the approval would not be there yet when approvals are looked for.
 #[test]
 fn what_tokens_come_from_ends_before_they_do() {
-    let changes = everything_else(&ada(), None, Span::seconds(60), NOW);
+    let changes = end_all_but(&ada().id, None, Span::seconds(60), NOW);
     let place = |wanted: fn(&Change) -> bool| changes.iter().position(wanted).unwrap();
     let families = place(|change| matches!(change, Change::RevokeFamiliesOf { .. }));
     assert!(place(|change| matches!(change, Change::BurnCodesOf { .. })) < families);
@@ -140,10 +140,10 @@ fn what_tokens_come_from_ends_before_they_do() {
 
 #[test]
 fn codes_are_burnt_whatever_the_clock_that_dated_them() {
-    // Red without the difference that clocks may have in account.rs, everything_else.
+    // Red without the difference that clocks may have in login/session.rs, end_all_but.
     let user = ada();
     let (ttl, at) = (Span::seconds(60), NOW);
-    let since = everything_else(&user, None, ttl, at).into_iter().find_map(|change| match change {
+    let since = end_all_but(&user.id, None, ttl, at).into_iter().find_map(|change| match change {
         Change::BurnCodesOf { since, .. } => Some(since),
         _ => None,
     });

@@ -280,8 +280,8 @@ async fn rc_07_a_profile_is_not_saved_in_a_session_that_ended_meanwhile() {
     type Ending = fn(App, Browser) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Fault>> + Send>>;
     let everywhere: Ending = |app, browser| {
         Box::pin(async move {
-            let (session, user) = app.session(&browser).await?.expect("signed in");
-            app.leave_everywhere_else(&session, &user).await.map(drop)
+            let (session, _) = app.session(&browser).await?.expect("signed in");
+            app.leave_everywhere_else(&session).await.map(drop)
         })
     };
     let disabled: Ending = |app, browser| {

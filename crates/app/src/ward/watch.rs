@@ -265,7 +265,7 @@ impl App {
         if behind > Span::ZERO {
             let wait = behind.min(BEHIND);
             tracing::warn!(behind_ms = behind.0, "the clock of this node is behind those of others: waiting");
-            tokio::time::sleep(Duration::from_millis(wait.0.unsigned_abs() + 1)).await;
+            tokio::time::sleep(Duration::from(wait) + Duration::from_millis(1)).await;
         }
     }
 

@@ -12,7 +12,7 @@ pub struct Figure {
 }
 
 /// A spread above this is noise: the machine was busy with something else meanwhile.
-pub const NOISY: f64 = 0.10;
+const NOISY: f64 = 0.10;
 
 impl Figure {
     /// Summarizes these samples; zero if there are none. Samples that are not numbers were not measured.

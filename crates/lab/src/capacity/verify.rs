@@ -17,9 +17,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How far throughput may be off.
-pub const THROUGHPUT: f64 = 0.15;
+const THROUGHPUT: f64 = 0.15;
 /// How far a 95th percentile may be off.
-pub const P95: f64 = 0.30;
+const P95: f64 = 0.30;
 
 /// Virtual users of a closed loop per core: enough to fill it.
 const USERS: usize = 16;

@@ -30,7 +30,7 @@ pub const PASSWORD: &str = "plum-Lantern-47-orbit";
 /// The application that people sign in to.
 pub const CLIENT: &str = "shop";
 /// Where its codes would be sent.
-pub const REDIRECT_URI: &str = "https://shop.example.com/callback";
+const REDIRECT_URI: &str = "https://shop.example.com/callback";
 
 /// The longest that a server may take to be ready, to settle, or to stop.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -82,11 +82,11 @@ impl Claims {
         values.iter().filter_map(Value::as_str)
     }
     /// `aud` when it is one string and not a list, as a client assertion's must be.
-    pub fn sole_audience(&self) -> Option<&str> {
+    pub(crate) fn sole_audience(&self) -> Option<&str> {
         self.text("aud")
     }
     /// `aud` when it is one string, or a list of one.
-    pub fn only_audience(&self) -> Option<&str> {
+    pub(crate) fn only_audience(&self) -> Option<&str> {
         let mut audience = self.audience();
         audience.next().filter(|_| audience.next().is_none())
     }

@@ -5,7 +5,7 @@ use crate::events::{Event, Kind};
 use crate::fresh::Fresh;
 use crate::id::{ClientId, SessionId, UserId};
 use crate::people::User;
-use crate::realm::{Settings, is_believable};
+use crate::realm::{SKEW, Settings, is_believable};
 use crate::secret::{Handle, Secret};
 use crate::time::{Span, Time};
 
@@ -299,6 +299,22 @@ fn shorten(text: &str, limit: usize) -> String {
 pub fn leave(session: &Session, address: &str, now: Time) -> Decision<(), Never> {
     let event = Event::new(Kind::SignedOut, now).user(&session.user).session(&session.id).address(address);
     Decision::accept(()).and(Change::EndSession { session: session.id.clone(), at: now }).and(Change::Record(event))
+}
+
+/// Ends all sessions of a user but one, and everything that was issued to the user, codes in flight included.
+///
+/// The order matters where a statement waits only for rows that it finds, as on PostgreSQL. Sessions end before device
+/// approvals are looked for: an approval holds its session's row until it is there, and one that is missed would
+/// outlive the session. A code that is missed would not: it is worth nothing without its session. What tokens come from
+/// goes first: a client that redeems it meanwhile holds its row, and what it got is there when families end.
+pub fn end_all_but(user: &UserId, except: Option<&SessionId>, code_ttl: Span, at: Time) -> Vec<Change> {
+    vec![
+        // Code ids have the time of the node that issued them, whose clock may be as far behind as ours is ahead.
+        Change::BurnCodesOf { user: user.clone(), since: at - code_ttl - SKEW - SKEW, at },
+        Change::EndSessionsOf { user: user.clone(), except: except.cloned(), at },
+        Change::DropApprovalsOf { user: user.clone(), client: None },
+        Change::RevokeFamiliesOf { user: user.clone(), client: None, except: None, at },
+    ]
 }
 
 #[cfg(test)]

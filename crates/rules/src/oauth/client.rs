@@ -277,7 +277,7 @@ impl Client {
     }
     /// Whether consent without interaction would prove nothing: at a loopback address or a private scheme, anybody on
     /// the same machine can receive the answer (RFC 8252 §8.6).
-    pub fn is_unassured(&self, redirect: &str) -> bool {
+    pub(crate) fn is_unassured(&self, redirect: &str) -> bool {
         !self.proves_itself() && !redirect.starts_with("https://")
     }
 }

@@ -181,10 +181,9 @@ pub fn ask(
         .and(Change::AskDevice(Box::new(device)))
 }
 
-/// Makes `XXXX-XXXX` of 256 random bits, without bias that matters: 2^64 is taken modulo 20^8.
+/// Makes `XXXX-XXXX` of 64 random bits, without bias that matters: 2^64 is taken modulo 20^8.
 fn user_code(chance: &[u8; 32]) -> String {
-    let mut value =
-        u64::from_be_bytes([chance[0], chance[1], chance[2], chance[3], chance[4], chance[5], chance[6], chance[7]]);
+    let mut value = chance.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
     let mut letters = String::with_capacity(LENGTH + 1);
     for at in 0..LENGTH {
         if at == LENGTH / 2 {

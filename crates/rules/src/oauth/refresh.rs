@@ -83,10 +83,12 @@ pub(super) fn carry_on(
     match narrowed(ask, found, &context.realm.issuer) {
         Err(error) => Decision::refuse(error),
         Ok((scope, resources)) => {
-            let Some((successor, rotation)) = successor(ask.token, standing, context, (now, fresh)) else {
-                return refused();
-            };
-            hand_out((ask, way), found, (scope, resources), (successor, rotation), context, (now, fresh))
+            let successor = successor(ask.token, standing, context, (now, fresh));
+            let Some(person) = successor.and_then(|successor| person(found, successor)) else { return refused() };
+            let touched = person.session.and_then(|session| session.touch(&context.realm.settings, now));
+            let ask = Ask { client: ask.client, way, scope, resources, person: Some(person) };
+            let decision = issue(&ask, context, (now, fresh));
+            if decision.reply.is_ok() { decision.with(touched) } else { decision }
         }
     }
 }
@@ -114,17 +116,26 @@ fn narrowed(ask: &Renewal<'_>, found: &Found, issuer: &str) -> Result<(Scope, Ve
     Ok((scope, granted.audiences(&ask.resources, issuer)?))
 }
 
-/// Returns the token that takes over, and the change that makes it current (none if it already is).
+/// The token that takes over.
+struct Successor {
+    secret: Secret,
+    /// What makes it the current one; `None` if it already is.
+    rotation: Option<Change>,
+}
+
 fn successor(
     token: &RefreshToken,
     standing: Standing,
     context: &Context<'_>,
     (now, fresh): (Time, &Fresh),
-) -> Option<(Secret, Option<Change>)> {
+) -> Option<Successor> {
     let settings = &context.realm.settings;
     match standing {
         Standing::Outdated => None,
-        Standing::Predecessor(previous) => Some((token.successor(previous.bridge, context.sealing)?.secret, None)),
+        Standing::Predecessor(previous) => {
+            let secret = token.successor(previous.bridge, context.sealing)?.secret;
+            Some(Successor { secret, rotation: None })
+        }
         Standing::Current(turn) => {
             let next = RefreshToken::make(&token.family, fresh.bytes("refresh"), context.sealing)?;
             let bridge = match settings.refresh_grace {
@@ -135,37 +146,21 @@ fn successor(
             let previous = Previous { handle: was, until: now + settings.refresh_grace, bridge };
             let idle_until = now + settings.refresh_idle;
             let rotation = Rotation { was, current: next.secret.handle(), previous, idle_until, turn: turn + 1 };
-            Some((next.secret, Some(Change::RotateFamily { family: token.family.clone(), rotation })))
+            let rotation = Some(Change::RotateFamily { family: token.family.clone(), rotation });
+            Some(Successor { secret: next.secret, rotation })
         }
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "each pair is one thing: what, with what, when")]
-fn hand_out(
-    (ask, way): (&Renewal<'_>, Way),
-    found: &Found,
-    (scope, resources): (Scope, Vec<String>),
-    (successor, rotation): (Secret, Option<Change>),
-    context: &Context<'_>,
-    at: (Time, &Fresh),
-) -> Decision<Tokens, Error> {
-    let Some(user) = &found.user else {
-        return Decision::refuse(Error::grant("the refresh token is not valid"));
-    };
-    let session = found.session.as_ref().filter(|_| found.family.session.is_some());
-    let person = Person {
-        user,
-        session,
+/// Whom the tokens are for. `None` if the user is gone.
+fn person(found: &Found, successor: Successor) -> Option<Person<'_>> {
+    let Successor { secret, rotation } = successor;
+    Some(Person {
+        user: found.user.as_ref()?,
+        session: found.session.as_ref().filter(|_| found.family.session.is_some()),
         groups: &found.groups,
         granted: &found.family.granted,
         family: &found.family.id,
-        line: Line::GoesOn { refresh: successor, rotation: rotation.map(Box::new), ends: found.family.expires },
-    };
-    let ask = Ask { client: ask.client, way, scope, resources, person: Some(person) };
-    let touched = session.and_then(|session| session.touch(&context.realm.settings, at.0));
-    let decision = issue(&ask, context, at);
-    match decision.reply {
-        Ok(_) => decision.with(touched),
-        Err(_) => decision,
-    }
+        line: Line::GoesOn { refresh: secret, rotation: rotation.map(Box::new), ends: found.family.expires },
+    })
 }

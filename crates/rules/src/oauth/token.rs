@@ -233,7 +233,7 @@ pub fn family_of(jti: &str) -> Option<FamilyId> {
 
 /// Returns the life of its client that a client's own token belongs to, from its `jti`. Older releases see it as
 /// chance.
-pub fn life_of(jti: &str) -> Option<LifeId> {
+pub(crate) fn life_of(jti: &str) -> Option<LifeId> {
     jti.split_once('~').map(|(_, life)| life.into())
 }
 
@@ -412,7 +412,7 @@ fn access_claims(ask: &Ask<'_>, realm: &Realm, (now, expires): (Time, Time), fre
 }
 
 /// RFC 9700 §4.15: the subject of a client's own token cannot be mistaken for a user's id, which holds no colon.
-pub fn own_subject(client: &ClientId) -> String {
+fn own_subject(client: &ClientId) -> String {
     format!("client:{client}")
 }
 

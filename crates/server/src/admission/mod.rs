@@ -11,7 +11,6 @@ pub use lane::{Lane, LaneState, Permit};
 use crate::config::Config;
 use crate::net::{AddressKey, Cidr, Client};
 use app::Fault;
-use app::fault::span;
 use app::rates::{Rate, Rates, Standing};
 use app::stopwatch::{Stage, timed};
 use hasher::Hasher;
@@ -152,7 +151,7 @@ impl Admission {
         let Some(lane) = self.lane(pace) else { return Ok(None) };
         let realm = self.realm.as_ref().filter(|_| pace != Pace::Metadata && !self.lists(client));
         let counted = realm.map(|realm| Counted::of(realm, pace)).transpose()?;
-        let entered = timed(Stage::Door, lane.enter()).await.map_err(|wait| Fault::Busy(span(wait)))?;
+        let entered = timed(Stage::Door, lane.enter()).await.map_err(|wait| Fault::Busy(wait.into()))?;
         counted.into_iter().for_each(Counted::keep);
         Ok(Some(entered))
     }

@@ -62,9 +62,9 @@ Examples:
     Show(Named),
     /// Change the registration of an application
     ///
-    /// What is not named stays. The change holds at once, on every node. Issued tokens keep what they say until they
-    /// expire. A code or a refresh token that would give more than the client may have by then is refused. To end all
-    /// of them, disable the client and enable it again.
+    /// Settings that you do not name stay as they are. The change holds at once, on every node. Issued tokens keep what
+    /// they say until they expire. A code or a refresh token that would give more than the client may have by then is
+    /// refused. To end all of them, disable the client and enable it again.
     #[command(after_long_help = "\
 Examples:
   portiere client set shop \\

@@ -127,10 +127,10 @@ impl Value for Span {
         Duration::takes()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
-        Duration::parse(raw).map(|duration| Span(duration.as_millis() as i64))
+        Duration::parse(raw).map(Span::from)
     }
     fn show(&self) -> Option<String> {
-        Duration::from_millis(self.0.unsigned_abs()).show()
+        Duration::from(*self).show()
     }
 }
 

@@ -11,8 +11,8 @@ mod tests;
 
 use crate::private;
 use app::ward::{Journal, Memory};
-use rules::Time;
 use rules::ending::Record;
+use rules::{Span, Time};
 use rustix::fs::OFlags;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -152,7 +152,7 @@ impl Journal for Folder {
 /// Returns when a file was last written to.
 fn written(file: &Path) -> io::Result<Time> {
     let since = fs::metadata(file)?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)))
+    Ok(Time(0) + Span::from(since))
 }
 
 fn part_file(folder: &Path, part: u64) -> PathBuf {

@@ -47,7 +47,7 @@ pub struct Work {
 }
 
 /// Reads a token as an operator was given it: the secret, and the key of the server.
-pub fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
+fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
     let (secret, pin) = text.trim().strip_prefix("pvt1.")?.split_once('.')?;
     let secret = Zeroizing::new(from_base64url(secret)?);
     Some((Zeroizing::new(secret.as_slice().try_into().ok()?), super::identity::read(pin)?))

@@ -13,7 +13,7 @@ use crate::schema;
 pub const STEPS: &str = "schema_steps";
 
 /// The table in which versions of the schema are announced; each database has its own.
-pub const VERSIONS: &str = "schema_versions";
+const VERSIONS: &str = "schema_versions";
 
 /// The table that records moves; each database has its own.
 pub const MOVES: &str = "moves";

@@ -40,7 +40,7 @@ pub async fn known(
     };
     every(answers.concat(), |row| Some(line(row.text()?, row.text()?)))
         .map(HashMap::from_iter)
-        .ok_or_else(|| Unavailable(format!("{}: in journal", super::ALIEN_ROW)))
+        .ok_or_else(|| super::alien("in journal"))
 }
 
 /// The point up to which a record applies.

@@ -30,6 +30,7 @@ pub mod workers;
 
 use crate::engine::{Engine, Must, Read, Row, Sql, Unavailable, Value, Write};
 use rules::id::RealmId;
+use std::fmt;
 
 /// A query with a typed answer.
 pub trait Question {
@@ -95,12 +96,22 @@ pub async fn ask<Q: Questions + Sync>(
             read.sql.text().split(" FROM ").nth(1).and_then(|rest| rest.split([' ', ')']).next().map(str::to_owned))
         };
         let tables: Vec<String> = reads.iter().filter_map(of).collect();
-        Unavailable(format!("{ALIEN_ROW}: in {}", tables.join(", ")))
+        alien(format_args!("in {}", tables.join(", ")))
     })
 }
 
-/// The beginning of the error about a row that was written by hand.
-pub const ALIEN_ROW: &str = "a row was not written by this program";
+/// The beginning of what is said of a row that was written by hand.
+const ALIEN_ROW: &str = "a row was not written by this program";
+
+/// Returns the error about a row at `place` that this program would not have written.
+pub fn alien(place: impl fmt::Display) -> Unavailable {
+    Unavailable(format!("{ALIEN_ROW}: {place}"))
+}
+
+/// Whether `why`, of an [`Unavailable`], is about such a row: waiting does not help, and somebody has to look at it.
+pub fn is_alien(why: &str) -> bool {
+    why.starts_with(ALIEN_ROW)
+}
 
 pub(crate) fn read(sql: &'static str, args: Vec<Value>) -> Read {
     Read { sql: Sql::fixed(sql), args }

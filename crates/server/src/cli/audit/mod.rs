@@ -124,9 +124,9 @@ Examples:
     /// Set a stream to another place in the log
     ///
     /// A stream begins with the oldest entry that is kept. With now, it begins or continues with what is sealed from
-    /// then on. With an earlier block, it delivers again what comes after that block. From then on, a stream that is
-    /// not in the configuration yet holds entries back. Entries before the place that it is set to are not delivered,
-    /// and stay in the log. The change is written to the audit log.
+    /// then on. With an earlier block, it delivers again what comes after that block. A stream that is not in the
+    /// configuration yet also keeps entries from being removed from then on. Entries before the place that it is set to
+    /// are not delivered, and stay in the log. The change is written to the audit log.
     #[command(after_long_help = "\
 Examples:
   portiere audit stream http --after-block now

@@ -8,7 +8,6 @@ use crate::http::visit::{Asking, Visit};
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use app::Fault;
-use app::fault::span;
 use axum::response::Response;
 use hyper::StatusCode;
 use hyper::header;
@@ -54,11 +53,11 @@ kinds! {
     /// The CSRF token is missing or wrong.
     CsrfRefused = 403 "csrf-refused" "The X-CSRF-Token header is missing or belongs to another sign-in.",
     /// The realm does not allow self sign-up.
-    SignupClosed = 403 "signup-closed" "Accounts are made by an administrator here.",
+    SignupClosed = 403 "signup-closed" "Only an administrator can create accounts here.",
     /// No such path.
     NotFound = 404 "not-found" "There is nothing at this address.",
     /// RFC 9110 §15.5.6.
-    MethodNotAllowed = 405 "method-not-allowed" "This address is used with another method.",
+    MethodNotAllowed = 405 "method-not-allowed" "This address does not take this method.",
     /// RFC 9110 §15.5.9.
     BodyTooSlow = 408 "body-too-slow" "The body did not come in time.",
     /// RFC 9110 §15.5.14.
@@ -73,13 +72,13 @@ kinds! {
     /// At a password change.
     WrongPassword = 422 "wrong-password" "The current password is wrong.",
     /// With `fields`.
-    InvalidFields = 422 "invalid-fields" "Something that was typed will not do.",
+    InvalidFields = 422 "invalid-fields" "Some fields are not acceptable.",
     /// RFC 6585 §4.
     TooManyAttempts = 429 "too-many-attempts" "Too many requests or failed attempts; try again later.",
     /// A fault of ours.
     ServerError = 500 "server-error" "The server failed.",
     /// Overload.
-    Busy = 503 "busy" "The server has more to do than time; try again.",
+    Busy = 503 "busy" "The server is too busy; try again later.",
     /// The database.
     Unavailable = 503 "unavailable" "The server cannot answer at present; try again.",
 }
@@ -215,7 +214,7 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let (kind, wait) = match &fault {
             Fault::Busy(wait) => (Kind::Busy, Some(*wait)),
-            Fault::Over(over) => (Kind::TooManyAttempts, Some(span(over.wait))),
+            Fault::Over(over) => (Kind::TooManyAttempts, Some(over.wait.into())),
             // How long that may take is known where the response is made.
             Fault::Unavailable(_) | Fault::Contended(_) => (Kind::Unavailable, None),
             Fault::Broken(_) => (Kind::ServerError, None),

@@ -265,7 +265,7 @@ async fn not_ended(door: &Door, form: &OwnForm, why: NotEnded) -> Result<Respons
 }
 
 async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
-    let started = match door.site.app.leave_everywhere_else(&form.session, &form.user).await? {
+    let started = match door.site.app.leave_everywhere_else(&form.session).await? {
         Ok(started) => started,
         Err(why) => return not_ended(door, form, why).await,
     };

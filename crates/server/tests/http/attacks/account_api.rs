@@ -105,7 +105,7 @@ fn di_01_a_removed_client_has_no_account_api_and_its_name_revives_nothing() {
 
 #[test]
 fn di_01_what_ends_sessions_ends_the_account_api() {
-    // red without EndSessionsOf in app/account.rs, everything_else, or without the session in family.rs, is_live.
+    // red without EndSessionsOf in login/session.rs, end_all_but, or without the session in family.rs, is_live.
     let mut held = Held::all();
     let mut browser = Browser::of(default_server(), &held.person);
     let others = browser.account_form("/account/sessions/revoke-others");

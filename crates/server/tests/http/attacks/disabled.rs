@@ -97,7 +97,7 @@ fn di_01_an_ended_session_leaves_only_what_outlives_it() {
 
 #[test]
 fn di_01_sign_out_everywhere_else_ends_the_other_sessions_and_what_outlives_them() {
-    // red without the revocation of families in app/account.rs, everything_else.
+    // red without the revocation of families in login/session.rs, end_all_but.
     for format in FORMATS {
         let mut issued = Issued::all(app(format));
         let mut other = Browser::of(default_server(), &issued.person);

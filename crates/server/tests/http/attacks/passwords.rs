@@ -93,7 +93,7 @@ pub(super) fn renewed(person: &Person) -> Person {
 
 #[test]
 fn se_02_a_new_password_ends_everything_but_the_session_that_set_it() {
-    // red without any one line of app/account.rs, everything_else; or without the call in app/account.rs,
+    // red without any one line of login/session.rs, end_all_but; or without the call in app/account.rs,
     // set_new_password, or in app/admin/users.rs, set_password.
     let server = default_server();
     let screens = Screens::of(server);
@@ -125,8 +125,8 @@ fn se_02_a_new_password_ends_everything_but_the_session_that_set_it() {
 
 #[test]
 fn se_02_what_the_changer_held_before_is_dead_too() {
-    // red without `before: Some(session)` in app/account.rs, set_new_password; or without RevokeFamiliesOf,
-    // everything_else there.
+    // red without `before: Some(session)` in app/account.rs, set_new_password; or without RevokeFamiliesOf
+    // in login/session.rs, end_all_but.
     let server = default_server();
     let screens = Screens::of(server);
     let person = Person::add(server);

@@ -273,7 +273,7 @@ fn se_a_cookie_sent_twice_or_bent_is_nobodys() {
 
 #[test]
 fn se_02_a_changed_password_ends_all_that_was_issued() {
-    // red without RevokeFamiliesOf or BurnCodesOf in app/account.rs, everything_else.
+    // red without RevokeFamiliesOf or BurnCodesOf in login/session.rs, end_all_but.
     let server = default_server();
     let (app, person) = (App::trusted(server), Person::add(server));
     let mut browser = Browser::of(server, &person);
