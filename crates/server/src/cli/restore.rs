@@ -38,8 +38,11 @@ pub struct Restore {
     /// The backup is of a database that had been moved to another database, which is gone and on which no server runs
     #[arg(long, requires = "file")]
     pub target_is_gone: bool,
+    /// The file was copied without `portiere backup`, and no server ran on it then
+    #[arg(long, requires = "file")]
+    pub raw_copy: bool,
     /// The database was put back by other means, a database server by its own tools: end what it would revive
-    #[arg(long, conflicts_with_all = ["file", "force", "target_is_gone"])]
+    #[arg(long, conflicts_with_all = ["file", "force", "target_is_gone", "raw_copy"])]
     pub in_place: bool,
     /// Do not ask whether all users are to be signed out (--in-place)
     #[arg(long, requires = "in_place", conflicts_with = "file")]
@@ -77,6 +80,7 @@ impl Restore {
         let copy = Copy(beside(&database, ".restoring"));
         copy.make(file)?;
         let moved = self.check(&copy.0, file).await?;
+        self.is_whole(file)?;
         let ended = made_safe(config, &copy.0).await?;
         copy.is_whole()?;
         let kept = put_aside(&database)?;
@@ -98,6 +102,19 @@ impl Restore {
         let peer = moved.map(|out| out.peer);
         let json = json!({ "database": database, "kept": kept, "moved_to": peer, "ended": counts(ended) });
         Ok(Outcome::new(text, json).noting(without_audit_key(config)))
+    }
+
+    /// Refuses the bare file of a database that has a log: a server that ran when it was copied had its newest changes
+    /// there, and nothing in the file tells.
+    fn is_whole(&self, file: &Path) -> Result<(), Failure> {
+        if self.raw_copy || sqlite::stands_alone(file).map_err(|error| unread(file, &error))? {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!(
+            "{} was not made by portiere backup: if a server ran on it when it was copied, its newest changes are \
+             missing. If none ran, say --raw-copy",
+            file.display()
+        )))
     }
 
     /// Refuses a copy that is damaged or was never a database of this program. A copy of a database that was being
@@ -416,8 +433,14 @@ mod tests {
         let linked = instance(&at("data")).await;
         linked.app.engine.backup(&at("copy.db")).await.unwrap();
         linked.close().await;
-        let restore =
-            Restore { file: Some(at("copy.db")), force: true, target_is_gone: false, in_place: false, yes: false };
+        let restore = Restore {
+            file: Some(at("copy.db")),
+            force: true,
+            target_is_gone: false,
+            raw_copy: false,
+            in_place: false,
+            yes: false,
+        };
         let told = restore.run(&config(&at("data"))).await.unwrap();
         assert_eq!(told.json["kept"], json!(at("disk/real.db.replaced-1")));
         assert!(at("data/portiere.db").is_symlink() && at("disk/real.db").is_file());

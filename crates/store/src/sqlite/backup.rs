@@ -1,7 +1,7 @@
 //! An online copy of the database.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -70,8 +70,20 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
     let backup = Backup::new(&source, &mut target)?;
     loop {
         match backup.step(PAGES)? {
-            StepResult::Done => return Ok(()),
+            StepResult::Done => break,
             _ => std::thread::sleep(PAUSE),
         }
     }
+    drop(backup);
+    // Nothing of it is in a log: that tells it from the bare file of a database in use, see [`stands_alone`].
+    target.pragma_update(None, "journal_mode", "DELETE")
+}
+
+/// Whether a database file says that all of it is in it. A backup does; a database in use has a log, in which its newest
+/// changes may be.
+pub fn stands_alone(file: &Path) -> io::Result<bool> {
+    // Read and write version (the database file format of SQLite, §1.3.3): 1 without a log, 2 with one.
+    let mut head = [0; 20];
+    File::open(file)?.read_exact(&mut head)?;
+    Ok(head[18..] == [1, 1])
 }

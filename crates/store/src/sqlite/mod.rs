@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+pub use backup::stands_alone;
 pub use onlooker::Onlooker;
 pub use open::{OpenError, absolute, local};
 pub use state::{Check, Stats};

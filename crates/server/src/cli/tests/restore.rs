@@ -117,18 +117,20 @@ impl House {
     }
 
     fn asked(&self, file: &str, force: bool, target_is_gone: bool) -> Restore {
-        Restore { file: Some(self.path(file)), force, target_is_gone, in_place: false, yes: false }
+        Restore { file: Some(self.path(file)), force, target_is_gone, raw_copy: false, in_place: false, yes: false }
     }
 
     /// Copies the backup as if it had been made while the database was moved, and then does `more` to it.
     async fn fenced(&self, name: &str, left: bool, more: &[&str]) {
-        std::fs::copy(self.path("copy.db"), self.path(name)).unwrap();
-        let sqlite = Sqlite::open(Options::at(self.path(name)), MIGRATIONS).unwrap();
+        let moving = self.path(&format!("moving-{name}"));
+        std::fs::copy(self.path("copy.db"), &moving).unwrap();
+        let sqlite = Sqlite::open(Options::at(moving), MIGRATIONS).unwrap();
         fence::raise(&sqlite, "move-1", "postgres://u@there/new").await.unwrap();
         if left {
             fence::left(&sqlite, "move-1").await.unwrap();
         }
         sqlite.alter(more.iter().map(|sql| (*sql).to_owned()).collect()).await.unwrap();
+        sqlite.backup(&self.path(name)).await.unwrap();
         sqlite.close();
     }
 
@@ -138,7 +140,9 @@ impl House {
 
     /// Returns the answer about a database that was put there by other means.
     async fn in_place(&self, data: &Path) -> Reply {
-        Restore { file: None, force: false, target_is_gone: false, in_place: true, yes: true }.run(&config(data)).await
+        Restore { file: None, force: false, target_is_gone: false, raw_copy: false, in_place: true, yes: true }
+            .run(&config(data))
+            .await
     }
 
     /// Returns which of session, family, code, opaque token, device and consent are in the database of `data`.
@@ -403,6 +407,21 @@ async fn a_database_with_a_log_beside_it_is_no_backup() {
     assert!(why.contains("copy.db-wal") && why.contains("portiere backup"), "{why}");
     std::fs::write(house.path("copy.db-wal"), "").unwrap();
     house.restore(&data, "copy.db", false).await.unwrap();
+}
+
+/// The newest changes of a database in use are in its log: without it they are missing, and nothing in the file tells.
+#[tokio::test]
+async fn the_bare_file_of_a_database_is_restored_only_by_name() {
+    // Red without `journal_mode` in store/sqlite/backup.rs (the backup is refused, too), or without is_whole.
+    let house = House::new().await;
+    let data = house.fresh();
+    std::fs::copy(house.path("old/portiere.db"), house.path("bare.db")).unwrap();
+    let Err(Failure::Failed(why)) = house.restore(&data, "bare.db", false).await else { panic!("refused") };
+    assert!(why.contains("bare.db was not made by portiere backup") && why.contains("--raw-copy"), "{why}");
+    assert!(!data.join("portiere.db").exists());
+    let by_name = Restore { raw_copy: true, ..house.asked("bare.db", false, false) };
+    by_name.run(&config(&data)).await.unwrap();
+    house.restore(&data, "copy.db", true).await.unwrap();
 }
 
 /// The log of a killed server's database would be put aside, and only the rest restored.

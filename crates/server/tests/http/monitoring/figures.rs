@@ -24,22 +24,17 @@ pub fn pages(server: &Server) -> Vec<String> {
     ports(server).into_iter().map(page).collect()
 }
 
-/// Red without `QUIET` in metrics/serve.rs: silent connections would hold all places until their time is up.
+/// Red without HEADER_TIMEOUT in metrics/serve.rs: silent connections would hold all places for as long as others may.
 #[test]
 fn silent_connections_do_not_keep_a_scraper_out() {
-    let server = Server::leaked(&[SERVED]);
+    let server = Server::leaked(&[SERVED, ("PORTIERE_LIMITS_HEADER_TIMEOUT", "5m")]);
     let port = ports(server)[0];
-    let silent = || std::net::TcpStream::connect(("127.0.0.1", port)).expect("accepted");
-    let held: Vec<_> = (0..64).map(|_| silent()).collect();
+    let silent = |_| std::net::TcpStream::connect(("127.0.0.1", port)).expect("accepted");
+    let held: Vec<_> = (0..64).map(silent).collect();
     until("a scrape is answered", || {
         Call::get("/metrics").try_send_here(port).is_some_and(|answer| answer.status == 200)
     });
-    let open = |mut stream: &std::net::TcpStream| {
-        stream.set_nonblocking(true).expect("set");
-        let read = std::io::Read::read(&mut stream, &mut [0; 1]);
-        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
-    };
-    assert!(held.iter().filter(|stream| open(stream)).count() > 32, "others make way one by one, and only when needed");
+    drop(held);
 }
 
 /// Every sample, by name and labels as they are written, added up over the nodes.

@@ -133,7 +133,7 @@ fn rfc9110_8_3_no_body_is_a_form_without_parameters() {
     bare(&app, "/oauth2/device").must_be(200);
     bare(&app, "/oauth2/introspect").must_fail(400, "invalid_request");
     bare(&stranger, "/oauth2/introspect").must_fail(401, "invalid_client");
-    server.send(&Call::new("POST", "/oauth2/token")).must_fail(400, "invalid_request");
+    server.send(&Call::new("POST", "/oauth2/token")).must_fail(401, "invalid_client");
 }
 
 #[test]
