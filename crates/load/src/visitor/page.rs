@@ -2,8 +2,10 @@
 //!
 //! Scripts are not run; the reader only detects that a script sends a form.
 
+use super::button::Button;
+use super::field::{Choosable, Field, Kind};
 use super::fieldset::Fieldsets;
-use super::form::{Button, Choosable, Field, Form, Kind};
+use super::form::Form;
 use super::html::{Attributes, Piece, Pieces, decode};
 use super::label::Labels;
 
@@ -234,7 +236,7 @@ impl Reader {
                 self.page.refresh = self.page.refresh.take().or_else(|| refresh(tag.value("content")?));
             }
             "title" => self.begin(Open::Title),
-            "input" => match Form::input(tag) {
+            "input" => match Field::read(tag) {
                 Some(Ok(field)) if field.is_choice() => {
                     let label = self.labels.beside(tag);
                     self.part(owner, Part::Field(field.labelled(label)));
@@ -245,7 +247,7 @@ impl Reader {
                 None => {}
             },
             "button" => {
-                if let Some(button) = Form::button(tag) {
+                if let Some(button) = Button::read(tag) {
                     self.begin(Open::Button(button, owner));
                 }
             }

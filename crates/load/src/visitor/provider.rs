@@ -1,6 +1,7 @@
 //! The provider's metadata (OpenID Connect Discovery 1.0 §4).
 
-use super::{Step, plain};
+use super::Step;
+use super::setback::plain;
 use crate::Refusal;
 use crate::plan::Plan;
 use crate::wire::{Body, Reach, Request, Url, Wire};
