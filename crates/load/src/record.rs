@@ -101,6 +101,15 @@ pub struct Cut {
     pub steps: BTreeMap<Step, Latencies>,
 }
 
+/// Failures that are alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// How many.
+    pub count: u64,
+    /// What the first of them said beyond what they have in common.
+    pub first: Option<String>,
+}
+
 /// Everything that one thread recorded in the window.
 #[derive(Clone, Default)]
 pub struct Record {
@@ -123,7 +132,7 @@ pub struct Record {
     /// Iterations that the server refused politely (503 or 429 with Retry-After), by step and status.
     pub refused: BTreeMap<(Step, u16), Latencies>,
     /// Iterations that failed, by step and reason.
-    pub failed: BTreeMap<(Step, String), u64>,
+    pub failed: BTreeMap<(Step, String), Failed>,
     /// Iterations that had begun, or were due, and did not end in time.
     pub unfinished: u64,
     /// How long each unfinished iteration of a closed loop had been under way when the run ended.
@@ -201,7 +210,10 @@ impl Record {
             Err(Setback { step, cause: Cause::Refused { status, took, .. } }) => {
                 self.refused.entry((*step, *status)).or_default().add(*took)
             }
-            Err(Setback { step, cause }) => self.fail(*step, cause.to_string(), 1),
+            Err(Setback { step, cause }) => {
+                let (reason, first) = cause.split();
+                self.fail(*step, reason, Failed { count: 1, first });
+            }
         }
     }
 
@@ -240,15 +252,19 @@ impl Record {
         for (what, latencies) in &other.refused {
             self.refused.entry(*what).or_default().merge(latencies);
         }
-        for ((step, reason), count) in &other.failed {
-            self.fail(*step, reason.clone(), *count);
+        for ((step, reason), failed) in &other.failed {
+            self.fail(*step, reason.clone(), failed.clone());
         }
     }
 
-    fn fail(&mut self, step: Step, reason: String, count: u64) {
-        let known = self.failed.len() < MAX_REASONS || self.failed.contains_key(&(step, reason.clone()));
-        let reason = if known { reason } else { "other reasons".to_owned() };
-        *self.failed.entry((step, reason)).or_default() += count;
+    fn fail(&mut self, step: Step, reason: String, failed: Failed) {
+        let mut key = (step, reason);
+        let mut first = failed.first;
+        if self.failed.len() >= MAX_REASONS && !self.failed.contains_key(&key) {
+            (key.1, first) = ("other reasons".to_owned(), None);
+        }
+        let known = self.failed.entry(key).or_insert(Failed { count: 0, first });
+        known.count += failed.count;
     }
 }
 
@@ -267,6 +283,7 @@ pub fn variation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::visitor::Reason;
     use crate::wire::Fault;
 
     fn setback(cause: Cause) -> Result<(), Setback> {
@@ -282,7 +299,7 @@ mod tests {
         let second = Place { counts: Some(1), ended: Some(1) };
         record.take(&lap, second, Duration::from_millis(10), &Ok(()));
         record.take(&lap, second, Duration::from_millis(99), &setback(refused));
-        record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Wrong("400 invalid_grant".to_owned())));
+        record.take(&lap, second, Duration::from_millis(99), &Err(Step::Token.wrong("400 invalid_grant")));
         record.take(&lap, second, Duration::from_millis(99), &setback(Cause::Lost(Fault::Timeout)));
         (record.rested, record.under_way) = (3, vec![Duration::from_secs(35)]);
         let mut whole = record.clone();
@@ -292,10 +309,10 @@ mod tests {
         assert_eq!(whole.steps[&Step::Authorize].count(), 8);
         let refused = &whole.refused[&(Step::Token, 503)];
         assert_eq!((refused.count(), refused.max().round()), (2, 3.0));
-        assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())], 2);
+        assert_eq!(whole.failed[&(Step::Token, "400 invalid_grant".to_owned())].count, 2);
         let last = &whole.slices[1];
         assert_eq!((whole.slices.len(), last.done.count(), last.refused, last.failed), (2, 2, 2, 4));
-        assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())], 2);
+        assert_eq!(whole.failed[&(Step::Token, "no response in time".to_owned())].count, 2);
         assert_eq!((whole.ended, last.ended), (2, 2));
         // Red without `extend`: of several threads, only one knows of a server that stopped answering.
         assert_eq!(whole.under_way, [Duration::from_secs(35); 2]);
@@ -326,15 +343,32 @@ mod tests {
         assert_eq!((whole.busy.running, whole.busy.waiting), (0.9, None));
     }
 
+    /// Red where users or numbers are part of the key: they would leave no room for another failure.
+    #[test]
+    fn a_failure_of_many_users_is_one_line_with_the_first_of_them() {
+        let mut records = [Record::default(), Record::default()];
+        for (n, record) in (0..1000).map(|n| (n, n % 2)) {
+            let place = Place { counts: Some(0), ended: Some(0) };
+            let login = format!("user{n}");
+            let reason = Reason::of_user("to", &login, |to| format!("the sign-in page came back{to}"));
+            records[record].take(&Lap::default(), place, Duration::ZERO, &Err(Step::Login.because(reason)));
+        }
+        let [mut whole, other] = records;
+        whole.merge(&other);
+        let expected = Failed { count: 1000, first: Some("user0".to_owned()) };
+        let key = (Step::Login, "the sign-in page came back".to_owned());
+        assert_eq!(whole.failed.into_iter().collect::<Vec<_>>(), [(key, expected)]);
+    }
+
     #[test]
     fn endless_reasons_do_not_grow_the_record() {
         let mut record = Record::default();
         for n in 0..1000 {
             let place = Place { counts: Some(0), ended: Some(0) };
-            record.take(&Lap::default(), place, Duration::ZERO, &setback(Cause::Wrong(n.to_string())));
+            record.take(&Lap::default(), place, Duration::ZERO, &Err(Step::Token.wrong(n.to_string())));
         }
         assert_eq!(record.failed.len(), MAX_REASONS + 1);
-        assert_eq!(record.failed.values().sum::<u64>(), 1000);
+        assert_eq!(record.failed.values().map(|failed| failed.count).sum::<u64>(), 1000);
     }
 
     #[test]

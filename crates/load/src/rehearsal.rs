@@ -5,7 +5,7 @@ use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
 use crate::visitor::{
-    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, NOT_ACTIVE, Provider, Scene, Setback, Step, Visitor,
+    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, NOT_ACTIVE, Provider, Reason, Scene, Setback, Step, Visitor,
     WRONG_CREDENTIALS,
 };
 use std::sync::Arc;
@@ -86,11 +86,11 @@ async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
 fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
     match setback {
         Setback { step: Step::Introspect, cause: Cause::Wrong(why) }
-            if why.starts_with("401") || why.starts_with("403") || why == NOT_ACTIVE =>
+            if is_of(why, &["401", "403"]) || why.whole == NOT_ACTIVE =>
         {
-            of_introspection(why, plan)
+            of_introspection(&why.whole, plan)
         }
-        Setback { step: Step::Refresh, cause: Cause::Wrong(why) } if why.starts_with(NO_REFRESH_TOKEN) => {
+        Setback { step: Step::Refresh, cause: Cause::Wrong(why) } if is_of(why, &[NO_REFRESH_TOKEN]) => {
             match plan.workload {
                 Workload::Flow | Workload::Session => {
                     "; ask for one (--scope offline_access, --param prompt=consent), or go without (w1 --no-refresh)"
@@ -98,17 +98,17 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
                 _ => "; ask for one (--scope offline_access, --param prompt=consent)",
             }
         }
-        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with('4') => {
+        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if is_of(why, &["4"]) => {
             "; does the provider know this --client with this --redirect-uri?"
         }
-        Setback { step: Step::Login, cause: Cause::Wrong(why) } if why.starts_with('4') => {
+        Setback { step: Step::Login, cause: Cause::Wrong(why) } if is_of(why, &["4"]) => {
             "; if the password is right: does the provider know this --client with this --redirect-uri?"
         }
-        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if why.starts_with(DESPITE) => {
+        Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if is_of(why, &[DESPITE]) => {
             "; was the session kept, and if it was: does the client ask for consent each time, which is not given without a password?"
         }
         Setback { step, cause: Cause::Wrong(why) }
-            if is_of_the_client(*step) && (why.starts_with("401") || why.starts_with("400 invalid_client")) =>
+            if is_of_the_client(*step) && is_of(why, &["401", "400 invalid_client"]) =>
         {
             match plan.client.proof {
                 Proof::Nothing => "; does this client have a secret (--client-secret-file)?",
@@ -119,6 +119,11 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Returns true if a reason begins with one of these.
+fn is_of(why: &Reason, beginnings: &[&str]) -> bool {
+    beginnings.iter().any(|beginning| why.whole.starts_with(beginning))
 }
 
 /// The same for an introspection that is refused, or that tells this client nothing about the token.
@@ -165,10 +170,10 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
                 let told = wait_if_refused(setback, tries, REHEARSAL_TRIES).await;
                 told.map_err(|setback| Refusal::Failure(format!("{FIRST}{setback}")))?;
             }
-            Cause::Wrong(why) if why.starts_with(WRONG_CREDENTIALS) => {
+            Cause::Wrong(why) if is_of(why, &[WRONG_CREDENTIALS]) => {
                 return Err(Refusal::Failure(format!("{FIRST}{setback}")));
             }
-            Cause::Wrong(why) if !is_passing(why) => break Some(why.clone()),
+            Cause::Wrong(why) if !is_passing(&why.whole) => break Some(why.whole.clone()),
             Cause::Wrong(_) | Cause::Lost(_) => return Err(Refusal::Failure(format!("{FIRST}{setback}"))),
         }
     };

@@ -9,7 +9,7 @@ pub(crate) use drift::is_drift;
 pub use refusals::Refusals;
 
 use crate::plan::{Arrivals, Pace, Plan, Shape};
-use crate::record::{Latencies, Record};
+use crate::record::{Failed, Latencies, Record};
 use crate::timeline::{Slice, slices};
 use crate::visitor::{Scene, Step};
 use drift::drift;
@@ -203,6 +203,9 @@ pub struct Failure {
     pub step: Step,
     /// Status and error code, or a sentence.
     pub reason: String,
+    /// What the first of them said beyond that, such as the user; `None` also in results from before this field.
+    #[serde(default)]
+    pub first: Option<String>,
     /// How often.
     pub count: u64,
 }
@@ -246,8 +249,10 @@ impl Report {
         let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
-        let (failed, refused): (u64, u64) =
-            (record.failed.values().sum(), record.refused.values().map(Latencies::count).sum());
+        let (failed, refused): (u64, u64) = (
+            record.failed.values().map(|failed| failed.count).sum(),
+            record.refused.values().map(Latencies::count).sum(),
+        );
         let unfinished = match &scene.schedule {
             None => record.unfinished,
             Some(schedule) => schedule.due_within(plan.warmup + window).saturating_sub(iterations + failed + refused),
@@ -366,7 +371,7 @@ impl StepReport {
             step,
             count: latencies.count(),
             refused: refusals.count(),
-            failed: record.failed.iter().filter(|((at, _), _)| *at == step).map(|(_, count)| count).sum(),
+            failed: record.failed.iter().filter(|((at, _), _)| *at == step).map(|(_, failed)| failed.count).sum(),
             latency: Latency::from(&latencies),
             refusal: Latency::from(&refusals),
         }
@@ -375,13 +380,15 @@ impl StepReport {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step.name(), self.reason)
+        write!(f, "{}: {}", self.step.name(), self.reason)?;
+        self.first.as_ref().map_or(Ok(()), |first| write!(f, ", first {first}"))
     }
 }
 
 fn failures(record: Record) -> Vec<Failure> {
+    let each = record.failed.into_iter();
     let mut failures: Vec<_> =
-        record.failed.into_iter().map(|((step, reason), count)| Failure { step, reason, count }).collect();
+        each.map(|((step, reason), Failed { count, first })| Failure { step, reason, first, count }).collect();
     failures.sort_by_key(|failure| std::cmp::Reverse(failure.count));
     failures
 }

@@ -162,8 +162,7 @@ fn table(out: &mut String, run: &Report) {
     }
     out.push_str("</table></div>\n");
     for failure in &run.failures {
-        let (step, reason, count) = (failure.step.name(), escaped(&failure.reason), failure.count);
-        let _ = writeln!(out, "<p>{count} x {step}: {reason}</p>");
+        let _ = writeln!(out, "<p>{} x {}</p>", failure.count, escaped(&failure.to_string()));
     }
     for refusal in &run.refusals {
         let _ = writeln!(out, "<p>{} x {}</p>", refusal.count, escaped(&refusal.to_string()));
@@ -351,11 +350,12 @@ mod tests {
     fn what_a_server_said_is_not_markup() {
         let mut run = report("jwks", 1, 1.0);
         let reason = "500 <img src=x onerror=alert(1)>".to_owned();
-        run.failures = vec![crate::report::Failure { step: crate::visitor::Step::Jwks, reason, count: 1 }];
+        let first = Some("<img>".to_owned());
+        run.failures = vec![crate::report::Failure { step: crate::visitor::Step::Jwks, reason, first, count: 1 }];
         run.notes = vec!["<b>".to_owned()];
         run.target = "<i>".to_owned();
         let page = of(&Series::of(vec![run]));
-        assert!(page.contains("500 &lt;img") && !page.contains("<img"), "{page}");
+        assert!(page.contains("500 &lt;img") && page.contains("first &lt;img") && !page.contains("<img"), "{page}");
         assert!(page.contains("&lt;b&gt;") && page.contains("&lt;i&gt;"));
     }
 

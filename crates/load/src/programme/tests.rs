@@ -96,7 +96,7 @@ fn failures_of_the_generator_are_not_the_servers() {
         let reason = reason.to_owned();
         move |plans: &[Plan]| {
             let mut report = server(plans);
-            let failure = Failure { step: Step::Jwks, reason: reason.clone(), count: 50 * report.failed };
+            let failure = Failure { step: Step::Jwks, reason: reason.clone(), first: None, count: 50 * report.failed };
             report.failures = vec![failure; usize::from(report.failed > 0)];
             Ok(report)
         }
@@ -105,7 +105,7 @@ fn failures_of_the_generator_are_not_the_servers() {
     assert!(found(&Fault::NoPorts.to_string()).by_generator && !found("503").by_generator);
     let strict = Terms { p99: Duration::from_micros(1), ..terms };
     let mut always = |plans: &[Plan]| {
-        let failure = Failure { step: Step::Token, reason: "400 invalid_client".to_owned(), count: 9 };
+        let failure = Failure { step: Step::Token, reason: "400 invalid_client".to_owned(), first: None, count: 9 };
         Ok(Report { failures: vec![failure], ..server(plans) })
     };
     let none = search(&plan(), None, &strict, &mut always).unwrap().found_none.unwrap();

@@ -2,7 +2,7 @@
 //! It is Portiere's; other providers are asked for userinfo instead.
 
 use super::grant::Granted;
-use super::{Cause, Setback, Step, Visitor};
+use super::{Cause, Reason, Setback, Step, Visitor};
 use crate::plan::{Client, Proof, User};
 use crate::wire::{Body, Url};
 use serde::Deserialize;
@@ -114,8 +114,9 @@ impl Visitor {
 /// Names the user whose password is wrong: it may be one of many.
 fn of_user(setback: Setback, login: &str) -> Setback {
     match &setback.cause {
-        Cause::Wrong(why) if why == WRONG_CREDENTIALS => {
-            setback.step.wrong(format!("{WRONG_CREDENTIALS}: wrong login or password of {login}"))
+        Cause::Wrong(why) if why.whole == WRONG_CREDENTIALS => {
+            let say = |of: &str| format!("{WRONG_CREDENTIALS}: wrong login or password{of}");
+            setback.step.because(Reason::of_user("of", login, say))
         }
         _ => setback,
     }

@@ -2,7 +2,7 @@
 
 use super::form::Filled;
 use super::page::Page;
-use super::{Cause, Setback, Step, Visitor, ask, describe};
+use super::{Cause, Reason, Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Fault, Request, Url};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
@@ -92,7 +92,8 @@ impl Visitor {
         let seen = self.introduce(seen, &user.login, &errand).await?;
         let filled = seen.page.sign_in().map(|form| form.sign_in(&user.login, &user.password));
         let (mut last, mut did) = (asked(&seen.page), String::new());
-        let mut landing = self.submit(&seen, filled.unwrap_or_default(), &errand).await?;
+        let who = (&errand, user.login.as_str());
+        let mut landing = self.submit(&seen, filled.unwrap_or_default(), who).await?;
         for _ in 0..MAX_PAGES {
             let seen = match landing {
                 Landing::Code(code) => {
@@ -104,12 +105,12 @@ impl Visitor {
             last = asked(&seen.page);
             let filled = consent(&seen.page, &user.login)?;
             did.clone_from(&filled.did);
-            landing = self.submit(&seen, filled, &errand).await.map_err(|setback| after(setback, &did))?;
+            landing = self.submit(&seen, filled, who).await.map_err(|setback| after(setback, &did))?;
         }
         let done = if did.is_empty() { did } else { format!("; each time {did}") };
-        let login = &user.login;
-        Err(Step::Login
-            .wrong(format!("too many pages after the password ({last}) of {login}: what they ask for is no yes{done}")))
+        Err(for_user("of", &user.login, |of| {
+            format!("too many pages after the password ({last}){of}: what they ask for is no yes{done}")
+        }))
     }
 
     /// Enters the login name, if a separate page asks for it; returns the page that asks for the password.
@@ -118,13 +119,13 @@ impl Visitor {
             Some(form) if seen.page.sign_in().is_none() => form.sign_in(login, ""),
             _ => return Ok(seen),
         };
-        match self.submit(&seen, form, errand).await? {
+        match self.submit(&seen, form, (errand, login)).await? {
             Landing::Code(_) => Err(Step::Login.wrong("a code without a password")),
             Landing::Page(seen) if seen.page.sign_in().is_some() => Ok(seen),
             Landing::Page(seen) => {
                 let name = seen.page.name();
                 if seen.page.introduction().is_some_and(super::form::Form::asks_code) {
-                    return Err(Step::Login.wrong(second_factor(&name, login)));
+                    return Err(second_factor(&name, login));
                 }
                 Err(Step::Login.wrong(format!("no form asks a password after the name ({name})")))
             }
@@ -166,9 +167,14 @@ impl Visitor {
         self.follow(Step::Authorize, Next::Request(endpoint.with_query(&query), None), errand).await
     }
 
-    async fn submit(&mut self, seen: &Seen, filled: Filled, errand: &Errand) -> Result<Landing, Setback> {
+    /// Sends a form of the user's. What goes wrong then names the user: it may be one of many who has no access.
+    async fn submit(&mut self, seen: &Seen, filled: Filled, who: (&Errand, &str)) -> Result<Landing, Setback> {
         let next = self.scene.sent(Step::Login, seen, filled)?;
-        self.follow(Step::Login, next, errand).await
+        let landing = self.follow(Step::Login, next, who.0).await;
+        landing.map_err(|setback| match setback.cause {
+            Cause::Wrong(why) => setback.step.because(why.with_user(who.1)),
+            _ => setback,
+        })
     }
 
     /// Sends a request, then follows the answers as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110
@@ -203,7 +209,7 @@ impl Visitor {
                     match self.scene.onward(step, &seen)? {
                         Some(next) if status == 200 => next,
                         None if status == 200 || asks => return Ok(Landing::Page(seen)),
-                        _ => return Err(step.wrong(describe(reply))),
+                        _ => return Err(step.because(describe(reply))),
                     }
                 }
             };
@@ -295,8 +301,9 @@ impl super::Scene {
         match (value("code"), value("error")) {
             (Some(code), None) => Ok(code),
             (_, Some(error)) => {
-                let about = value("error_description").map(|about| format!(": {about}")).unwrap_or_default();
-                Err(step.wrong(format!("{SENT_BACK}{error}{about}")))
+                let about = value("error_description").unwrap_or_default();
+                let colon = if about.is_empty() { "" } else { ": " };
+                Err(step.because(Reason::said(&format!("{SENT_BACK}{error}{colon}"), &about)))
             }
             (None, None) => Err(step.wrong("redirected without a code")),
         }
@@ -306,8 +313,8 @@ impl super::Scene {
 /// Adds what was done before the provider sent the user back: it may have been the wrong thing.
 fn after(setback: Setback, did: &str) -> Setback {
     match setback.cause {
-        Cause::Wrong(why) if why.starts_with(SENT_BACK) && !did.is_empty() => {
-            setback.step.wrong(format!("{why}, after {did}"))
+        Cause::Wrong(why) if why.whole.starts_with(SENT_BACK) && !did.is_empty() => {
+            setback.step.because(why.and(&format!(", after {did}")))
         }
         _ => setback,
     }
@@ -326,32 +333,39 @@ fn astray(setback: Setback, url: &Url) -> Setback {
 fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     if let Some(form) = page.asks_password() {
         let name = page.name();
-        return Err(Step::Login.wrong(match form.is_for_newcomers() {
-            true => format!("a new password is asked for ({name}) of {login}"),
-            false => {
-                let unfilled = form.left_empty();
-                let left = match unfilled.is_empty() {
-                    true => String::new(),
-                    false => format!("; it also requires {}, which was left empty", quoted(&unfilled)),
-                };
-                format!(
-                    "the sign-in page came back ({name}) to {login}: wrong login or password, or the account may not sign in{left}"
-                )
-            }
+        if form.is_for_newcomers() {
+            return Err(for_user("of", login, |of| format!("a new password is asked for ({name}){of}")));
+        }
+        let unfilled = form.left_empty();
+        let left = match unfilled.is_empty() {
+            true => String::new(),
+            false => format!("; it also requires {}, which was left empty", quoted(&unfilled)),
+        };
+        return Err(for_user("to", login, |to| {
+            format!(
+                "the sign-in page came back ({name}){to}: wrong login or password, or the account may not sign in{left}"
+            )
         }));
     }
     match page.question() {
-        Some(form) if form.asks_code() => Err(Step::Login.wrong(second_factor(&page.name(), login))),
+        Some(form) if form.asks_code() => Err(second_factor(&page.name(), login)),
         Some(form) => Ok(form.approve()),
-        None => Err(Step::Login.wrong(format!("a page without a form ({}) for {login}", page.told()))),
+        None => Err(for_user("for", login, |who| format!("a page without a form ({}){who}", page.told()))),
     }
 }
 
 /// Explains why a user who is asked for a second factor cannot go on.
-fn second_factor(name: &str, login: &str) -> String {
-    format!(
-        "a one-time code is asked for ({name}) of {login}, and there is none to give: use accounts without a second factor"
-    )
+fn second_factor(name: &str, login: &str) -> Setback {
+    for_user("of", login, |of| {
+        format!(
+            "a one-time code is asked for ({name}){of}, and there is none to give: use accounts without a second factor"
+        )
+    })
+}
+
+/// Makes a failure of the sign-in that names the user.
+fn for_user(preposition: &str, login: &str, say: impl Fn(&str) -> String) -> Setback {
+    Step::Login.because(Reason::of_user(preposition, login, say))
 }
 
 /// Returns the page's name, and which fields it wants typed.

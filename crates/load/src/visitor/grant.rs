@@ -185,7 +185,7 @@ impl Visitor {
         let reply = ask(&mut self.wire, Step::Poll, &request).await?;
         let error = serde_json::from_slice::<Problem>(reply.body()).map(|problem| problem.error);
         if !error.is_ok_and(|error| ["authorization_pending", "slow_down"].contains(&error.as_str())) {
-            return Err(Step::Poll.wrong(describe(reply)));
+            return Err(Step::Poll.because(describe(reply)));
         }
         self.finish(Step::Poll, begun);
         Ok(())
@@ -231,7 +231,7 @@ impl Visitor {
         let begun = Instant::now();
         let reply = ask(&mut self.wire, step, &Request { url, body, headers, cookies: None }).await?;
         if !matches!(reply.status(), 200 | 201) {
-            return Err(step.wrong(describe(reply)));
+            return Err(step.because(describe(reply)));
         }
         let value = read(reply).map_err(|why| step.wrong(why))?;
         self.finish(step, begun);

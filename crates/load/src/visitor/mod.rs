@@ -25,7 +25,7 @@ pub use account::AccountApi;
 pub(crate) use account::WRONG_CREDENTIALS;
 pub use grant::{NO_REFRESH_TOKEN, NOT_ACTIVE};
 pub use provider::Provider;
-pub use setback::{Cause, Setback};
+pub use setback::{Cause, Reason, Setback};
 
 use crate::plan::{Client, Plan, User, Workload};
 use crate::schedule::Schedule;
@@ -373,7 +373,7 @@ async fn ask<'w>(wire: &'w mut Wire, step: Step, request: &Request<'_>) -> Resul
 
 /// Describes an unexpected response: its status, and its error code (RFC 6749 §5.2, or a problem's) with its
 /// description, or the title of its page and the beginning of the page's text.
-fn describe(reply: Reply<'_>) -> String {
+fn describe(reply: Reply<'_>) -> Reason {
     #[derive(Deserialize)]
     struct Problem {
         #[serde(alias = "code")]
@@ -381,11 +381,15 @@ fn describe(reply: Reply<'_>) -> String {
         error_description: Option<String>,
     }
     let status = reply.status();
-    let text = match serde_json::from_slice::<Problem>(reply.body()) {
-        Ok(Problem { error, error_description: Some(about) }) if !about.is_empty() => format!("{error}: {about}"),
-        Ok(Problem { error, .. }) => error,
-        Err(_) => page::Page::of(&reply.text()).said(),
-    };
-    let short: String = text.chars().filter(|c| !c.is_control()).take(160).collect();
-    format!("{status} {short}").trim_end().to_owned()
+    let short = |text: &str| text.chars().take(160).collect::<String>();
+    match serde_json::from_slice::<Problem>(reply.body()) {
+        Ok(Problem { error, error_description: Some(about) }) if !about.is_empty() => {
+            Reason::said(&format!("{status} {}: ", short(&error)), &short(&about))
+        }
+        Ok(Problem { error, .. }) => Reason::of(&format!("{status} {}", short(&error))),
+        Err(_) => {
+            let (title, text) = page::Page::of(&reply.text()).told_apart();
+            Reason::said(&format!("{status} {}", short(&title)), &short(&text))
+        }
+    }
 }

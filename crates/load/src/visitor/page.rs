@@ -101,8 +101,7 @@ impl Page {
     /// Summarizes an unexpected page: its title, and its text up to the first number. A number usually belongs to this
     /// one request, and equal failures should be counted together.
     pub fn said(&self) -> String {
-        let title = self.title.as_deref().unwrap_or_default();
-        let text = self.text.strip_prefix(title).unwrap_or(&self.text).trim();
+        let (title, text) = self.read_out();
         let numbered = |word: &&str| word.bytes().any(|letter| letter.is_ascii_digit());
         let text: Vec<&str> = text.split(' ').take_while(|word| !numbered(word)).collect();
         let text = text.join(" ");
@@ -111,6 +110,19 @@ impl Page {
             (title, "") => title.to_owned(),
             (title, text) => format!("{title}: {text}"),
         }
+    }
+
+    /// Returns the title, with a colon if text follows, and the text.
+    pub fn told_apart(&self) -> (String, String) {
+        let (title, text) = self.read_out();
+        let colon = if title.is_empty() || text.is_empty() { "" } else { ": " };
+        (format!("{title}{colon}"), text.to_owned())
+    }
+
+    /// Returns the title, and the text without the title at its beginning.
+    fn read_out(&self) -> (&str, &str) {
+        let title = self.title.as_deref().unwrap_or_default();
+        (title, self.text.strip_prefix(title).unwrap_or(&self.text).trim())
     }
 
     /// Returns the page's name: its title, shortened.

@@ -80,12 +80,12 @@ impl Visitor {
     /// is sent a second time revokes the grant it came from (RFC 9700 §4.14.2).
     pub(super) fn lose(&mut self, setback: &Setback) {
         let Setback { step, cause: Cause::Wrong(why) } = setback else { return };
-        let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.starts_with(status));
+        let (own, says) = (self.scene.plan.workload != Workload::Session, |status: &str| why.whole.starts_with(status));
         match step {
             Step::Refresh if own && says("400 invalid_grant") => self.held = Granted::default(),
             Step::Userinfo if own && says("401") => self.held = Granted::default(),
-            Step::Authorize if !own && why.starts_with(DESPITE) => self.held = Granted::default(),
-            Step::Introspect if own && why == NOT_ACTIVE => self.held = Granted::default(),
+            Step::Authorize if !own && why.whole.starts_with(DESPITE) => self.held = Granted::default(),
+            Step::Introspect if own && why.whole == NOT_ACTIVE => self.held = Granted::default(),
             Step::Account if says("401") => self.account = Granted::default(),
             Step::SignIn if says("400") || says("401") => self.account = Granted::default(),
             _ => {}

@@ -6,6 +6,7 @@ mod commands;
 mod connections;
 mod interrupt;
 mod introspection;
+mod mistakes;
 mod provider;
 mod recovery;
 mod renewal;

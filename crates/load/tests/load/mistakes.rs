@@ -1,0 +1,25 @@
+//! What is said of users who cannot sign in, and of answers that are not what they should be.
+
+use crate::provider::Manner;
+use crate::{measured_until, plan};
+use load::plan::Workload;
+use load::visitor::Step;
+
+/// Red where each user's failure is another one: 64 of them left no room for what else failed.
+#[test]
+fn the_failure_of_many_users_is_one_and_names_the_first() {
+    let wrong = |url: &str| {
+        let mut plan = plan(url, Workload::Flow);
+        // The first user signs in before anything is measured.
+        plan.users.iter_mut().skip(1).for_each(|user| user.password = "wrong".to_owned());
+        plan
+    };
+    let (report, _) = measured_until(Manner::Good, wrong, |report| report.failed > 5);
+    assert_eq!(report.failures.len(), 1, "{report}");
+    let failure = &report.failures[0];
+    let reason = "the sign-in page came back (Sign in): wrong login or password, or the account may not sign in";
+    assert_eq!((failure.step, failure.reason.as_str(), failure.count), (Step::Login, reason, report.failed));
+    let first = failure.first.as_deref().unwrap();
+    assert!(first.starts_with("user") && first != "user0@example.com", "{first}");
+    assert!(report.to_string().contains(&format!(" x login: {reason}, first {first}\n")), "{report}");
+}
