@@ -14,6 +14,8 @@ pub(super) struct Button {
     pub(super) get: Option<bool>,
     /// What a person reads on it.
     pub(super) label: String,
+    /// It is for browsers without scripts: in others, a script does what it does.
+    pub(super) is_for_no_script: bool,
 }
 
 impl Button {
@@ -32,7 +34,13 @@ impl Button {
             action: tag.value("formaction").map(str::to_owned),
             get: tag.value("formmethod").map(is_get),
             label: String::new(),
+            is_for_no_script: false,
         }
+    }
+
+    /// Sets whether the button is only for browsers without scripts.
+    pub(super) fn replacing_script(self, is_for_no_script: bool) -> Button {
+        Button { is_for_no_script, ..self }
     }
 
     pub(super) fn labelled(self, label: &str) -> Button {

@@ -134,6 +134,21 @@ impl Form {
         !self.fields.is_empty() && self.fields.iter().all(|field| field.kind == Kind::Hidden)
     }
 
+    /// Returns the buttons that browsers with scripts show.
+    fn shown_buttons(&self) -> impl Iterator<Item = &Button> {
+        self.buttons.iter().filter(|button| !button.is_for_no_script)
+    }
+
+    /// Returns true if a browser with scripts shows a button.
+    pub(super) fn shows_button(&self) -> bool {
+        self.shown_buttons().next().is_some()
+    }
+
+    /// Returns true if it matters which button is pressed, so that no script would send the form without one.
+    pub(super) fn waits(&self) -> bool {
+        self.shown_buttons().count() > 1 || self.shown_buttons().any(|button| !button.name.is_empty())
+    }
+
     /// Returns true if the form is sent as the query of a GET.
     pub(super) fn is_get(&self) -> bool {
         self.get

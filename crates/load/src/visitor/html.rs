@@ -36,6 +36,8 @@ pub struct Pieces<'a> {
     rest: &'a str,
     /// The element that has just begun, if its content is text up to its end tag.
     text_of: Option<&'static str>,
+    /// The text of the `script` that has just begun.
+    code: &'a str,
     /// The templates around the current position, outermost first; true if the content is not part of the page.
     templates: Vec<bool>,
 }
@@ -48,7 +50,12 @@ const UNSEEN: [&str; 5] = ["script", "style", "iframe", "noembed", "noframes"];
 impl<'a> Pieces<'a> {
     /// Starts at the beginning of `page`.
     pub fn of(page: &'a str) -> Self {
-        Pieces { rest: page, text_of: None, templates: Vec::new() }
+        Pieces { rest: page, text_of: None, code: "", templates: Vec::new() }
+    }
+
+    /// Returns the text of the script whose start tag was the last piece; empty after other pieces.
+    pub fn code(&self) -> &'a str {
+        self.code
     }
 
     fn skip_past(&mut self, end: &str) {
@@ -86,7 +93,8 @@ impl<'a> Pieces<'a> {
         self.rest = rest;
         self.text_of = TEXTS.into_iter().find(|text| *text == name);
         if UNSEEN.contains(&name.as_str()) {
-            self.take_until_end_of(&name);
+            let text = self.take_until_end_of(&name);
+            self.code = if name == "script" { text } else { "" };
             self.skip_past(">");
         }
         Piece::Open(name, attributes)
@@ -94,6 +102,7 @@ impl<'a> Pieces<'a> {
 
     /// Returns the next piece, including pieces inside templates.
     fn piece(&mut self) -> Option<Piece<'a>> {
+        self.code = "";
         if let Some(name) = self.text_of.take() {
             let text = self.take_until_end_of(name);
             if !text.is_empty() {

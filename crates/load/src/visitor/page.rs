@@ -25,7 +25,7 @@ pub struct Page {
     pub forms: Vec<Form>,
     /// The address that `<meta http-equiv="refresh">` leads to.
     refresh: Option<String>,
-    /// Whether a script sends a form.
+    /// Whether a script may send a form without waiting for anybody.
     sends: bool,
     /// Whether it has scripts.
     scripts: bool,
@@ -34,11 +34,10 @@ pub struct Page {
 impl Page {
     /// Reads a page from `text`.
     pub fn of(text: &str) -> Page {
-        let mut reader = Reader {
-            page: Page { sends: text.contains(".submit()"), scripts: has_scripts(text), ..Page::default() },
-            ..Reader::default()
-        };
-        for piece in Pieces::of(text) {
+        let mut reader = Reader { page: Page { scripts: has_scripts(text), ..Page::default() }, ..Reader::default() };
+        let mut pieces = Pieces::of(text);
+        while let Some(piece) = pieces.next() {
+            reader.page.sends |= sends(&piece, pieces.code());
             match piece {
                 Piece::Open(name, tag) => reader.open(&name, &tag),
                 Piece::Close(name) => reader.close(&name),
@@ -92,10 +91,13 @@ impl Page {
     }
 
     /// Returns the form that the page's script sends by itself: one that asks for nothing, on a page that does not ask
-    /// for a login. Keycloak has such a form, which a link sends, beside the password form.
+    /// for a login. Keycloak has such a form, which a link sends, beside the password form. A form waits for a press if
+    /// it matters which button is pressed, and also if other forms have buttons, too.
     pub fn posts_itself(&self) -> Option<&Form> {
         let asks = self.sign_in().or_else(|| self.introduction()).is_some();
-        self.forms.iter().find(|form| self.sends && !asks && form.asks_nothing())
+        let alone = self.forms.iter().filter(|form| form.shows_button()).count() < 2;
+        let goes = |form: &&Form| form.asks_nothing() && !form.waits() && (alone || !form.shows_button());
+        self.forms.iter().find(goes).filter(|_| self.sends && !asks)
     }
 
     /// Summarizes an unexpected page: its title, and its text up to the first number. A number usually belongs to this
@@ -166,6 +168,17 @@ fn fits(form: &Form) -> (bool, bool, bool) {
     (!form.shows_password(), form.is_for_newcomers(), form.enters_by_get())
 }
 
+/// Whether a piece of a page is a script, or a handler of the page's own beginning, that sends a form. A handler of
+/// something that people use, such as a list of languages, sends it only then.
+fn sends(piece: &Piece<'_>, code: &str) -> bool {
+    const SENDS: &str = ".submit()";
+    let handler = match piece {
+        Piece::Open(_, tag) => tag.value("onload"),
+        Piece::Close(_) | Piece::Text(_) => None,
+    };
+    code.contains(SENDS) || handler.is_some_and(|handler| handler.contains(SENDS))
+}
+
 fn has_scripts(text: &str) -> bool {
     text.as_bytes().windows(7).any(|window| window.eq_ignore_ascii_case(b"<script"))
 }
@@ -209,6 +222,8 @@ struct Reader {
     /// The name of the element around the current position that is not shown, and how many of that name are open since.
     unseen: Option<(String, usize)>,
     element: Option<Open>,
+    /// How many `noscript` elements are open.
+    noscripts: usize,
     /// The text since `element` began.
     words: String,
 }
@@ -233,6 +248,7 @@ impl Reader {
         let text = |name| tag.value(name).unwrap_or_default().to_owned();
         let owner = tag.value("form").map(str::to_owned);
         self.groups.open(name, tag);
+        self.noscripts += usize::from(name == "noscript");
         self.labels.open(name, tag);
         match &mut self.unseen {
             Some((outer, depth)) => *depth += usize::from(outer == name),
@@ -255,11 +271,12 @@ impl Reader {
                 }
                 Some(Ok(field)) if self.groups.are_hidden() => self.part(owner, Part::Field(field.unseen())),
                 Some(Ok(field)) => self.part(owner, Part::Field(field)),
-                Some(Err(button)) => self.part(owner, Part::Button(button)),
+                Some(Err(button)) => self.part(owner, Part::Button(button.replacing_script(self.noscripts > 0))),
                 None => {}
             },
             "button" => {
                 if let Some(button) = Button::read(tag) {
+                    let button = button.replacing_script(self.noscripts > 0);
                     self.begin(Open::Button(button, owner));
                 }
             }
@@ -280,6 +297,7 @@ impl Reader {
 
     fn close(&mut self, name: &str) {
         self.groups.close(name);
+        self.noscripts = self.noscripts.saturating_sub(usize::from(name == "noscript"));
         self.labels.close(name);
         if let Some((outer, depth)) = &mut self.unseen
             && outer == name

@@ -188,7 +188,7 @@ fn a_page_posts_itself_where_a_script_does_and_nobody_is_asked() {
     let posts = |text: &str| Page::of(text).posts_itself().is_some();
     // Keycloak's sign-in page, if there is another way to sign in: a link sends that form.
     let other = r#"<form id=t method=post action=/t><input type=hidden name=tryAnotherWay value=on>
-        <a href="" onclick="document.forms['t'].submit();return false;">Try another way</a></form>"#;
+        <script>document.forms['t'].submit()</script></form>"#;
     let password = r#"<form method=post action=/l><input name=username><input type=password name=password></form>"#;
     assert!(posts(other) && !posts(&format!("{other}{password}")) && !posts(&format!("{password}{other}")));
     let form = "<form method=post action=/x><input type=hidden name=a value=1><input type=submit></form>";
@@ -196,6 +196,36 @@ fn a_page_posts_itself_where_a_script_does_and_nobody_is_asked() {
     assert!(posts(&format!("{form}<script>document.getElementById('f').submit();</script>")));
     assert!(!posts(form));
     assert!(!posts("<form method=post><input name=code><button>Next</button></form><script>f.submit()</script>"));
+}
+
+/// Red where `.submit()` counts anywhere on the page, and without `waits`: a consent was sent without its button, which
+/// is neither a yes nor a no.
+#[test]
+fn a_form_that_waits_for_a_press_does_not_post_itself() {
+    let posts = |text: &str| Page::of(text).posts_itself().map(|form| form.action().to_owned());
+    let form = |rest: &str| format!("<form method=post action=/x><input type=hidden name=a value=1>{rest}</form>");
+    let (script, named) = ("<script>f.submit()</script>", "<button name=d value=1>Allow</button>");
+    let handler = "<form action=/lang><select name=l onchange='this.form.submit()'><option>en</select></form>";
+    let link = "<a onclick=\"document.forms['t'].submit()\">Try another way</a>";
+    for beside in [handler, link] {
+        assert_eq!(posts(&format!("{beside}{}", form("<button>Allow</button>"))), None, "{beside}");
+    }
+    let text = format!("<p>Type f.submit() yourself</p><!-- {script} --><template>{script}</template>");
+    assert_eq!(posts(&format!("{text}{}", form(""))), None);
+    assert_eq!(posts(&format!("{}{script}", form(named))), None);
+    assert_eq!(
+        posts(&format!("{}{script}", form("<input type=submit name=d value=Deny><input type=submit name=d>"))),
+        None
+    );
+    assert_eq!(posts(&format!("{}{script}", form("<button>Yes</button><button formaction=/no>No</button>"))), None);
+    let beside = form("<button>Log out</button>").replace("/x", "/out");
+    assert_eq!(posts(&format!("{beside}{}{script}", form("<button>Allow</button>"))), None);
+    // What is only for browsers without scripts replaces the script.
+    for rest in
+        ["", "<button>Go on</button>", &format!("<noscript><p>Press:</p>{named}<input type=submit name=e></noscript>")]
+    {
+        assert_eq!(posts(&format!("{}{script}", form(rest))).as_deref(), Some("/x"), "{rest}");
+    }
 }
 
 #[test]
