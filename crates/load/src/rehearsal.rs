@@ -5,8 +5,8 @@ use crate::Refusal;
 use crate::plan::{Plan, Proof, Workload};
 use crate::run::runtime;
 use crate::visitor::{
-    AccountApi, Cause, DESPITE, NO_REFRESH_TOKEN, NOT_ACTIVE, Provider, Reason, Scene, Setback, Step, Visitor,
-    WRONG_CREDENTIALS,
+    AccountApi, Cause, DESPITE, NO_ACCESS, NO_REFRESH_TOKEN, NOT_ACTIVE, Provider, Reason, Scene, Setback, Step,
+    Visitor, WRONG_CREDENTIALS,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +101,9 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         Setback { step: Step::Authorize, cause: Cause::Wrong(why) } if is_of(why, &["4"]) => {
             "; does the provider know this --client with this --redirect-uri?"
         }
+        Setback { step: Step::Login, cause: Cause::Wrong(why) } if is_without_access(why) => {
+            "; may this user use this client?"
+        }
         Setback { step: Step::Login, cause: Cause::Wrong(why) } if is_of(why, &["4"]) => {
             "; if the password is right: does the provider know this --client with this --redirect-uri?"
         }
@@ -119,6 +122,12 @@ fn remedy(setback: &Setback, plan: &Plan) -> &'static str {
         }
         _ => "",
     }
+}
+
+/// Returns true if a provider may have let the user sign in, but not to this client. Where something was pressed, that
+/// may have been a no instead.
+fn is_without_access(why: &Reason) -> bool {
+    is_of(why, &["403", NO_ACCESS]) && !why.whole.contains(", after \"")
 }
 
 /// Returns true if a reason begins with one of these.

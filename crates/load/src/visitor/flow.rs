@@ -1,6 +1,6 @@
 //! The way from the authorization endpoint to the code, through the provider's pages (RFC 6749 §4.1, RFC 7636).
 
-use super::form::Filled;
+use super::form::{Filled, Form};
 use super::page::Page;
 use super::{Cause, Reason, Setback, Step, Visitor, ask, describe};
 use crate::wire::{Body, Fault, Request, Url};
@@ -14,6 +14,9 @@ pub const DESPITE: &str = "a page despite a session";
 
 /// The beginning of the failure when the authorization response is an error.
 const SENT_BACK: &str = "redirected with error ";
+
+/// The beginning of the failure when a provider says that this user, or this client, may not.
+pub const NO_ACCESS: &str = "redirected with error access_denied";
 
 /// The most redirects that are followed in a row, as in browsers.
 const MAX_REDIRECTS: usize = 20;
@@ -90,7 +93,9 @@ impl Visitor {
         let scene = Arc::clone(&self.scene);
         let user = scene.user(&mut self.rng);
         let seen = self.introduce(seen, &user.login, &errand).await?;
-        let filled = seen.page.sign_in().map(|form| form.sign_in(&user.login, &user.password));
+        let form = seen.page.sign_in();
+        let filled = form.map(|form| form.sign_in(&user.login, &user.password));
+        let typed = form.map(Form::typed).unwrap_or_default();
         let (mut last, mut did) = (asked(&seen.page), String::new());
         let who = (&errand, user.login.as_str());
         let mut landing = self.submit(&seen, filled.unwrap_or_default(), who).await?;
@@ -103,7 +108,7 @@ impl Visitor {
                 Landing::Page(seen) => seen,
             };
             last = asked(&seen.page);
-            let filled = consent(&seen.page, &user.login)?;
+            let filled = consent(&seen.page, &user.login, &typed)?;
             did.clone_from(&filled.did);
             landing = self.submit(&seen, filled, who).await.map_err(|setback| after(setback, &did))?;
         }
@@ -119,15 +124,24 @@ impl Visitor {
             Some(form) if seen.page.sign_in().is_none() => form.sign_in(login, ""),
             _ => return Ok(seen),
         };
+        let typed = seen.page.introduction().map(Form::typed);
         match self.submit(&seen, form, (errand, login)).await? {
             Landing::Code(_) => Err(Step::Login.wrong("a code without a password")),
             Landing::Page(seen) if seen.page.sign_in().is_some() => Ok(seen),
             Landing::Page(seen) => {
                 let name = seen.page.name();
-                if seen.page.introduction().is_some_and(super::form::Form::asks_code) {
+                let asked = seen.page.introduction();
+                if asked.is_some_and(Form::asks_code) {
                     return Err(second_factor(&name, login));
                 }
-                Err(Step::Login.wrong(format!("no form asks a password after the name ({name})")))
+                Err(match asked.map(Form::typed) == typed {
+                    true => for_user("to", login, |to| {
+                        format!(
+                            "the page for the name came back ({name}){to}: unknown login, or the account may not sign in"
+                        )
+                    }),
+                    false => for_user("of", login, |of| format!("no form asks a password after the name ({name}){of}")),
+                })
             }
         }
     }
@@ -164,13 +178,14 @@ impl Visitor {
         let Some(endpoint) = scene.provider.endpoint(Step::Authorize) else {
             return Err(Step::Authorize.wrong("discovery names no such endpoint"));
         };
-        self.follow(Step::Authorize, Next::Request(endpoint.with_query(&query), None), errand).await
+        self.follow((Step::Authorize, true), Next::Request(endpoint.with_query(&query), None), errand).await
     }
 
     /// Sends a form of the user's. What goes wrong then names the user: it may be one of many who has no access.
     async fn submit(&mut self, seen: &Seen, filled: Filled, who: (&Errand, &str)) -> Result<Landing, Setback> {
-        let next = self.scene.sent(Step::Login, seen, filled)?;
-        let landing = self.follow(Step::Login, next, who.0).await;
+        let step = (Step::Login, filled.is_name);
+        let next = self.scene.sent(step.0, seen, filled)?;
+        let landing = self.follow(step, next, who.0).await;
         landing.map_err(|setback| match setback.cause {
             Cause::Wrong(why) => setback.step.because(why.with_user(who.1)),
             _ => setback,
@@ -179,7 +194,14 @@ impl Visitor {
 
     /// Sends a request, then follows the answers as a browser does: a POST becomes a GET after 302 and 303 (RFC 9110
     /// §15.4), and a page may lead on or post itself.
-    async fn follow(&mut self, step: Step, mut next: Next, errand: &Errand) -> Result<Landing, Setback> {
+    ///
+    /// Before the password, as the flag says, a page that asks for the name is one to be answered, too.
+    async fn follow(
+        &mut self,
+        (step, is_before): (Step, bool),
+        mut next: Next,
+        errand: &Errand,
+    ) -> Result<Landing, Setback> {
         for _ in 0..MAX_REDIRECTS {
             let (url, form) = match next {
                 Next::Arrived(response) => return self.scene.code(step, &response, errand).map(Landing::Code),
@@ -205,7 +227,9 @@ impl Visitor {
                 (status, _) => {
                     let seen = Seen { url, page: Page::of(&reply.text()) };
                     // A sign-in form with an error status: the code that looks at pages says what it means.
-                    let asks = matches!(status, 400 | 401 | 403 | 422) && seen.page.sign_in().is_some();
+                    let name =
+                        || seen.page.introduction().filter(|form| is_before && (status == 401 || form.name_rank() > 1));
+                    let asks = matches!(status, 400 | 401 | 403 | 422) && seen.page.sign_in().or_else(name).is_some();
                     match self.scene.onward(step, &seen)? {
                         Some(next) if status == 200 => next,
                         None if status == 200 || asks => return Ok(Landing::Page(seen)),
@@ -253,7 +277,7 @@ impl super::Scene {
     /// Returns where a submitted form goes; to our redirect URI, it is the response (OAuth 2.0 Form Post Response Mode
     /// §2).
     fn sent(&self, step: Step, seen: &Seen, filled: Filled) -> Result<Next, Setback> {
-        let Filled { action, get, is_secret, body, did: _ } = filled;
+        let Filled { action, get, is_secret, body, .. } = filled;
         if self.arrives(&format!("{}?", action.trim())).is_some() {
             return Ok(Next::Arrived(body));
         }
@@ -274,9 +298,7 @@ impl super::Scene {
             let url = url.map_err(|wrong| step.wrong(format!("the page leads to a wrong place: {wrong}")))?;
             return Ok(Some(Next::Request(url, None)));
         }
-        let back = |form: &&super::form::Form| {
-            form.asks_nothing() && self.arrives(&format!("{}?", form.action().trim())).is_some()
-        };
+        let back = |form: &&Form| form.asks_nothing() && self.arrives(&format!("{}?", form.action().trim())).is_some();
         let form = seen.page.posts_itself().or_else(|| seen.page.forms.iter().find(back));
         form.map(|form| self.sent(step, seen, form.as_it_stands())).transpose()
     }
@@ -330,10 +352,11 @@ fn astray(setback: Setback, url: &Url) -> Setback {
 
 /// Answers a page after the password: a form without a password asks for consent. A failure names the user, because it
 /// may affect one of many.
-fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
+fn consent(page: &Page, login: &str, typed: &[String]) -> Result<Filled, Setback> {
     if let Some(form) = page.asks_password() {
         let name = page.name();
-        if form.is_for_newcomers() {
+        // Some sign-in forms look as if they asked for a new password, and are known by having been filled in before.
+        if form.is_for_newcomers() && form.typed() != typed {
             return Err(for_user("of", login, |of| format!("a new password is asked for ({name}){of}")));
         }
         let unfilled = form.left_empty();
@@ -349,6 +372,10 @@ fn consent(page: &Page, login: &str) -> Result<Filled, Setback> {
     }
     match page.question() {
         Some(form) if form.asks_code() => Err(second_factor(&page.name(), login)),
+        Some(form) if form.consent() == 0 => {
+            let say = |who: &str| format!("a page with nothing to agree to ({}){who}", page.told());
+            Err(for_user("for", login, say))
+        }
         Some(form) => Ok(form.approve()),
         None => Err(for_user("for", login, |who| format!("a page without a form ({}){who}", page.told()))),
     }
@@ -371,7 +398,7 @@ fn for_user(preposition: &str, login: &str, say: impl Fn(&str) -> String) -> Set
 /// Returns the page's name, and which fields it wants typed.
 fn asked(page: &Page) -> String {
     let name = page.name();
-    match page.question().map(super::form::Form::lines) {
+    match page.question().map(Form::lines) {
         Some(lines) if !lines.is_empty() => format!("{name}, which asks for {}", quoted(&lines)),
         _ => name,
     }

@@ -23,6 +23,8 @@ pub struct Filled {
     pub get: bool,
     /// True if there is a password among the fields.
     pub is_secret: bool,
+    /// True if there is a name among them, and no password: it is asked for next.
+    pub is_name: bool,
     /// The fields, `application/x-www-form-urlencoded`.
     pub body: String,
     /// What was done to consent, in words that follow "after".
@@ -71,7 +73,7 @@ impl Form {
             };
             body.append_pair(&field.name, value);
         }
-        Filled { is_secret: secret.is_some(), ..self.send(body, self.entering()) }
+        Filled { is_secret: secret.is_some(), is_name: secret.is_none(), ..self.send(body, self.entering()) }
     }
 
     /// Returns the index of the field for the login name.
@@ -102,6 +104,12 @@ impl Form {
     pub(super) fn lines(&self) -> Vec<&str> {
         let is_line = |field: &&Field| field.kind == Kind::Text && field.rank > 0 && field.value.is_empty();
         self.fields.iter().filter(is_line).map(|field| field.name.as_str()).collect()
+    }
+
+    /// Returns the names of the fields that somebody types in.
+    pub(super) fn typed(&self) -> Vec<String> {
+        let typed = |field: &&Field| matches!(field.kind, Kind::Text | Kind::Password);
+        self.fields.iter().filter(typed).map(|field| field.name.clone()).collect()
     }
 
     /// Returns true if a second factor's code is asked for.
@@ -218,7 +226,7 @@ impl Form {
         }
         let action = button.and_then(|button| button.action.as_ref()).unwrap_or(&self.action);
         let get = button.and_then(|button| button.get).unwrap_or(self.get);
-        Filled { action: action.clone(), get, is_secret: false, body: body.finish(), did: String::new() }
+        Filled { action: action.clone(), get, body: body.finish(), ..Filled::default() }
     }
 
     /// Starts a form from its tag.

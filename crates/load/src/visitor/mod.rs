@@ -30,7 +30,7 @@ pub use setback::{Cause, Reason, Setback};
 use crate::plan::{Client, Plan, User, Workload};
 use crate::schedule::Schedule;
 use crate::wire::{Jar, Reply, Request, Wire};
-pub(crate) use flow::DESPITE;
+pub(crate) use flow::{DESPITE, NO_ACCESS};
 use grant::Granted;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -129,14 +129,6 @@ fn a_whole_flow_goes_through_whatever_the_framing() {
 }
 
 #[test]
-fn a_password_on_a_page_of_its_own_is_typed_there() {
-    let (report, provider) = measured(Manner::Apart, Workload::Flow);
-    is_clean(&report, 4);
-    assert!(provider.seen("/name") > 0 && provider.logins().len() > 1, "and the name came along");
-    assert_eq!(provider.seen("/register"), 0);
-}
-
-#[test]
 fn userinfo_takes_the_place_of_an_introspection_that_is_not_there() {
     let (report, provider) = measured(Manner::Mute, Workload::Flow);
     assert!(report.iterations > 0 && report.failed == 0, "{report}");
@@ -246,7 +238,10 @@ fn a_mistake_is_one_clear_line() {
         (no_provider, "is not an OpenID provider"),
         (nobody, "http://127.0.0.1:1/: no connection (connection refused)"),
         (far_away, "only this machine may be measured"),
-        (no_access, "the first iteration failed: login: redirected with error access_denied"),
+        (
+            no_access,
+            "login: redirected with error access_denied (as user0@example.com); may this user use this client?",
+        ),
         (refuses, "the first iteration failed: login: 503, come back after 0 s"),
         (no_sign_up, "sign_up needs Portiere's account API and a client that is --first-party there: it answers 404"),
         (public, "introspect: 401 invalid_client; introspection needs a client with a secret"),

@@ -1,7 +1,7 @@
 //! What is said of users who cannot sign in, and of answers that are not what they should be.
 
-use crate::provider::Manner;
-use crate::{measured_until, plan};
+use crate::provider::{Manner, Provider};
+use crate::{measured_until, plan, refused};
 use load::plan::Workload;
 use load::visitor::Step;
 
@@ -22,4 +22,17 @@ fn the_failure_of_many_users_is_one_and_names_the_first() {
     let first = failure.first.as_deref().unwrap();
     assert!(first.starts_with("user") && first != "user0@example.com", "{first}");
     assert!(report.to_string().contains(&format!(" x login: {reason}, first {first}\n")), "{report}");
+}
+
+/// Red where the page for the name is not recognized: it was said to ask for no password, and nobody was named.
+#[test]
+fn a_page_for_the_name_that_comes_back_names_the_user() {
+    for manner in [Manner::Apart, Manner::ApartUnauthorized] {
+        let provider = Provider::start(manner);
+        let mut plan = plan(&provider.url, Workload::Flow);
+        plan.users[0].login = "nobody".to_owned();
+        let expected = "login: the page for the name came back (Who comes?) to nobody: unknown login, or the account may not \
+                        sign in";
+        assert!(refused(&plan).ends_with(expected), "{}", refused(&plan));
+    }
 }

@@ -25,6 +25,8 @@ pub enum Manner {
     Consent,
     /// Asks for the name on a page, where there is a form for newcomers, and for the password on the next.
     Apart,
+    /// The same, with status 401 for the first page, which comes again for `nobody`.
+    ApartUnauthorized,
     /// Answers every third sign-in with 503 and Retry-After.
     Busy,
     /// Answers every third refresh with 400, from the second on.
@@ -213,6 +215,7 @@ impl State {
             "/.well-known/openid-configuration" => json(self.metadata()),
             "/authorize" => self.authorize(asked),
             "/login" => self.login(asked),
+            "/name" if asked.values["login"] == "nobody" => self.authorize(asked),
             "/name" => page(format!(
                 r#"<title>Password</title><form method="post" action="login?x=1&amp;y=2">
                 <input type="hidden" name="flow" value="{}"><input type="hidden" name="login" value="{}">
@@ -331,7 +334,7 @@ impl State {
         let flow = form_urlencoded::Serializer::new(String::new()).extend_pairs(&asked.values).finish();
         let (raw, flow) = (flow.clone(), flow.replace('&', "&amp;"));
         let mut told = match self.manner {
-            Manner::Apart => page(format!(
+            Manner::Apart | Manner::ApartUnauthorized => page(format!(
                 r#"<title>Who comes?</title><form action="/search"><input name="q"></form><form method="post" action="name">
                 <input type="hidden" name="flow" value="{flow}"><input name="login" type="email"><button>Next</button></form>
                 <form method="post" action="register"><input name="u"><input name="p" type="password"><button>Join</button></form>"#
@@ -345,6 +348,9 @@ impl State {
             },
             _ => page(sign_in_form(&raw)),
         };
+        if self.manner == Manner::ApartUnauthorized {
+            told.status = 401;
+        }
         told.headers.push("Set-Cookie: flow=7; Path=/; HttpOnly".to_owned());
         told
     }

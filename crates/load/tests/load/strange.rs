@@ -151,6 +151,17 @@ fn every_way_leads_to_a_code() {
 }
 
 #[test]
+fn a_password_on_a_page_of_its_own_is_typed_there() {
+    // Red without `name` in `follow`: a page for the name with an error status was a failure.
+    for manner in [Manner::Apart, Manner::ApartUnauthorized] {
+        let (report, provider) = measured(manner, Workload::Flow);
+        is_clean(&report, 4);
+        assert!(provider.seen("/name") > 0 && provider.logins().len() > 1, "and the name came along");
+        assert_eq!(provider.seen("/register"), 0);
+    }
+}
+
+#[test]
 fn a_page_that_leads_to_another_machine_is_not_followed() {
     // Red without the check of reach in the wire, which every way goes through, and without `astray`, which names it.
     let provider = Provider::start(Manner::Astray);
