@@ -16,6 +16,8 @@ pub(super) struct Button {
     pub(super) label: String,
     /// It is for browsers without scripts: in others, a script does what it does.
     pub(super) is_for_no_script: bool,
+    /// It is not inside of an element that is not shown.
+    pub(super) seen: bool,
 }
 
 impl Button {
@@ -35,12 +37,8 @@ impl Button {
             get: tag.value("formmethod").map(is_get),
             label: String::new(),
             is_for_no_script: false,
+            seen: true,
         }
-    }
-
-    /// Sets whether the button is only for browsers without scripts.
-    pub(super) fn replacing_script(self, is_for_no_script: bool) -> Button {
-        Button { is_for_no_script, ..self }
     }
 
     pub(super) fn labelled(self, label: &str) -> Button {

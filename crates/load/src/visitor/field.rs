@@ -26,7 +26,9 @@ pub(super) struct Field {
     pub(super) value: String,
     pub(super) ticked: bool,
     /// How much a line looks like a login field, from 0 to 3 (0 is not visible); in a password field, if it is visible.
-    pub(super) rank: u8,
+    rank: u8,
+    /// It is not inside of an element that is not shown.
+    pub(super) seen: bool,
     /// It asks for a new password.
     pub(super) is_new: bool,
     /// The form cannot be sent without it.
@@ -61,6 +63,7 @@ impl Field {
             value,
             ticked: false,
             rank: 0,
+            seen: true,
             is_new: false,
             required: false,
             is_code: false,
@@ -118,7 +121,8 @@ impl Field {
 
     /// Returns the list entry that looks most like a yes; of equal ones the selected one, or the first.
     pub(super) fn choice(&self) -> Option<&Choosable> {
-        self.options.iter().rev().max_by_key(|option| (option.consent(), option.value == self.value))
+        let options = if self.seen { &self.options[..] } else { &[] };
+        options.iter().rev().max_by_key(|option| (option.consent(), option.value == self.value))
     }
 
     /// Rates how much this choice looks like a yes, compared with others of its name.
@@ -131,9 +135,9 @@ impl Field {
         Field { required, ..self }
     }
 
-    /// Marks the field as invisible.
-    pub(super) fn unseen(self) -> Field {
-        Field { rank: 0, ..self }
+    /// Returns the rank of a field that is seen where it is, and 0 otherwise.
+    pub(super) fn rank(&self) -> u8 {
+        if self.seen { self.rank } else { 0 }
     }
 }
 

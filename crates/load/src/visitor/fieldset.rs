@@ -1,4 +1,4 @@
-//! Groups of fields, which may be disabled or hidden as a whole.
+//! Groups of fields, which may be disabled as a whole.
 
 use super::html::Attributes;
 
@@ -9,7 +9,6 @@ pub(super) struct Fieldsets(Vec<Fieldset>);
 #[derive(Debug)]
 struct Fieldset {
     disabled: bool,
-    hidden: bool,
     legend: Legend,
 }
 
@@ -25,8 +24,7 @@ impl Fieldsets {
     /// Processes a start tag.
     pub(super) fn open(&mut self, name: &str, tag: &Attributes) {
         if name == "fieldset" {
-            let (disabled, hidden) = (tag.has("disabled"), tag.has("hidden"));
-            self.0.push(Fieldset { disabled, hidden, legend: Legend::ToCome });
+            self.0.push(Fieldset { disabled: tag.has("disabled"), legend: Legend::ToCome });
         } else if name == "legend" {
             self.turn(Legend::ToCome, Legend::Open);
         }
@@ -50,11 +48,6 @@ impl Fieldsets {
     /// Returns true where fields are disabled, and so are not sent (WHATWG HTML §4.10.19.5).
     pub(super) fn are_disabled(&self) -> bool {
         self.0.iter().any(|group| group.disabled && group.legend != Legend::Open)
-    }
-
-    /// Returns true where nothing is visible. Fields there are sent all the same.
-    pub(super) fn are_hidden(&self) -> bool {
-        self.0.iter().any(|group| group.hidden)
     }
 }
 
@@ -86,7 +79,7 @@ mod tests {
         assert!(page.sign_in().is_none());
     }
 
-    /// Red without `are_hidden`: nobody fills in a field that is not visible, and a browser sends it as it stands.
+    /// Red without `seen` of a field: nobody fills in a field that is not visible, and a browser sends it as it stands.
     #[test]
     fn what_is_hidden_as_a_group_is_sent_as_it_stands() {
         let hidden = "<fieldset hidden><input name=login value=x><input type=password name=new></fieldset>";

@@ -134,14 +134,16 @@ impl Visitor {
                 if asked.is_some_and(Form::asks_code) {
                     return Err(second_factor(&name, login));
                 }
-                Err(match asked.map(Form::typed) == typed {
-                    true => for_user("to", login, |to| {
-                        format!(
-                            "the page for the name came back ({name}){to}: unknown login, or the account may not sign in"
-                        )
-                    }),
-                    false => for_user("of", login, |of| format!("no form asks a password after the name ({name}){of}")),
-                })
+                if asked.map(Form::typed) != typed {
+                    return Err(for_user("of", login, |of| {
+                        format!("no form asks a password after the name ({name}){of}")
+                    }));
+                }
+                Err(for_user("to", login, |to| {
+                    format!(
+                        "the page for the name came back ({name}){to}: unknown login, or the account may not sign in"
+                    )
+                }))
             }
         }
     }

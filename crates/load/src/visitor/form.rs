@@ -39,14 +39,14 @@ impl Form {
 
     /// Returns true if a password field is visible.
     pub(super) fn shows_password(&self) -> bool {
-        self.passwords().any(|field| field.rank > 0)
+        self.passwords().any(|field| field.rank() > 0)
     }
 
     /// Returns the visible password fields, or all if none is visible.
     fn passwords(&self) -> impl Iterator<Item = &Field> {
         let all = || self.fields.iter().filter(|field| field.kind == Kind::Password);
-        let seen = all().any(|field| field.rank > 0);
-        all().filter(move |field| field.rank > 0 || !seen)
+        let seen = all().any(|field| field.rank() > 0);
+        all().filter(move |field| field.rank() > 0 || !seen)
     }
 
     /// Returns true for a form that asks for a password, but creates an account or changes one.
@@ -79,7 +79,7 @@ impl Form {
     /// Returns the index of the field for the login name.
     fn name_at(&self) -> Option<usize> {
         let lines = self.fields.iter().enumerate().rev().filter(|(_, field)| field.kind == Kind::Text);
-        lines.max_by_key(|(_, field)| field.rank).map(|(at, _)| at)
+        lines.max_by_key(|(_, field)| field.rank()).map(|(at, _)| at)
     }
 
     /// Returns the names of required fields that a sign-in leaves empty or unticked.
@@ -88,13 +88,13 @@ impl Form {
         let is_chosen =
             |name: &str| self.fields.iter().any(|one| one.kind == Kind::Radio && one.name == name && one.ticked);
         let is_empty = |(at, field): &(usize, &Field)| match field.kind {
-            Kind::Text => Some(*at) != name_at && field.rank > 0 && field.value.is_empty(),
+            Kind::Text => Some(*at) != name_at && field.rank() > 0 && field.value.is_empty(),
             Kind::Other => field.value.is_empty(),
             Kind::Tick => !field.ticked,
             Kind::Radio => !is_chosen(&field.name),
             Kind::Hidden | Kind::Password => false,
         };
-        let fields = self.fields.iter().enumerate().filter(|(_, field)| field.required);
+        let fields = self.fields.iter().enumerate().filter(|(_, field)| field.required && field.seen);
         let mut names: Vec<_> = fields.filter(is_empty).map(|(_, field)| field.name.as_str()).collect();
         names.dedup();
         names
@@ -102,7 +102,7 @@ impl Form {
 
     /// Returns the names of the lines of text that a question wants typed.
     pub(super) fn lines(&self) -> Vec<&str> {
-        let is_line = |field: &&Field| field.kind == Kind::Text && field.rank > 0 && field.value.is_empty();
+        let is_line = |field: &&Field| field.kind == Kind::Text && field.rank() > 0 && field.value.is_empty();
         self.fields.iter().filter(is_line).map(|field| field.name.as_str()).collect()
     }
 
@@ -114,7 +114,7 @@ impl Form {
 
     /// Returns true if a second factor's code is asked for.
     pub(super) fn asks_code(&self) -> bool {
-        self.fields.iter().any(|field| field.is_code && field.rank > 0 && field.value.is_empty())
+        self.fields.iter().any(|field| field.is_code && field.rank() > 0 && field.value.is_empty())
     }
 
     /// Returns true if signing in with this form is a GET.
@@ -129,22 +129,22 @@ impl Form {
 
     /// Rates how much the form looks as if it asked for a login.
     pub(super) fn name_rank(&self) -> u8 {
-        self.fields.iter().filter(|field| field.kind == Kind::Text).map(|field| field.rank).max().unwrap_or_default()
+        self.fields.iter().filter(|field| field.kind == Kind::Text).map(|field| field.rank()).max().unwrap_or_default()
     }
 
     /// Returns true if there is a line of text to fill in.
     pub(super) fn has_text(&self) -> bool {
-        self.fields.iter().any(|field| field.kind == Kind::Text)
+        self.fields.iter().any(|field| field.kind == Kind::Text && field.seen)
     }
 
     /// Returns true if there is nothing to fill in, but something to send.
     pub(super) fn asks_nothing(&self) -> bool {
-        !self.fields.is_empty() && self.fields.iter().all(|field| field.kind == Kind::Hidden)
+        !self.fields.is_empty() && self.fields.iter().all(|field| field.kind == Kind::Hidden || !field.seen)
     }
 
     /// Returns the buttons that browsers with scripts show.
     fn shown_buttons(&self) -> impl Iterator<Item = &Button> {
-        self.buttons.iter().filter(|button| !button.is_for_no_script)
+        self.buttons.iter().filter(|button| button.seen && !button.is_for_no_script)
     }
 
     /// Returns true if a browser with scripts shows a button.
@@ -185,7 +185,13 @@ impl Form {
         let mut did = Vec::new();
         for (at, field) in self.fields.iter().enumerate() {
             let choice = field.choice();
-            if field.kind != Kind::Radio || self.chosen(&field.name) == Some(at) {
+            let is_sent = match field.kind {
+                Kind::Radio if field.seen => self.chosen(&field.name) == Some(at),
+                // Nobody ticks what is not shown: it may be a trap for bots.
+                Kind::Radio | Kind::Tick if !field.seen => field.ticked,
+                _ => true,
+            };
+            if is_sent {
                 body.append_pair(&field.name, choice.map_or(&field.value, |choice| &choice.value));
                 let label = choice.map_or(&field.label, |choice| &choice.label);
                 did.extend((!label.is_empty()).then(|| format!("\"{label}\" was chosen")));
@@ -210,14 +216,14 @@ impl Form {
         self.approving().map_or(1, Button::consent)
     }
 
-    /// Returns the button that looks most like a yes; of several the first.
+    /// Returns the button that looks most like a yes; of several the first. One that is not shown is better than a no.
     fn approving(&self) -> Option<&Button> {
-        self.buttons.iter().rev().max_by_key(|button| button.consent())
+        self.buttons.iter().rev().max_by_key(|button| shown_first(button, button.consent()))
     }
 
     /// Returns the button that looks most like signing in; of several the first.
     fn entering(&self) -> Option<&Button> {
-        self.buttons.iter().rev().max_by_key(|button| button.enters())
+        self.buttons.iter().rev().max_by_key(|button| shown_first(button, button.enters()))
     }
 
     fn send(&self, mut body: form_urlencoded::Serializer<'_, String>, button: Option<&Button>) -> Filled {
@@ -227,6 +233,18 @@ impl Form {
         let action = button.and_then(|button| button.action.as_ref()).unwrap_or(&self.action);
         let get = button.and_then(|button| button.get).unwrap_or(self.get);
         Filled { action: action.clone(), get, body: body.finish(), ..Filled::default() }
+    }
+
+    /// Returns true if somebody sees a part of it.
+    pub(super) fn is_shown(&self) -> bool {
+        let fields = self.fields.iter().any(|field| field.kind != Kind::Hidden && field.seen);
+        fields || self.buttons.iter().any(|button| button.seen)
+    }
+
+    /// Marks all parts as seen.
+    pub(super) fn show(&mut self) {
+        self.fields.iter_mut().for_each(|field| field.seen = true);
+        self.buttons.iter_mut().for_each(|button| button.seen = true);
     }
 
     /// Starts a form from its tag.
@@ -252,6 +270,11 @@ impl Form {
     pub(super) fn push_button(&mut self, button: Button) {
         self.buttons.push(button);
     }
+}
+
+/// Rates a button that will do above one that will not, and one that is shown above one that is not.
+fn shown_first(button: &Button, rate: u8) -> (bool, bool, u8) {
+    (rate > 0, button.seen, rate)
 }
 
 #[cfg(test)]

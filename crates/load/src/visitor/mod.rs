@@ -18,6 +18,7 @@ mod patience;
 mod provider;
 mod setback;
 mod tokens;
+mod unseen;
 mod words;
 mod zipf;
 

@@ -8,6 +8,7 @@ use super::fieldset::Fieldsets;
 use super::form::Form;
 use super::html::{Attributes, Piece, Pieces, decode};
 use super::label::Labels;
+use super::unseen::Unseen;
 
 /// A page that leads on by itself waits less than this; a longer wait is a session that ends, not a way on.
 const SOON: f64 = 10.0;
@@ -44,7 +45,7 @@ impl Page {
                 Piece::Text(text) if reader.element.is_some() => reader.words.push_str(text),
                 Piece::Text(text) => {
                     reader.labels.read(text);
-                    if reader.unseen.is_none() {
+                    if !reader.unseen.is_here() {
                         reader.read(text);
                     }
                 }
@@ -54,10 +55,16 @@ impl Page {
     }
 
     /// Returns the form to sign in with, if one asks for a password. Beside a form that asks for the login, one that
-    /// creates an account does not count: the password is asked on another page, and would go to the wrong place.
+    /// creates an account or is not shown does not count: the password is asked on another page, and would go to the
+    /// wrong place.
     pub fn sign_in(&self) -> Option<&Form> {
-        let elsewhere = self.introduction().is_some();
-        self.passwords().filter(|form| !(elsewhere && form.is_for_newcomers())).min_by_key(|form| fits(form))
+        let name = self.introduction();
+        let shows_name = name.is_some_and(|form| form.name_rank() > 0);
+        let elsewhere = |form: &&Form| match form.shows_password() {
+            true => name.is_some() && form.is_for_newcomers(),
+            false => shows_name || name.is_some() && form.is_for_newcomers(),
+        };
+        self.passwords().filter(|form| !elsewhere(form)).min_by_key(|form| fits(form))
     }
 
     /// Returns the form that asks for a password, even if only for a new one.
@@ -219,8 +226,7 @@ struct Reader {
     strays: Vec<(String, Part)>,
     select: Option<Choice>,
     labels: Labels,
-    /// The name of the element around the current position that is not shown, and how many of that name are open since.
-    unseen: Option<(String, usize)>,
+    unseen: Unseen,
     element: Option<Open>,
     /// How many `noscript` elements are open.
     noscripts: usize,
@@ -250,11 +256,7 @@ impl Reader {
         self.groups.open(name, tag);
         self.noscripts += usize::from(name == "noscript");
         self.labels.open(name, tag);
-        match &mut self.unseen {
-            Some((outer, depth)) => *depth += usize::from(outer == name),
-            None if is_unseen(name, tag) => self.unseen = Some((name.to_owned(), 1)),
-            None => {}
-        }
+        self.unseen.open(name, tag);
         match name {
             "input" | "button" | "textarea" | "select" if self.groups.are_disabled() => {}
             // A form within a form is ignored (WHATWG HTML §13.2.6.4.7).
@@ -269,14 +271,16 @@ impl Reader {
                     let label = self.labels.beside(tag);
                     self.part(owner, Part::Field(field.labelled(label)));
                 }
-                Some(Ok(field)) if self.groups.are_hidden() => self.part(owner, Part::Field(field.unseen())),
                 Some(Ok(field)) => self.part(owner, Part::Field(field)),
-                Some(Err(button)) => self.part(owner, Part::Button(button.replacing_script(self.noscripts > 0))),
+                Some(Err(button)) => {
+                    let button = self.placed(button);
+                    self.part(owner, Part::Button(button));
+                }
                 None => {}
             },
             "button" => {
                 if let Some(button) = Button::read(tag) {
-                    let button = button.replacing_script(self.noscripts > 0);
+                    let button = self.placed(button);
                     self.begin(Open::Button(button, owner));
                 }
             }
@@ -299,14 +303,7 @@ impl Reader {
         self.groups.close(name);
         self.noscripts = self.noscripts.saturating_sub(usize::from(name == "noscript"));
         self.labels.close(name);
-        if let Some((outer, depth)) = &mut self.unseen
-            && outer == name
-        {
-            *depth -= 1;
-            if *depth == 0 {
-                self.unseen = None;
-            }
-        }
+        self.unseen.close(name);
         match name {
             "form" => {
                 self.end();
@@ -357,7 +354,15 @@ impl Reader {
         }
     }
 
-    fn part(&mut self, owner: Option<String>, part: Part) {
+    /// Returns a button as it is at the current position.
+    fn placed(&self, button: Button) -> Button {
+        Button { is_for_no_script: self.noscripts > 0, seen: !self.unseen.is_here(), ..button }
+    }
+
+    fn part(&mut self, owner: Option<String>, mut part: Part) {
+        if let Part::Field(field) = &mut part {
+            field.seen = !self.unseen.is_here();
+        }
         match (owner, &mut self.form) {
             (Some(owner), _) => self.strays.push((owner, part)),
             (None, Some(form)) => add(form, part),
@@ -374,16 +379,12 @@ impl Reader {
             }
         }
         self.page.forms.iter_mut().for_each(|form| form.read_labels(|key| self.labels.text(key)));
+        // A page that shows nothing is one that a script will show.
+        if !self.page.forms.iter().any(Form::is_shown) {
+            self.page.forms.iter_mut().for_each(Form::show);
+        }
         self.page
     }
-}
-
-/// Whether an element with contents is not shown, by its own attributes; style sheets are not read.
-fn is_unseen(name: &str, tag: &Attributes) -> bool {
-    const EMPTY: [&str; 8] = ["area", "br", "hr", "img", "input", "link", "meta", "wbr"];
-    let style = tag.value("style").unwrap_or_default();
-    let style: String = style.chars().filter(|letter| !letter.is_whitespace()).collect();
-    !EMPTY.contains(&name) && (tag.has("hidden") || style.to_ascii_lowercase().contains("display:none"))
 }
 
 fn add(form: &mut Form, part: Part) {

@@ -31,8 +31,8 @@ fn a_page_for_the_name_that_comes_back_names_the_user() {
         let provider = Provider::start(manner);
         let mut plan = plan(&provider.url, Workload::Flow);
         plan.users[0].login = "nobody".to_owned();
-        let expected = "login: the page for the name came back (Who comes?) to nobody: unknown login, or the account may not \
-                        sign in";
+        let expected = "login: the page for the name came back (Who comes?) to nobody: unknown login, or the account \
+                        may not sign in";
         assert!(refused(&plan).ends_with(expected), "{}", refused(&plan));
     }
 }

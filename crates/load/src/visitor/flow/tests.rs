@@ -31,7 +31,8 @@ fn a_sign_in_page_that_comes_back_is_no_consent() {
     for page in [&page, &format!("{page}</form><form method=post><input type=email name=news>")] {
         assert_eq!(consent(page).unwrap_err().to_string(), "login: a new password is asked for (Sign in) of ann");
     }
-    let page = "<title>Sign in</title><form method=post><input name=login required><input type=password name=b required>\
+    let page = "<title>Sign in</title><form method=post><input name=login required>\
+                <input type=password name=b required>\
                 <input name=tenant required><input type=checkbox name=terms required><select name=realm required>\
                 <option value=''>Choose</select><input name=note><input type=hidden name=h required></form>";
     let setback = consent(page).unwrap_err().to_string();
@@ -67,7 +68,8 @@ fn a_page_that_offers_only_a_no_is_not_agreed_to() {
 #[test]
 fn who_is_sent_back_says_what_was_pressed() {
     let sent_back = || Step::Login.wrong(format!("{SENT_BACK}access_denied: user said no"));
-    let page = "<form method=post><input type=radio name=d value=1 id=a><label for=a>Ei tea</label><button>Jah</button></form>";
+    let page = "<form method=post><input type=radio name=d value=1 id=a><label for=a>Ei tea</label>\
+                <button>Jah</button></form>";
     let filled = consent(&Page::of(page), "ann", &[]).unwrap();
     let told = after(sent_back(), &filled.did).to_string();
     let expected =
@@ -80,8 +82,8 @@ fn who_is_sent_back_says_what_was_pressed() {
 /// Red without `is_code`: the page was answered with nothing until there were too many pages.
 #[test]
 fn a_second_factor_is_called_one() {
-    let expected = "login: a one-time code is asked for (T) of ann, and there is none to give: use accounts without a second \
-                    factor";
+    let expected = "login: a one-time code is asked for (T) of ann, and there is none to give: use accounts without \
+                    a second factor";
     for field in [
         "<input name=a autocomplete=one-time-code>",
         "<input name=otp>",
