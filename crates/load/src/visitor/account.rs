@@ -1,10 +1,11 @@
 //! The account API, if the provider has one: sign-up, sign-in and the account for applications with their own screens.
 //! It is Portiere's; other providers are asked for userinfo instead.
 
+use super::answer::Answer;
 use super::grant::Granted;
 use super::{Cause, Reason, Setback, Step, Visitor};
 use crate::plan::{Client, Proof, User};
-use crate::wire::{Body, Url};
+use crate::wire::{Body, Request, Url};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -26,6 +27,14 @@ pub struct AccountApi {
 #[derive(Deserialize)]
 struct Account {
     sub: String,
+}
+
+impl Answer for Account {
+    const NEEDS: &'static str = "sub";
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.sub.is_empty() { Err("200, but without a subject") } else { Ok(()) }
+    }
 }
 
 impl AccountApi {
@@ -87,8 +96,8 @@ impl Visitor {
     pub(super) async fn account_read(&mut self, api: &AccountApi) -> Result<(), Setback> {
         let bearer = format!("Bearer {}", self.account.access);
         let headers = [("accept", "application/json"), ("authorization", bearer.as_str())];
-        let account: Account = self.exchange(Step::Account, &api.me, &headers, Body::Nothing).await?;
-        if account.sub.is_empty() { Err(Step::Account.wrong("200, but without a subject")) } else { Ok(()) }
+        let request = Request { url: &api.me, body: Body::Nothing, headers: &headers, cookies: None };
+        self.exchange::<Account>(Step::Account, &request).await.map(|_| ())
     }
 
     async fn account_tokens(
@@ -107,7 +116,9 @@ impl Visitor {
         headers.extend(scene.authorization(step).map(|value| ("authorization", value)));
         let is_public = client.proof == Proof::Nothing;
         headers.extend(api.origin.as_deref().filter(|_| is_public).map(|origin| ("origin", origin)));
-        self.exchange(step, url, &headers, Body::Json(&body.to_string())).await
+        let body = body.to_string();
+        let request = Request { url, body: Body::Json(&body), headers: &headers, cookies: None };
+        self.exchange(step, &request).await
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a client requests directly, without the browser: tokens, introspection, userinfo, keys.
 
+use super::answer::{self, Answer};
 use super::flow::{Errand, Pass};
 use super::id_token::Expected;
-use super::jwt;
 use super::{Setback, Step, Visitor, ask, describe};
-use crate::wire::{Body, Reply, Request, Url};
+use crate::wire::{Body, Request, Url};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use std::sync::Arc;
@@ -85,6 +85,38 @@ struct KeySet {
     keys: Vec<serde::de::IgnoredAny>,
 }
 
+impl Answer for Granted {
+    const NEEDS: &'static str = "access_token";
+}
+
+impl Answer for DeviceCode {
+    const NEEDS: &'static str = "device_code";
+}
+
+impl Answer for Introspection {
+    const NEEDS: &'static str = "active";
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.active { Ok(()) } else { Err(NOT_ACTIVE) }
+    }
+}
+
+impl Answer for Claims {
+    const NEEDS: &'static str = "sub";
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.sub.is_empty() { Err("200, but without a subject") } else { Ok(()) }
+    }
+}
+
+impl Answer for KeySet {
+    const NEEDS: &'static str = "keys";
+
+    fn check(&self) -> Result<(), &'static str> {
+        if self.keys.is_empty() { Err("200, but no keys") } else { Ok(()) }
+    }
+}
+
 /// The party that a request comes from.
 enum Bearer<'a> {
     Nobody,
@@ -103,14 +135,14 @@ impl Visitor {
             ("redirect_uri", &scene.plan.client.redirect_uri),
             ("code_verifier", &pass.verifier),
         ];
-        let mut granted: Granted = self.call(Step::Token, Bearer::Client(&fields)).await?;
-        let id_token = granted.id_token.take();
         let client = &scene.plan.client;
-        if client.asks_for_id_token() {
-            let expected = Expected { issuer: &scene.provider.issuer, client: &client.id, nonce: &pass.nonce };
-            expected.in_token(id_token.as_deref()).map_err(|why| Step::Token.wrong(why))?;
-        }
-        self.held = granted;
+        let expected = Expected { issuer: &scene.provider.issuer, client: &client.id, nonce: &pass.nonce };
+        let check = |granted: &Granted| match client.asks_for_id_token() {
+            true => expected.in_token(granted.id_token.as_deref()),
+            false => Ok(()),
+        };
+        let granted = self.call_and(check, Step::Token, Bearer::Client(&fields)).await?;
+        self.held = Granted { id_token: None, ..granted };
         Ok(())
     }
 
@@ -136,14 +168,14 @@ impl Visitor {
         let token = std::mem::take(&mut self.held.access);
         let outcome = self.call::<Introspection>(Step::Introspect, Bearer::Client(&[("token", &token)])).await;
         self.held.access = token;
-        if outcome?.active { Ok(()) } else { Err(Step::Introspect.wrong(NOT_ACTIVE)) }
+        outcome.map(|_| ())
     }
 
     pub(super) async fn userinfo(&mut self) -> Result<(), Setback> {
         let token = std::mem::take(&mut self.held.access);
         let outcome = self.call::<Claims>(Step::Userinfo, Bearer::Token(&token)).await;
         self.held.access = token;
-        if outcome?.sub.is_empty() { Err(Step::Userinfo.wrong("200, but without a subject")) } else { Ok(()) }
+        outcome.map(|_| ())
     }
 
     pub(super) async fn client_credentials(&mut self) -> Result<(), Setback> {
@@ -154,8 +186,7 @@ impl Visitor {
     }
 
     pub(super) async fn keys(&mut self) -> Result<(), Setback> {
-        let set: KeySet = self.call(Step::Jwks, Bearer::Nobody).await?;
-        if set.keys.is_empty() { Err(Step::Jwks.wrong("200, but no keys")) } else { Ok(()) }
+        self.call::<KeySet>(Step::Jwks, Bearer::Nobody).await.map(|_| ())
     }
 
     pub(super) async fn discovery(&mut self) -> Result<(), Setback> {
@@ -203,7 +234,17 @@ impl Visitor {
     }
 
     /// Sends one request to an endpoint that discovery names.
-    async fn call<T: serde::de::DeserializeOwned>(&mut self, step: Step, from: Bearer<'_>) -> Result<T, Setback> {
+    async fn call<T: Answer>(&mut self, step: Step, from: Bearer<'_>) -> Result<T, Setback> {
+        self.call_and(T::check, step, from).await
+    }
+
+    /// Does the same with another check of the answer.
+    async fn call_and<T: Answer>(
+        &mut self,
+        check: impl FnOnce(&T) -> Result<(), &'static str>,
+        step: Step,
+        from: Bearer<'_>,
+    ) -> Result<T, Setback> {
         let scene = Arc::clone(&self.scene);
         let url = endpoint(&scene, step)?;
         let token;
@@ -217,38 +258,31 @@ impl Visitor {
         };
         let mut headers = vec![("accept", "application/json")];
         headers.extend(authorization.map(|value| ("authorization", value)));
-        self.exchange(step, url, &headers, form.as_deref().map_or(Body::Nothing, Body::Form)).await
+        let body = form.as_deref().map_or(Body::Nothing, Body::Form);
+        self.exchange_and(check, step, &Request { url, body, headers: &headers, cookies: None }).await
     }
 
     /// Sends one request and reads its JSON answer, timed as `step`.
-    pub(super) async fn exchange<T: serde::de::DeserializeOwned>(
+    pub(super) async fn exchange<T: Answer>(&mut self, step: Step, request: &Request<'_>) -> Result<T, Setback> {
+        self.exchange_and(T::check, step, request).await
+    }
+
+    /// Does the same with another check of the answer. A step that does not pass it is failed, and not finished.
+    async fn exchange_and<T: Answer>(
         &mut self,
+        check: impl FnOnce(&T) -> Result<(), &'static str>,
         step: Step,
-        url: &Url,
-        headers: &[(&str, &str)],
-        body: Body<'_>,
+        request: &Request<'_>,
     ) -> Result<T, Setback> {
         let begun = Instant::now();
-        let reply = ask(&mut self.wire, step, &Request { url, body, headers, cookies: None }).await?;
+        let reply = ask(&mut self.wire, step, request).await?;
         if !matches!(reply.status(), 200 | 201) {
             return Err(step.because(describe(reply)));
         }
-        let value = read(reply).map_err(|why| step.wrong(why))?;
+        let value = answer::read(reply).map_err(|why| step.because(why))?;
+        check(&value).map_err(|why| step.wrong(why))?;
         self.finish(step, begun);
         Ok(value)
-    }
-}
-
-/// Reads an answer: JSON, or claims that are signed (OpenID Connect Core §5.3.2).
-fn read<T: serde::de::DeserializeOwned>(reply: Reply<'_>) -> Result<T, &'static str> {
-    let kind = reply.header("content-type").and_then(|kind| kind.split(';').next()).unwrap_or_default();
-    if !kind.trim().eq_ignore_ascii_case("application/jwt") {
-        return serde_json::from_slice(reply.body()).map_err(|_| "200, but the JSON is not what it should be");
-    }
-    match jwt::Claims::of(reply.body()) {
-        jwt::Claims::Read(claims) => Ok(claims),
-        jwt::Claims::Encrypted => Err("200, but the claims are encrypted, and the client has no key to read them"),
-        jwt::Claims::Unreadable => Err("200, but the claims in the JWT are not what they should be"),
     }
 }
 

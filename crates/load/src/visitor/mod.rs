@@ -1,6 +1,7 @@
 //! One virtual user, and what it does in an iteration.
 
 mod account;
+mod answer;
 mod button;
 mod entity;
 mod errand;
@@ -382,6 +383,11 @@ fn describe(reply: Reply<'_>) -> Reason {
         error_description: Option<String>,
     }
     let status = reply.status();
+    // A query may hold a code, and is another one each time.
+    let leads = reply.header("location").filter(|_| (300..400).contains(&status));
+    if let Some(place) = leads.and_then(|to| to.split(['?', '#']).next()) {
+        return Reason::said(&format!("{status}, which leads to "), place);
+    }
     let short = |text: &str| text.chars().take(160).collect::<String>();
     match serde_json::from_slice::<Problem>(reply.body()) {
         Ok(Problem { error, error_description: Some(about) }) if !about.is_empty() => {

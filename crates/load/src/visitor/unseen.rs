@@ -81,9 +81,8 @@ mod tests {
 
     /// The login form, with something in it.
     fn with(more: &str) -> String {
-        format!(
-            "<form method=post action=/in>{more}<input name=u><input type=password name=p><button>Sign in</button></form>"
-        )
+        let fields = "<input name=u><input type=password name=p><button>Sign in</button>";
+        format!("<form method=post action=/in>{more}{fields}</form>")
     }
 
     /// Red without `unseen`: a trap for bots was filled in, and the name did not go where it belongs.

@@ -36,3 +36,13 @@ fn a_page_for_the_name_that_comes_back_names_the_user() {
         assert!(refused(&plan).ends_with(expected), "{}", refused(&plan));
     }
 }
+
+/// Red where a step is finished before its answer is checked: it was counted as finished and as failed.
+#[test]
+fn a_step_whose_answer_is_no_good_is_only_failed() {
+    let (report, _) = measured_until(Manner::Fading, |url| plan(url, Workload::Flow), |report| report.failed > 0);
+    assert!(report.failed > 0, "{report}");
+    let introspect = &report.steps[3];
+    assert_eq!((introspect.step, introspect.failed), (Step::Introspect, report.failed), "{report}");
+    assert_eq!((introspect.count, report.steps[2].count), (report.iterations, report.iterations + report.failed));
+}

@@ -31,6 +31,8 @@ pub enum Manner {
     Busy,
     /// Answers every third refresh with 400, from the second on.
     Flaky,
+    /// Says of every third token that it is not active.
+    Fading,
     /// Names another issuer in authorization responses.
     Mixup,
     /// Sends the state back changed.
@@ -232,7 +234,10 @@ impl State {
             }
             "/token" => self.token(asked),
             "/introspect" if !self.may_introspect(asked) => error(401, "invalid_client"),
-            "/introspect" => json(format!(r#"{{"active":{}}}"#, asked.values["token"].starts_with("at-"))),
+            "/introspect" => {
+                let fades = self.manner == Manner::Fading && self.seen("/introspect").is_multiple_of(3);
+                json(format!(r#"{{"active":{}}}"#, asked.values["token"].starts_with("at-") && !fades))
+            }
             "/userinfo" if asked.headers.get("authorization").is_some_and(|value| value.starts_with("Bearer at-")) => {
                 match self.manner {
                     // {"sub":"1"}
