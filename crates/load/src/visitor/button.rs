@@ -35,14 +35,15 @@ impl Button {
             value: text("value"),
             action: tag.value("formaction").map(str::to_owned),
             get: tag.value("formmethod").map(is_get),
-            label: String::new(),
+            label: text("aria-label"),
             is_for_no_script: false,
             seen: true,
         }
     }
 
     pub(super) fn labelled(self, label: &str) -> Button {
-        Button { label: label.to_owned(), ..self }
+        // A button may show a picture alone, and say what it is elsewhere.
+        if label.is_empty() { self } else { Button { label: label.to_owned(), ..self } }
     }
 
     /// Returns all of its words, in lower case.
@@ -50,7 +51,7 @@ impl Button {
         format!("{} {} {}", self.label, self.value, self.name).to_lowercase()
     }
 
-    /// Rates how much pressing it looks like a yes: 2 a yes, 1 unclear, 0 a no.
+    /// Rates how much pressing it looks like a yes, as [`consent`].
     pub(super) fn consent(&self) -> u8 {
         consent(&self.said(), &self.label, &self.value)
     }

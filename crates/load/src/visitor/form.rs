@@ -211,9 +211,17 @@ impl Form {
         choices.max_by_key(|(_, field)| (field.consent(), field.ticked)).map(|(at, _)| at)
     }
 
-    /// Rates how much sending the form looks like a yes: 2 a yes, 1 unclear, 0 a no.
+    /// Rates how much sending the form looks like a yes, from 4 to 0, a no.
     pub(super) fn consent(&self) -> u8 {
         self.approving().map_or(1, Button::consent)
+    }
+
+    /// Rates how much the form looks like the question of its page. Beside it, a page may have a search, a list of
+    /// languages, or a banner: a question has nothing to type in or to choose from a list, and remembers more.
+    pub(super) fn asks_consent(&self) -> (u8, bool, bool, usize) {
+        let has_list = self.fields.iter().any(|field| field.seen && !field.options.is_empty());
+        let hidden = self.fields.iter().filter(|field| field.kind == Kind::Hidden).count();
+        (self.consent(), !self.has_text(), !has_list, hidden)
     }
 
     /// Returns the button that looks most like a yes; of several the first. One that is not shown is better than a no.

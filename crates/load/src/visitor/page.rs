@@ -82,14 +82,15 @@ impl Page {
     }
 
     /// Returns the form that asks for consent: of the forms that are posted (a page may have a search or a language
-    /// form of its own) the one that looks most like it, and of several the first. If none is posted, it chooses
-    /// likewise among the others, except those with a line of text to fill in.
+    /// form of its own) the one that looks most like it, and of several the first. If none is posted, or only a no, it
+    /// chooses likewise among the others, except those with a line of text to fill in.
     pub fn question(&self) -> Option<&Form> {
         let of = |get: bool| {
             let forms = self.forms.iter().rev().filter(move |form| form.is_get() == get);
-            forms.filter(|form| !get || !form.has_text()).max_by_key(|form| form.consent())
+            forms.filter(|form| !get || !form.has_text()).max_by_key(|form| form.asks_consent())
         };
-        of(false).or_else(|| of(true))
+        let is_yes = |form: &&Form| form.consent() > 0;
+        of(false).filter(is_yes).or_else(|| of(true).filter(is_yes)).or_else(|| of(false)).or_else(|| of(true))
     }
 
     /// Returns the address to which the page leads by itself, unless it asks for a password.

@@ -1,7 +1,11 @@
 //! The words of buttons and choices that tell yes from no: in Chinese, Czech, Danish, Dutch, English, Finnish, French,
 //! German, Italian, Japanese, Norwegian, Polish, Portuguese, Russian, Spanish, Swedish and Turkish.
 
-/// Parts of phrases that say no, in lower case. They are checked first, because many a no contains a yes.
+/// Parts of phrases that put an offer off, such as that of a passkey, and go on without it. They are checked before
+/// those that say no, which some of them contain.
+const LATER: &[&str] = &["skip", "not now", " later"];
+
+/// Parts of phrases that say no, in lower case. They are checked before those that say yes, which many of them contain.
 const NO: &[&str] = &[
     // English.
     "disagree",
@@ -15,6 +19,11 @@ const NO: &[&str] = &[
     "not ",
     "no thanks",
     "sign out",
+    // What else is on a page: not a no, but no answer to its question either.
+    "log out",
+    "logout",
+    " search",
+    "cookie",
     // German, Italian, French.
     "abbrechen",
     "ablehnen",
@@ -102,13 +111,13 @@ const YES: &[&str] = &[
     "agree",
     "grant",
     "authori",
-    "continue",
     "yes",
+    "confirm",
+    "consent",
     // German, Italian, French.
     "erlauben",
     "zustimmen",
     "zulassen",
-    "consenti",
     "accetta",
     "autorizz",
     "autoris",
@@ -187,17 +196,27 @@ const ONLY_NO: &[&str] =
 const ONLY_YES: &[&str] =
     &["ja", "sì", "sí", "si", "sim", "oui", "tak", "ano", "kyllä", "evet", "да", "はい", "是", "接受", "授权", "授權"];
 
-/// Rates how much the words and the value that is sent look like a yes: 2 a yes, 1 unclear, 0 a no.
+/// What agrees to everything: often to the cookies of a site, and not to what a client asks for.
+const ALL: &str = "accept all";
+
+/// Goes on with whatever the page is about, which may be an offer.
+const GOES_ON: &str = "continue";
+
+/// Rates how much the words and the value that is sent look like a yes: 4 a yes, 3 an offer put off, 2 a way on, 1
+/// unclear, 0 a no.
 pub(super) fn consent(said: &str, label: &str, sent: &str) -> u8 {
     // A space before the first word, as before every other word.
     let said = format!(" {}", said.to_lowercase());
     let (label, sent) = (bare(label), bare(sent));
     let is = |words: &[&str], text: &str| words.contains(&text);
     match () {
+        () if LATER.iter().any(|word| said.contains(word)) => 3,
         () if NO.iter().any(|word| said.contains(word)) || is(ONLY_NO, &label) => 0,
-        () if YES.iter().any(|word| said.contains(word)) || is(ONLY_YES, &label) => 2,
+        () if said.contains(ALL) => 1,
+        () if YES.iter().any(|word| said.contains(word)) || is(ONLY_YES, &label) => 4,
+        () if said.contains(GOES_ON) => 2,
         () if is(&["no", "n", "false"], &sent) => 0,
-        () if is(&["y", "true"], &sent) => 2,
+        () if is(&["y", "true"], &sent) => 4,
         () => 1,
     }
 }
@@ -237,9 +256,33 @@ mod tests {
                 assert_eq!(consent(label, label, "1"), 0, "{language} {label}");
             }
             for label in yes.split('|') {
-                assert_eq!(consent(label, label, "0"), 2, "{language} {label}");
+                assert!(consent(label, label, "0") >= 2, "{language} {label}");
             }
         }
         assert_eq!(consent("OK", "OK", "1"), 1);
+    }
+
+    /// Red without `LATER`, and where a way on is as good as a yes: the offer of a passkey was taken.
+    #[test]
+    fn an_offer_is_put_off_rather_than_taken_and_a_question_is_answered() {
+        let of = |label: &str| consent(label, label, "1");
+        for (worse, better) in [
+            ("Enable biometrics", "Skip for now"),
+            ("Continue", "Not now"),
+            ("Create a passkey", "Remind me later"),
+            ("Not now", "Allow"),
+            ("Cancel", "Not now"),
+            ("Search", "OK"),
+            ("Log out", "Submit"),
+            ("Logout", "Submit"),
+            ("Accept all cookies", "Submit"),
+            ("Accept all", "Allow"),
+            ("Reset", "Submit Consent"),
+            ("Back", "Confirm"),
+            ("I do not consent", "I consent"),
+        ] {
+            assert!(of(worse) < of(better), "{worse} {better}");
+        }
+        assert_eq!(of("Allow research"), 4);
     }
 }

@@ -41,6 +41,7 @@ fn the_approving_button_is_pressed_wherever_it_stands() {
         "<input type=submit name=d value=deny><button name=d value=1><b>Yes</b>, go on</button>",
         "<button name=d value=1>Weiter</button><button name=d value=no>Nein</button>",
         "<button name=d value=1>Va bene</button><button name=d value=2>Altro</button>",
+        "<button name=d value=0 aria-label=Deny></button><button name=d value=1 aria-label=Allow></button>",
         "<button name=d value=0>No thanks</button><button name=d value=1>Allow access</button>",
         "<button name=d value=0>Abbrechen</button><button name=d value=1>Zustimmen</button>",
         "<button name=d value=0>Rifiuta</button><button name=d value=1>Accetta</button>",

@@ -37,6 +37,35 @@ fn the_question_of_a_page_is_the_form_that_says_yes_to_it() {
     assert_eq!(asked("<form action=/search><input name=q></form><form action=/ok><button>Yes").as_deref(), Some("/ok"));
 }
 
+/// Red where the first of forms with unclear buttons is answered, and without `asks_consent`.
+#[test]
+fn what_else_is_on_a_page_is_not_its_question() {
+    let asked = |text: &str| Page::of(text).question().map(|form| form.approve().action);
+    let consent = |button: &str| {
+        format!(
+            "<form method=post action=/yes><input type=hidden name=f value=1><button name=d>{button}</button></form>"
+        )
+    };
+    for (other, button) in [
+        ("<select name=l><option>en<option>de</select><button>Go</button>", "Submit"),
+        ("<input name=q><button>OK</button>", "OK"),
+        ("<input type=search name=q><button>Search</button>", "OK"),
+        ("<input type=hidden name=t><button>Log out</button>", "Submit"),
+        ("<button name=c value=all>Accept all</button>", "Allow"),
+        ("<button name=c value=all>Accept all</button>", "Submit Consent"),
+        ("<button name=c value=all>Accept all</button>", "Submit"),
+        ("<button name=c value=all>Accept all cookies</button>", "Submit"),
+        ("<button>Continue</button>", "Not now"),
+    ] {
+        let other = format!("<form method=post action=/other>{other}</form>");
+        for page in [format!("{other}{}", consent(button)), format!("{}{other}", consent(button))] {
+            assert_eq!(asked(&page).as_deref(), Some("/yes"), "{page}");
+        }
+    }
+    let out = "<form method=post action=/out><button>Log out</button></form>";
+    assert_eq!(asked(&format!("{out}<form action=/ok><button>Continue</button></form>")).as_deref(), Some("/ok"));
+}
+
 /// Some pages show the password while it is typed.
 #[test]
 fn a_line_of_text_that_is_called_a_password_is_one() {
