@@ -1,11 +1,12 @@
 //! The provider's metadata (OpenID Connect Discovery 1.0 §4).
 
 use super::Step;
+use super::page::Page;
 use super::setback::plain;
 use crate::Refusal;
 use crate::plan::Plan;
-use crate::wire::{Body, Reach, Request, Url, Wire};
-use serde::Deserialize;
+use crate::wire::{Body, Fault, NO_HTTP, Reach, Request, Url, Wire};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The endpoints that visitors use.
@@ -24,7 +25,7 @@ pub struct Provider {
     device: Option<Url>,
 }
 
-#[derive(Deserialize)]
+/// Metadata, limited to what is used.
 struct Metadata {
     issuer: String,
     authorization_endpoint: String,
@@ -33,8 +34,37 @@ struct Metadata {
     introspection_endpoint: Option<String>,
     userinfo_endpoint: Option<String>,
     device_authorization_endpoint: Option<String>,
-    #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
+}
+
+impl Metadata {
+    /// Reads metadata; says what is wrong with it in words that follow "its metadata". What a provider leaves out or
+    /// leaves empty, although it is optional, it does not have.
+    fn of(body: &[u8]) -> Result<Metadata, String> {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            let said = Page::of(&String::from_utf8_lossy(body)).said();
+            let said = if said.is_empty() { said } else { format!(" ({})", plain(&said)) };
+            return Err(format!("is no JSON{said}"));
+        };
+        let members = value.as_object().ok_or("is no JSON object")?;
+        let optional = |name: &str| match members.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+            Some(_) => Err(format!("has a \"{name}\" that is no text")),
+        };
+        let needed = |name: &str| optional(name)?.ok_or_else(|| format!("has no \"{name}\""));
+        let named = members.get("authorization_response_iss_parameter_supported").and_then(Value::as_bool);
+        Ok(Metadata {
+            issuer: needed("issuer")?,
+            authorization_endpoint: needed("authorization_endpoint")?,
+            token_endpoint: needed("token_endpoint")?,
+            jwks_uri: needed("jwks_uri")?,
+            introspection_endpoint: optional("introspection_endpoint")?,
+            userinfo_endpoint: optional("userinfo_endpoint")?,
+            device_authorization_endpoint: optional("device_authorization_endpoint")?,
+            authorization_response_iss_parameter_supported: named.unwrap_or_default(),
+        })
+    }
 }
 
 impl Provider {
@@ -50,7 +80,13 @@ impl Provider {
         let headers = &[("accept", "application/json")];
         let request = Request { url: &url, body: Body::Nothing, headers, cookies: None };
         let mut wire = Wire::new(plan.timeout, Arc::clone(&plan.reach));
-        let reply = wire.send(&request).await.map_err(|fault| Refusal::Failure(format!("{target}: {fault}")))?;
+        let unanswered = |fault: Fault| {
+            // What a server says in TLS to a request in plain text is nothing, or no HTTP.
+            let is_odd = matches!(fault, Fault::Closed | Fault::Malformed(NO_HTTP)) && !target.is_secure();
+            let hint = if is_odd { " (does it speak https?)" } else { "" };
+            Refusal::Failure(format!("{target}: {fault}{hint}"))
+        };
+        let reply = wire.send(&request).await.map_err(unanswered)?;
         let status = reply.status();
         if status != 200 {
             // A redirect is not followed: the issuer is where its metadata is (OpenID Connect Discovery 1.0 §4.3).
@@ -61,8 +97,8 @@ impl Provider {
             };
             return Err(Refusal::Failure(format!("{target} {what}: {place} answers {status}{led}")));
         }
-        let metadata = serde_json::from_slice(reply.body())
-            .map_err(|error| Refusal::Failure(format!("{target} is not an OpenID provider: its metadata: {error}")))?;
+        let metadata = Metadata::of(reply.body())
+            .map_err(|wrong| Refusal::Failure(format!("{target} is not an OpenID provider: its metadata {wrong}")))?;
         Provider::read(metadata, (target, url), &plan.reach)
     }
 
@@ -74,19 +110,19 @@ impl Provider {
             let line = format!("{} names the issuer \"{issuer}\", {why}: give the issuer as --target", bare(&asked));
             return Err(Refusal::Failure(line));
         }
-        let endpoint = |text: &str| {
+        let endpoint = |name: &str, text: &str| {
             let url = Url::parse(text).and_then(|url| reach.addresses(&url).map(|_| url));
-            url.map_err(|wrong| Refusal::Failure(format!("the endpoint {}: {wrong}", plain(text))))
+            url.map_err(|wrong| Refusal::Failure(format!("the {name} {}: {wrong}", plain(text))))
         };
-        let optional = |text: &Option<String>| text.as_deref().map(endpoint).transpose();
+        let optional = |name, text: &Option<String>| text.as_deref().map(|text| endpoint(name, text)).transpose();
         Ok(Provider {
             discovery,
-            authorization: endpoint(&metadata.authorization_endpoint)?,
-            token: endpoint(&metadata.token_endpoint)?,
-            keys: endpoint(&metadata.jwks_uri)?,
-            introspection: optional(&metadata.introspection_endpoint)?,
-            userinfo: optional(&metadata.userinfo_endpoint)?,
-            device: optional(&metadata.device_authorization_endpoint)?,
+            authorization: endpoint("authorization_endpoint", &metadata.authorization_endpoint)?,
+            token: endpoint("token_endpoint", &metadata.token_endpoint)?,
+            keys: endpoint("jwks_uri", &metadata.jwks_uri)?,
+            introspection: optional("introspection_endpoint", &metadata.introspection_endpoint)?,
+            userinfo: optional("userinfo_endpoint", &metadata.userinfo_endpoint)?,
+            device: optional("device_authorization_endpoint", &metadata.device_authorization_endpoint)?,
             names_itself: metadata.authorization_response_iss_parameter_supported,
             issuer: metadata.issuer,
         })
@@ -137,12 +173,13 @@ mod tests {
     fn read(target: &str, name: &str, value: &str) -> Result<Provider, Refusal> {
         let at = "http://localhost:1";
         let mut metadata = json!({
-            "issuer": at, "authorization_endpoint": at, "token_endpoint": at, "jwks_uri": at, "introspection_endpoint": at,
-            "userinfo_endpoint": at, "device_authorization_endpoint": at,
+            "issuer": at, "authorization_endpoint": at, "token_endpoint": at, "jwks_uri": at,
+            "introspection_endpoint": at, "userinfo_endpoint": at, "device_authorization_endpoint": at,
         });
         metadata[name] = value.into();
         let target = Url::parse(target).unwrap();
-        Provider::read(serde_json::from_value(metadata).unwrap(), (&target, target.clone()), &Reach::default())
+        let metadata = Metadata::of(metadata.to_string().as_bytes()).map_err(Refusal::Failure)?;
+        Provider::read(metadata, (&target, target.clone()), &Reach::default())
     }
 
     /// Red without `is_issuer`: the account API, which gets passwords and the client's secret, is at the issuer.
@@ -167,7 +204,6 @@ mod tests {
             "http://localhost:1/#a",
             "http://localhost:1?a",
             "localhost:1",
-            "",
         ] {
             let line = of("http://localhost:1/", issuer).unwrap_err().to_string();
             let expected =
@@ -175,6 +211,23 @@ mod tests {
             assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
         }
         assert!(of("http://localhost:1/a", "http://localhost:1/A").is_err(), "a path has capitals");
+    }
+
+    /// Red where the reader of JSON speaks: nobody knew which member it meant.
+    #[test]
+    fn what_is_no_metadata_says_what_is_wrong_with_it() {
+        let of = |text: &str| Metadata::of(text.as_bytes()).map(|_| ()).unwrap_err();
+        assert_eq!(of("<title>It works!</title>"), "is no JSON (It works!)");
+        assert_eq!((of(""), of("[]")), ("is no JSON".to_owned(), "is no JSON object".to_owned()));
+        assert_eq!(of("{}"), "has no \"issuer\"");
+        let whole = r#"{"issuer":"a","authorization_endpoint":"a","token_endpoint":"a","jwks_uri":null}"#;
+        assert_eq!(of(whole), "has no \"jwks_uri\"");
+        assert_eq!(of(&whole.replace("null", "\"\"")), "has no \"jwks_uri\"");
+        assert_eq!(of(&whole.replace("null", "7")), "has a \"jwks_uri\" that is no text");
+        for empty in ["\"\"", "null"] {
+            let text = whole.replace("null", &format!("\"a\",\"userinfo_endpoint\":{empty}"));
+            assert!(Metadata::of(text.as_bytes()).unwrap().userinfo_endpoint.is_none(), "{empty}");
+        }
     }
 
     /// Red where `read` takes an endpoint without `endpoint`.
@@ -189,7 +242,8 @@ mod tests {
             "device_authorization_endpoint",
         ] {
             let line = read("http://localhost:1", name, "http://192.0.2.1/x").unwrap_err().to_string();
-            assert!(line.starts_with("the endpoint http://192.0.2.1/x: only this machine may be measured"), "{line}");
+            let expected = format!("the {name} http://192.0.2.1/x: only this machine may be measured");
+            assert!(line.starts_with(&expected), "{line}");
             assert!(read("http://localhost:1", name, "http://[::1]:2/x").is_ok());
         }
     }

@@ -11,7 +11,7 @@ mod url;
 pub use fault::Fault;
 pub use jar::Jar;
 pub use reach::Reach;
-pub use reply::{Inbox, Reply};
+pub use reply::{Inbox, NO_HTTP, Reply};
 pub use url::{Url, Wrong};
 
 use connection::{Connection, Secured};

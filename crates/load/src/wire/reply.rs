@@ -7,7 +7,9 @@ use std::ops::Range;
 /// The longest response that is read, in bytes. A sign-in page is under 50 KB; this only stops a runaway response.
 const MAX_REPLY: usize = 8 * 1024 * 1024;
 /// The most header fields of a response.
-const MAX_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 128;
+/// What is said of something that is no HTTP.
+pub const NO_HTTP: &str = "the response is not HTTP";
 
 /// A response, borrowed from the connection's buffer.
 #[derive(Clone, Copy)]
@@ -165,6 +167,10 @@ impl Inbox {
         let end = match head.parse(&self.bytes) {
             Ok(httparse::Status::Complete(end)) => end,
             Ok(httparse::Status::Partial) => return Ok(false),
+            Err(httparse::Error::TooManyHeaders) => {
+                return Err(Fault::Malformed("the response has more than 128 header fields"));
+            }
+            Err(_) if !self.bytes.starts_with(b"HTTP/") => return Err(Fault::Malformed(NO_HTTP)),
             Err(_) => return Err(Fault::Malformed("the response has no readable head")),
         };
         self.status = head.code.unwrap_or_default();
@@ -201,7 +207,11 @@ impl Inbox {
             _ if coded && !matches!(self.status, 300..=399) => {
                 Err(Fault::Malformed("the response is compressed, although that was not accepted"))
             }
-            (Some(true), None) => Ok(Stage::Chunks(head)),
+            (Some(true), length) => {
+                // Chunks outweigh a length, and such a connection is not used again (RFC 9112 §6.3, case 3).
+                self.keep_alive &= length.is_none();
+                Ok(Stage::Chunks(head))
+            }
             (Some(_), _) => Err(Fault::Malformed("the response has an unknown transfer coding")),
             (None, Some(Ok(length))) if length <= MAX_REPLY => {
                 self.body.end = head + length;
@@ -299,6 +309,23 @@ mod tests {
                 assert_eq!(read(text.as_bytes(), step).unwrap(), expected, "{text} in {step}");
             }
         }
+    }
+
+    /// Red where chunks with a length are an unknown coding, or the connection is kept.
+    #[test]
+    fn chunks_outweigh_a_length_and_end_the_connection() {
+        let text =
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+        assert_eq!(read(text, 7).unwrap(), Some((200, "hello".to_owned(), false)));
+    }
+
+    #[test]
+    fn many_header_fields_are_read_and_too_many_are_told() {
+        let with = |count: usize| format!("HTTP/1.1 204 No\r\n{}\r\n", "X: y\r\n".repeat(count));
+        assert!(read(with(MAX_HEADERS).as_bytes(), 999).unwrap().is_some());
+        let fault = read(with(MAX_HEADERS + 1).as_bytes(), 9999).unwrap_err();
+        assert_eq!(fault, Fault::Malformed("the response has more than 128 header fields"));
+        assert_eq!(read(b"\x15\x03\x01\0\x02\x02\x16", 99), Err(Fault::Malformed(NO_HTTP)), "an alert of TLS");
     }
 
     #[test]

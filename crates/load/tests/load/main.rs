@@ -256,7 +256,7 @@ fn a_response_that_is_not_for_us_is_refused() {
     for (manner, expected) in [
         (Manner::Mixup, "login: the response names another issuer"),
         (Manner::Forgetful, "login: the state came back changed"),
-        (Manner::Elsewhere, "the endpoint http://example.com/token: only this machine may be measured"),
+        (Manner::Elsewhere, "the token_endpoint http://example.com/token: only this machine may be measured"),
     ] {
         let provider = Provider::start(manner);
         let line = refused(&plan(&provider.url, Workload::Flow));

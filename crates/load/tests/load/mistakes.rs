@@ -46,3 +46,11 @@ fn a_step_whose_answer_is_no_good_is_only_failed() {
     assert_eq!((introspect.step, introspect.failed), (Step::Introspect, report.failed), "{report}");
     assert_eq!((introspect.count, report.steps[2].count), (report.iterations, report.iterations + report.failed));
 }
+
+/// Red without the hint: that the scheme is wrong was left to be guessed.
+#[test]
+fn a_server_that_speaks_tls_to_plain_text_may_be_one_of_https() {
+    let (provider, _) = Provider::secure(Manner::Good);
+    let line = refused(&plan(&provider.url.replace("https:", "http:"), Workload::Jwks));
+    assert!(line.starts_with("http://localhost:") && line.ends_with(" (does it speak https?)"), "{line}");
+}

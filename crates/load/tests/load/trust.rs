@@ -74,7 +74,7 @@ fn nothing_that_an_https_target_leads_to_is_sent_in_plain_text() {
     };
     let why = "it is http, but the target is https: nothing is sent there in plain text";
     let refused = |manner| refused(&secured(manner).0);
-    assert_eq!(refused(Manner::Elsewhere), format!("the endpoint http://example.com/token: {why}"));
+    assert_eq!(refused(Manner::Elsewhere), format!("the token_endpoint http://example.com/token: {why}"));
     let led = format!("the first iteration failed: authorize: led to http://example.com: {why}");
     assert_eq!(refused(Manner::Astray), led);
     // The redirect URI is http, and nothing is sent there.
