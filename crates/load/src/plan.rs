@@ -50,6 +50,8 @@ pub struct Plan {
     pub without_refresh: bool,
     /// Userinfo replaces introspection.
     pub without_introspection: bool,
+    /// Userinfo and the pages replace the account API.
+    pub without_account_api: bool,
     /// How long the server may take to answer again, where a similar plan ran before and the server may still be busy
     /// with its load. `None` where no such plan ran: what goes wrong at first is then a mistake.
     pub recovery: Option<Duration>,

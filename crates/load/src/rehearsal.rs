@@ -18,6 +18,9 @@ const PREPARE_TRIES: u32 = 20;
 const REHEARSAL_TRIES: u32 = 5;
 /// The beginning of the line that says why nothing was measured.
 const FIRST: &str = "the first iteration failed: ";
+/// The note where the plan does without the account API.
+const WITHOUT_API: &str =
+    "userinfo and the sign-in pages in place of the account API: as it was asked for (--no-account-api)";
 /// How often a recovering server is asked: often enough to lose little time, and seldom enough not to hinder its
 /// recovery.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -60,7 +63,10 @@ async fn rehearsed(plan: &Plan) -> Result<Scene, Refusal> {
     let mut scene = Scene::new(plan.clone(), provider);
     let clear = |setback: Setback| Refusal::Failure(format!("{FIRST}{setback}{}", remedy(&setback, plan)));
     if plan.workload.wants_account() {
-        scene = with_account(scene).await?;
+        match plan.without_account_api {
+            true => scene.notes.push(WITHOUT_API.to_owned()),
+            false => scene = with_account(scene).await?,
+        }
     }
     let scene = Arc::new(scene);
     let mut visitor = Visitor::new(Arc::clone(&scene));
@@ -183,7 +189,12 @@ async fn with_account(scene: Scene) -> Result<Scene, Refusal> {
                 return Err(Refusal::Failure(format!("{FIRST}{setback}")));
             }
             Cause::Wrong(why) if !is_passing(&why.whole) => break Some(why.whole.clone()),
-            Cause::Wrong(_) | Cause::Lost(_) => return Err(Refusal::Failure(format!("{FIRST}{setback}"))),
+            Cause::Wrong(_) | Cause::Lost(_) => {
+                // Some gateways fail at every path that they do not know.
+                let goes_without = scene.plan.workload != Workload::SignUp;
+                let advice = if goes_without { "; --no-account-api goes without the account API" } else { "" };
+                return Err(Refusal::Failure(format!("{FIRST}{setback}{advice}")));
+            }
         }
     };
     drop(visitor);

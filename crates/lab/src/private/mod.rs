@@ -186,6 +186,7 @@ impl Private {
             server_pids: vec![self.pid],
             without_refresh: false,
             without_introspection: false,
+            without_account_api: false,
             recovery: None,
             interrupt: load::interrupt::Interrupt::default(),
         })

@@ -72,6 +72,9 @@ pub struct Options {
     /// Userinfo instead of introspection, for a client that may not introspect
     #[arg(long)]
     pub no_introspection: bool,
+    /// Userinfo and the sign-in pages instead of the account API, for a gateway that fails at paths it does not know
+    #[arg(long)]
+    pub no_account_api: bool,
     /// W3 without sign-ups
     #[arg(long)]
     pub no_sign_ups: bool,
@@ -210,6 +213,7 @@ impl Options {
             server_pids: self.server_pid.clone(),
             without_refresh: self.no_refresh,
             without_introspection: self.no_introspection,
+            without_account_api: self.no_account_api,
             recovery: None,
             interrupt: Interrupt::default(),
         };
@@ -244,7 +248,7 @@ impl Options {
     /// # Errors
     /// [`Refusal::Use`] with the first one found.
     pub fn check(&self, is_search: bool) -> Result<(), Refusal> {
-        use Choice::{Introspect, W1, W3, W4, W5, W6};
+        use Choice::{Introspect, Profile, SignIn, W1, W2, W3, W4, W5, W6};
         let choice = self.choice()?;
         let (ramp, pause, repeat) = (self.ramp.is_some(), self.pause.is_some(), self.repeat > 1);
         let (vus, rate) = (self.vus.is_some(), self.rate.is_some());
@@ -261,6 +265,14 @@ impl Options {
             (
                 self.introspect_client.is_some() && ![Introspect, W1, W4, W5, W6].contains(&choice),
                 "--introspect-client is for what introspects: w1, w4, w5, w6 and introspect",
+            ),
+            (
+                self.no_account_api && ![Profile, SignIn, W2, W3, W5, W6].contains(&choice),
+                "--no-account-api is for what can go without: w2, w3, w5, w6, sign_in and profile",
+            ),
+            (
+                self.no_account_api && choice == W3 && !self.no_sign_ups,
+                "w3 signs up through the account API: --no-account-api takes --no-sign-ups, too",
             ),
             (choice != W3 && self.no_sign_ups, "--no-sign-ups is a variant of w3"),
             (choice == W3 && vus, "w3 takes no --vus: each of its streams has four connections"),

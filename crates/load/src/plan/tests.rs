@@ -22,6 +22,7 @@ pub fn plan() -> Plan {
         server_pids: vec![],
         without_refresh: false,
         without_introspection: false,
+        without_account_api: false,
         recovery: None,
         interrupt: Interrupt::default(),
     }

@@ -54,6 +54,7 @@ fn plan(target: &str, workload: Workload) -> Plan {
         server_pids: vec![],
         without_refresh: false,
         without_introspection: false,
+        without_account_api: false,
         recovery: None,
         interrupt: Interrupt::default(),
     }

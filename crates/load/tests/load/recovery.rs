@@ -35,7 +35,14 @@ fn a_server_that_answered_before_is_waited_for() {
 fn an_account_api_that_does_not_answer_now_is_not_taken_for_absent() {
     let provider = Provider::start(Manner::Waking);
     let profile = plan(&provider.url, Workload::Profile);
-    assert_eq!(refused(&profile), "the first iteration failed: sign_in: 502 Bad Gateway");
+    let expected =
+        "the first iteration failed: sign_in: 502 Bad Gateway; --no-account-api goes without the account API";
+    assert_eq!(refused(&profile), expected);
+    // Red without `without_account_api` in `rehearsed`.
+    let without = |url: &str| Plan { without_account_api: true, ..plan(url, Workload::Profile) };
+    let (report, other) = measured_until(Manner::Waking, without, |report| report.iterations > 0);
+    assert!(other.seen("/userinfo") > 0 && other.seen("/api/v1/signin") == 0, "{report}");
+    assert!(report.notes.iter().any(|note| note.ends_with("as it was asked for (--no-account-api)")), "{report}");
     // What is asked for once more is waited for.
     let report = run(&Plan { recovery: Some(Duration::from_secs(60)), ..profile }, None).unwrap();
     assert!(provider.seen("/api/v1/me") > 0 && provider.seen("/userinfo") == 0, "{report}");

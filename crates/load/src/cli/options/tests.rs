@@ -52,6 +52,9 @@ fn workloads_have_their_own_pace_unless_told_otherwise() {
 #[test]
 fn what_would_be_given_in_vain_is_refused() {
     for (line, is_search, expected) in [
+        ("w1 --no-account-api", false, "--no-account-api is for what can go without: w2"),
+        ("sign_up --no-account-api", false, "--no-account-api is for what can go without: w2"),
+        ("w3 --no-account-api", false, "w3 signs up through the account API"),
         ("w1 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
         ("w4 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
         ("w6 --no-sign-ups", false, "--no-sign-ups is a variant of w3"),
