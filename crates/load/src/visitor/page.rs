@@ -197,12 +197,14 @@ enum Part {
     Button(Button),
 }
 
-/// A `select`: its name, and the value that is sent unless the user chooses.
+/// A `select`: its name, and the values that are sent unless the user chooses.
 struct Choice {
     owner: Option<String>,
     required: bool,
+    /// It may have several values, or none.
+    multiple: bool,
     name: String,
-    chosen: Option<String>,
+    chosen: Vec<String>,
     options: Vec<Choosable>,
 }
 
@@ -289,8 +291,8 @@ impl Reader {
                 self.begin(Open::Area(text("name"), tag.has("required"), owner));
             }
             "select" if !tag.has("disabled") => {
-                let required = tag.has("required");
-                self.select = Some(Choice { owner, required, name: text("name"), chosen: None, options: vec![] });
+                let (required, multiple, name) = (tag.has("required"), tag.has("multiple"), text("name"));
+                self.select = Some(Choice { owner, required, multiple, name, chosen: vec![], options: vec![] });
             }
             "option" => {
                 let value = tag.value("value").map(str::to_owned);
@@ -312,11 +314,8 @@ impl Reader {
             }
             "select" => {
                 self.end();
-                if let Some(Choice { owner, required, name, chosen, options }) = self.select.take()
-                    && let Some(value) = chosen.or_else(|| options.first().map(|option| option.value.clone()))
-                {
-                    let field = Field::of(Kind::Other, name, value).required(required).of_list(options);
-                    self.part(owner, Part::Field(field));
+                if let Some(choice) = self.select.take() {
+                    self.chosen(choice);
                 }
             }
             "title" | "button" | "textarea" | "option" => self.end(),
@@ -346,12 +345,24 @@ impl Reader {
                 if let Some(select) = self.select.as_mut().filter(|_| possible) {
                     let value = value.unwrap_or_else(|| words.clone());
                     if selected {
-                        select.chosen = Some(value.clone());
+                        select.chosen.push(value.clone());
                     }
                     select.options.push(Choosable { value, label: words });
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Adds what a list sends: one value, or as many as are selected (WHATWG HTML §4.10.7).
+    fn chosen(&mut self, Choice { owner, required, multiple, name, mut chosen, options }: Choice) {
+        if multiple {
+            for value in chosen {
+                self.part(owner.clone(), Part::Field(Field::of(Kind::Other, name.clone(), value)));
+            }
+        } else if let Some(value) = chosen.pop().or_else(|| Some(options.first()?.value.clone())) {
+            let field = Field::of(Kind::Other, name, value).required(required).of_list(options);
+            self.part(owner, Part::Field(field));
         }
     }
 

@@ -139,6 +139,14 @@ fn lists_and_areas_are_sent_as_they_stand() {
     assert_eq!(form(page).sign_in("", "").body, "a=2&b=First+%26+one&t=hi+%3Cyou%3E");
 }
 
+/// Red where the first entry is sent if none is selected, or one of several.
+#[test]
+fn a_list_of_several_sends_what_is_selected() {
+    let sent = |options: &str| form(&format!("<form><select multiple name=m>{options}</select></form>")).approve().body;
+    assert_eq!(sent("<option value=1>One<option value=2>Two"), "");
+    assert_eq!(sent("<option value=1 selected>One<option value=2>Two<option value=3 selected>Three"), "m=1&m=3");
+}
+
 /// Red without `typed`: spaces around a text belong to it, and a server may compare it with what it sent.
 #[test]
 fn the_lines_of_an_area_are_sent_as_browsers_send_them() {
