@@ -240,6 +240,11 @@ async fn wait_if_refused(setback: Setback, tries: u32, most: u32) -> Result<(), 
             sleep(stay_away(retry_after, fastrand::f64())).await;
             Ok(())
         }
+        Cause::Refused { status, retry_after, .. } => {
+            let after = retry_after.as_secs();
+            let after = if after > 0 { format!(", come back after {after} s") } else { String::new() };
+            Err(setback.step.wrong(format!("still refused after {most} tries ({status}{after})")))
+        }
         _ => Err(setback),
     }
 }

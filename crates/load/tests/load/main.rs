@@ -243,7 +243,7 @@ fn a_mistake_is_one_clear_line() {
             no_access,
             "login: redirected with error access_denied (as user0@example.com); may this user use this client?",
         ),
-        (refuses, "the first iteration failed: login: 503, come back after 0 s"),
+        (refuses, "the first iteration failed: login: still refused after 5 tries (503)"),
         (no_sign_up, "sign_up needs Portiere's account API and a client that is --first-party there: it answers 404"),
         (public, "introspect: 401 invalid_client; introspection needs a client with a secret"),
     ] {
