@@ -6,7 +6,7 @@ use crate::Refusal;
 use crate::plan::{Pace, Plan, Shape, Workload};
 use crate::report::Report;
 use crate::search::{Terms, in_percent, limit};
-use crate::series::{Found, Series, Trial};
+use crate::series::{Found, Series, Trial, rate};
 use overload::overload;
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ fn concluded(series: Series, (first, terms): (f64, &Terms), users: &dyn Fn(f64) 
         }
         let (p99, errors) = (terms.p99, in_percent(terms.errors));
         let line =
-            format!("no rate near {first:.1}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer");
+            format!("no rate near {}/s keeps p99 at or below {p99:?} with {errors} % of errors or fewer", rate(first));
         let why = trials.first().and_then(|trial| trial.report.failures.first());
         let why = why.map_or_else(String::new, |failure| format!("; most that failed there: {failure}"));
         let found_none = Some(match last {

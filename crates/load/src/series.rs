@@ -235,13 +235,20 @@ const FIGURES: [&str; 7] = ["done/s", "failed", "refused", "unfinished", "p50 ms
 fn figures(report: &Report) -> [String; 7] {
     let Report { iterations_per_second: done, failed, refused, unfinished, latency, .. } = report;
     let [p50, p95, p99] = [latency.p50, latency.p95, latency.p99].map(|value| told(report.iterations, value));
-    [format!("{done:.1}"), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
+    [rate(*done), failed.to_string(), refused.to_string(), unfinished.to_string(), p50, p95, p99]
+}
+
+/// Formats a rate: with one decimal, or with three significant digits below ten.
+pub(crate) fn rate(value: f64) -> String {
+    let size = value.log10();
+    let digits = if size < 1.0 && value > 0.0 { (2.0 - size.floor()).min(9.0) as usize } else { 1 };
+    format!("{value:.digits$}")
 }
 
 /// Returns a table of the trials, and one of what ran beside them, if anything did.
 pub(crate) fn tables(trials: &[Trial]) -> Vec<Table> {
     let row = |trial: &Trial, name: Option<&str>, report: &Report, remark: String| {
-        let offered = format!("{:.1}", trial.offered);
+        let offered = rate(trial.offered);
         let cells = std::iter::once(offered).chain(name.map(str::to_owned)).chain(figures(report));
         cells.chain([remark]).collect::<Vec<_>>()
     };
@@ -261,7 +268,7 @@ pub(crate) fn setbacks(trials: &[Trial]) -> Vec<String> {
     /// The number of failures per trial, and of refusals.
     const SAID: usize = 2;
     let of = |trial: &Trial, beside: &str, report: &Report| {
-        let line = |count: u64, what: String| format!("{:.1}/s{beside}: {count} x {what}", trial.offered);
+        let line = |count: u64, what: String| format!("{}/s{beside}: {count} x {what}", rate(trial.offered));
         let failed = report.failures.iter().take(SAID).map(|one| line(one.count, one.to_string()));
         let refused = report.refusals.iter().take(SAID).map(|one| line(one.count, one.to_string()));
         failed.chain(refused).collect::<Vec<_>>()
@@ -364,6 +371,13 @@ mod tests {
         assert!(!Series::of(vec![with(5), with(5), with(0)]).spread.unwrap().accepted);
     }
 
+    /// Red with one decimal for all: a table said that nothing was offered and something was done.
+    #[test]
+    fn a_low_rate_has_three_digits() {
+        let rates = [0.0, 0.01234, 0.5, 4.0, 12.34, 1000.0].map(rate);
+        assert_eq!(rates, ["0.0", "0.0123", "0.500", "4.00", "12.3", "1000.0"]);
+    }
+
     #[test]
     fn trials_and_what_ran_beside_them_have_the_same_columns() {
         let trial = |offered, holds, busiest| {
@@ -377,11 +391,14 @@ mod tests {
         let cells: Vec<Vec<_>> = text.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
         let figures = ["done/s", "failed", "refused", "unfinished", "p50", "ms", "p95", "p99"];
         assert_eq!(cells[0], [&["offered/s"][..], &figures].concat());
-        assert_eq!(cells[1][..5], ["5.0", "9.5", "0", "0", "0"]);
+        assert_eq!(cells[1][..5], ["5.00", "9.50", "0", "0", "0"]);
         assert_eq!(cells[1][8..].join(" "), format!("holds, of {} due", series.trials[0].report.due()));
         assert_eq!(cells[2][8..].join(" "), "generator bound");
         assert_eq!(cells[3], [&["offered/s", "beside", "it"][..], &figures].concat());
-        assert_eq!((cells[4][..3].join(" "), cells[5][..3].join(" ")), ("5.0 jwks 3.0".into(), "20.0 jwks 3.0".into()));
+        assert_eq!(
+            (cells[4][..3].join(" "), cells[5][..3].join(" ")),
+            ("5.00 jwks 3.00".into(), "20.0 jwks 3.00".into())
+        );
         assert_eq!(cells.len(), 6);
         let mut few = trial(20.0, Some(false), 0.1);
         (few.report.waited_for_users, few.report.iterations) = (50, 500);

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What to measure and how.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// What each virtual user does repeatedly
+    /// What each virtual user does repeatedly; a search takes no w3, w4 or w6
     #[arg(required = true)]
     pub workload: Option<Choice>,
     /// Base URL of the provider

@@ -118,9 +118,13 @@ impl Range {
 
     fn ticks(&self) -> Vec<(f64, String)> {
         let values: Vec<f64> = match self.scale {
-            Scale::Log => (self.low.log10().round() as i32..=self.high.log10().round() as i32)
-                .map(|power| 10f64.powi(power))
-                .collect(),
+            Scale::Log => {
+                let powers = self.low.log10().round() as i32..=self.high.log10().round() as i32;
+                // Two labels are too few to read a value between them.
+                let factors: &[f64] = if powers.clone().count() > 2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+                let each = powers.flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+                each.filter(|value| *value <= self.high * 1.001).collect()
+            }
             Scale::Linear => {
                 let rough = (self.high - self.low) / 5.0;
                 let power = 10f64.powf(rough.log10().floor());
@@ -258,6 +262,17 @@ mod tests {
     }
 
     /// Red without `pen`, and where empty slices are omitted: a server that was gone seemed to be there all the time.
+    /// Red where a decade has a label only at each end: nobody could read a value between them.
+    #[test]
+    fn an_axis_of_one_decade_has_labels_in_it() {
+        let labels = |low: f64, high: f64| {
+            let range = Range::of(&Axis::new("ms", Scale::Log), [low, high].into_iter());
+            range.ticks().into_iter().map(|(_, label)| label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels(110.0, 900.0), ["100", "200", "500", "1000"]);
+        assert_eq!(labels(2.0, 900.0), ["1", "10", "100", "1000"]);
+    }
+
     #[test]
     fn where_there_is_no_value_there_is_a_gap_and_the_axis_goes_on() {
         let svg = chart(vec![(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 2.0), (100.0, f64::NAN)], Scale::Log).svg();

@@ -120,8 +120,8 @@ impl Report {
         if self.lacks_users() {
             let count = self.waited_for_users;
             said.push(format!(
-                "{count} starts waited for a free user, or found none by the end: raise --vus, where there is one. The waits \
-                 are in the latencies of those that began."
+                "{count} starts waited for a free user, or found none by the end: raise --vus (w3 has four users for each \
+                 stream: lower its --rate). The waits are in the latencies of those that began."
             ));
         }
         if self.lacks_means() {

@@ -219,7 +219,10 @@ fn starts_that_found_no_free_user_are_the_generators() {
     report.waited_for_users = 11;
     let table = report.to_string();
     assert!(report.is_bound_by_generator() && !report.is_busy());
-    assert!(table.contains("11 starts waited for a free user, or found none by the end: raise --vus"), "{table}");
+    assert!(
+        table.contains("11 starts waited for a free user, or found none by the end: raise --vus (w3 has four users"),
+        "{table}"
+    );
 }
 
 /// Red without `rests`: a loop that had pauses is described as "no pause".

@@ -168,8 +168,8 @@ fn a_search_finds_where_a_slow_server_ends() {
     let refusal = said(&line).unwrap_err();
     let saved: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&none).unwrap()).unwrap();
     assert!(saved["trials"].as_array().unwrap().len() > 1, "{saved:#}");
-    assert!(saved["found_none"].as_str().unwrap().starts_with("no rate near 8.0/s"), "{saved:#}");
-    assert!(refusal.to_string().starts_with("no rate near 8.0/s keeps p99 at or below 1ms"), "{refusal}");
+    assert!(saved["found_none"].as_str().unwrap().starts_with("no rate near 8.00/s"), "{saved:#}");
+    assert!(refusal.to_string().starts_with("no rate near 8.00/s keeps p99 at or below 1ms"), "{refusal}");
     // Red where a rate at which nothing came is one that the server did not keep.
     assert!(refusal.to_string().contains("nothing is due within"), "{refusal}");
     let nothing = said(&format!("search jwks {SHORT} --target {} --rate 0.1", provider.url)).unwrap_err();
