@@ -120,7 +120,8 @@ impl App {
     }
 
     /// Returns entries that `filter` wants, at most `limit`, sealed or not: newest first before the id `from`, or
-    /// oldest first after it. Looks at a bounded number, so a page may be empty without being the last.
+    /// oldest first after it. Looks at a bounded number, so a page may be empty without being the last. A page never
+    /// ends with an entry that no statement can name: it has some more than `limit`, or the next one begins with them.
     pub async fn audit_lines(
         &self,
         filter: &Filter,
@@ -136,7 +137,7 @@ impl App {
             *bound = from.to_owned();
         }
         let window = Window { after: &after, before: &before, newest_first, limit: WINDOW };
-        let looked = match self.ask(window).await {
+        let mut looked = match self.ask(window).await {
             Ok(looked) => looked,
             // An entry in which somebody put a value of another type keeps no other from being read.
             Err(fault) if fault.is_alien() => {
@@ -144,10 +145,21 @@ impl App {
             }
             Err(fault) => return Err(fault),
         };
-        let last = looked.last().filter(|_| looked.len() as i64 == WINDOW).map(|line| line.id.clone());
-        let mut wanted = looked.into_iter().filter(|line| filter.wants(line));
-        let lines: Vec<Line> = wanted.by_ref().take(limit).collect();
-        let more = wanted.next().is_some();
+        let mut last = None;
+        if looked.len() as i64 == WINDOW {
+            let end = looked.iter().rposition(is_nameable);
+            let end =
+                end.ok_or_else(|| Fault::Unavailable(format!("{ALIEN_ROW}: the ids of {WINDOW} lines in a row")))?;
+            looked.truncate(end + 1);
+            last = Some(looked[end].id.clone());
+        }
+        let mut wanted = looked.into_iter().filter(|line| filter.wants(line)).peekable();
+        let mut lines: Vec<Line> = Vec::new();
+        while lines.len() < limit || lines.last().is_some_and(|line| !is_nameable(line)) {
+            let Some(line) = wanted.next() else { break };
+            lines.push(line);
+        }
+        let more = wanted.peek().is_some();
         let next = if more { lines.last().map(|line| line.id.clone()) } else { last };
         Ok(Page { lines, next })
     }

@@ -110,12 +110,15 @@ impl App {
         Ok((told.clone().moved(from), findings))
     }
 
-    /// Returns each block with the entries that name it.
+    /// Returns each block with the entries that name it, in the order of the ids as they are read: an id that is not text
+    /// may stand elsewhere in the database.
     pub(super) async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
         let mut with = Vec::with_capacity(blocks.len());
         for block in blocks {
             let limit = block.lines().clamp(0, 1 << 16) + FOREIGN;
-            with.push((block, self.ask(Naming { block: block.number, limit }).await?));
+            let mut lines = self.ask(Naming { block: block.number, limit }).await?;
+            lines.sort_by(|one, other| one.id.cmp(&other.id));
+            with.push((block, lines));
         }
         Ok(with)
     }

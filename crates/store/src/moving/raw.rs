@@ -22,12 +22,7 @@ impl<'a> Raw<'a> {
 
     /// Returns the next rows: `limit` of them, or what is left. A text that is not UTF-8 is returned as bytes.
     pub(super) async fn page(&mut self, limit: usize) -> Result<Vec<Row>, Trouble> {
-        let plain = self.table.names().join(", ");
-        let rows = match self.ask(&plain, limit).await {
-            Ok(rows) => rows,
-            // An answer cannot hold a text that is not UTF-8.
-            Err(_) => self.ask(&self.apart(), limit).await?.iter().map(together).collect(),
-        };
+        let rows = self.ask(limit).await?;
         match rows.iter().rposition(|row| binds(self.table, row)) {
             Some(at) => (self.after, self.past) = (Some(self.table.key_of(&rows[at])), rows.len() - 1 - at),
             None => self.past += rows.len(),
@@ -35,8 +30,9 @@ impl<'a> Raw<'a> {
         Ok(rows)
     }
 
-    async fn ask(&self, columns: &str, limit: usize) -> Result<Vec<Row>, Unavailable> {
+    async fn ask(&self, limit: usize) -> Result<Vec<Row>, Unavailable> {
         let (name, key) = (&self.table.name, self.table.key_names().join(", "));
+        let columns = self.table.names().join(", ");
         let marks = vec!["?"; self.table.key.len()].join(", ");
         let behind = self.after.as_ref().map_or(String::new(), |_| format!(" WHERE ({key}) > ({marks})"));
         let sql = format!("SELECT {columns} FROM {name}{behind} ORDER BY {key} LIMIT ? OFFSET ?");
@@ -45,27 +41,6 @@ impl<'a> Raw<'a> {
         let read = Read { sql: Sql::of_catalogue(sql), args };
         Ok(self.engine.fetch(&[read]).await?.pop().unwrap_or_default())
     }
-
-    /// Selects each column as its type and its value, with texts as bytes.
-    fn apart(&self) -> String {
-        let one = |name: &str| {
-            format!("typeof({name}), CASE typeof({name}) WHEN 'text' THEN CAST({name} AS blob) ELSE {name} END")
-        };
-        self.table.names().into_iter().map(one).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// Puts a row together whose columns were read [apart](Raw::apart).
-fn together(row: &Row) -> Row {
-    let one = |pair: &[Value]| match pair {
-        [Value::Text(kind), Value::Blob(bytes)] if kind == "text" => match str::from_utf8(bytes) {
-            Ok(text) => Value::Text(text.to_owned()),
-            Err(_) => Value::Blob(bytes.clone()),
-        },
-        [_, value] => value.clone(),
-        _ => Value::Null,
-    };
-    row.chunks(2).map(one).collect()
 }
 
 /// Whether the key of a row can be bound to a statement.

@@ -61,6 +61,61 @@ async fn whatever_is_done_to_the_file_is_named() {
 }
 
 #[tokio::test]
+async fn a_byte_that_is_no_text_is_named_wherever_it_stands_and_hides_nothing() {
+    // Red with an error in store/sqlite/value.rs, and for the id without `sort_by` in audit/verify.rs, with_lines.
+    let first = "id = (SELECT MIN(id) FROM events WHERE block = 3)";
+    let edited = vec![("line.edited", 3)];
+    let mut all: Vec<(String, Vec<(&str, i64)>)> = Vec::new();
+    for column in ["kind", "user_id", "client_id", "session_id", "address", "request", "detail", "at"] {
+        all.push((format!("UPDATE events SET {column} = CAST(x'61ff62' AS text) WHERE {first}"), edited.clone()));
+    }
+    for id in ["id || CAST(x'ff' AS text)", "CAST(x'30ff' AS text)"] {
+        let found = vec![("line.missing", 3), ("line.inserted", 3)];
+        all.push((format!("UPDATE events SET id = {id} WHERE {first}"), found));
+    }
+    let of_block = |column: &str| format!("UPDATE audit_blocks SET {column} = CAST(x'ff' AS text) WHERE number = 3");
+    all.push((of_block("key_id"), vec![("key.missing", 3), ("key.missing", 3)]));
+    all.push((of_block("sealed_at"), vec![("block.edited", 3)]));
+    for (sql, mut wanted) in all {
+        let world = World::new(terms()).await;
+        world.sealed(5, 3).await;
+        let world = world.tamper(&format!("{sql}; UPDATE events SET user_id = 'eve' WHERE block = 5")).await;
+        let (_, findings) = world.verify(None).await;
+        wanted.extend([("line.edited", 5); 3]);
+        assert_eq!(whats(&findings), wanted, "{sql}: {findings:#?}");
+        assert_eq!(ids(&world.app).await.len(), 15, "{sql}: lists go on");
+        world.app.audit_lag().await.unwrap();
+        // Nobody can go on from an id that is none: the block is named.
+        match world.app.sealed_after(&Place::default(), 100).await {
+            Ok(lines) => assert_eq!(lines.len(), 15, "{sql}"),
+            Err(why) => assert!(sql.contains("SET id") && why.to_string().contains("block 3"), "{sql}: {why}"),
+        }
+        world.write(1).await;
+        assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(1), "{sql}: sealing goes on");
+    }
+}
+
+#[tokio::test]
+async fn a_byte_that_is_no_text_keeps_no_line_from_being_sealed_and_delivered() {
+    // Red with an error in store/sqlite/value.rs: nothing was sealed or delivered any more, and nothing said so.
+    let world = World::new(terms()).await;
+    world.write(7).await;
+    let nth = |at: usize| format!("id = (SELECT id FROM events ORDER BY id LIMIT 1 OFFSET {at})");
+    let columns = ["kind", "user_id", "client_id", "address", "request", "detail"];
+    let edit = |(at, column): (usize, &&str)| {
+        format!("UPDATE events SET {column} = CAST(x'61ff62' AS text) WHERE {}; ", nth(at))
+    };
+    let mut sql: String = columns.iter().enumerate().map(edit).collect();
+    sql.push_str(&format!("UPDATE events SET id = id || CAST(x'ff' AS text) WHERE {}", nth(6)));
+    let world = world.tamper(&sql).await;
+    assert_eq!(world.app.seal_once().await.unwrap(), Sealed::All(6), "what no statement can name stays as it is");
+    assert_eq!(world.app.audit_alarms().len(), 1, "what is left is told");
+    assert_eq!(world.app.sealed_after(&Place::default(), 100).await.unwrap().len(), 6);
+    assert_eq!(world.app.audit_lag().await.unwrap().unsealed, 1);
+    assert_eq!(world.verify(None).await.1, vec![], "it is as it was sealed");
+}
+
+#[tokio::test]
 async fn values_of_another_type_stop_nothing_and_are_told() {
     // Red where a row of the log is read like other rows: nothing was sealed any more, and nothing said so.
     let world = World::new(terms()).await;

@@ -146,7 +146,7 @@ impl List {
         }
         let before = self.before.as_deref().unwrap_or("");
         let page = app.audit_lines(&filter, before, true, usize::try_from(limit).unwrap_or(0)).await?;
-        let left = self.limit - page.lines.len() as i64;
+        let left = (self.limit - page.lines.len() as i64).max(0);
         notes.extend(page.next.as_ref().filter(|_| left == 0).map(|id| on_from(id, page.lines.last())));
         let next = page.next.filter(|_| left > 0).map(|id| format!("{left} {id}"));
         if page.lines.is_empty() && next.is_none() && !self.had {
