@@ -3,7 +3,7 @@
 use super::mark::Known;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Head, Line, Told, Verifier};
-use store::tables::audit::{Astray, Backlog, Begins, Naming, Newest, Strays, Whole};
+use store::tables::audit::{Astray, Backlog, Begins, Naming, Newest, Strays, Unsound, Whole};
 
 /// Blocks that one step looks at.
 const BLOCKS: i64 = 8;
@@ -38,6 +38,7 @@ impl App {
         let known = self.books.marked().known();
         let mark = if let Known::End(mark) = &known { Some(mark.clone()) } else { None };
         let verifier = Verifier { realm: &self.realm.id, keys, head, mark: mark.as_ref() };
+        let unsound = if told.is_none() { self.unsound().await? } else { Vec::new() };
         for _ in 0..TRIES {
             let (begins, newest) = self.ask((Begins, Newest)).await?;
             let newest = newest.map_or(0, |newest| newest.number);
@@ -72,9 +73,28 @@ impl App {
             if let (Known::Untold { why, .. }, true) = (&known, told.is_none()) {
                 findings.insert(0, Finding::of(0, "mark.edited", why.clone()));
             }
+            findings.splice(0..0, unsound);
             return Ok(Verified { told: here, findings, done, newest, mark, unsealed });
         }
         Err(Fault::Contended("retention removes blocks faster than they are read".into()))
+    }
+
+    /// Finds what the database itself says is wrong with the tables of the log. All else is read by indexes: an entry
+    /// that is in none of them would be listed, and compared with nothing.
+    async fn unsound(&self) -> Result<Vec<Finding>, Fault> {
+        let mut findings = Vec::new();
+        for table in Unsound::tables(self.engine.dialect()) {
+            let name = table.table;
+            let why = |what: String| {
+                format!(
+                    "the table {name} is damaged, or was changed past its indexes ({what}): after a REINDEX of the file, \
+                     verify names the lines that differ"
+                )
+            };
+            let damaged = |what| Finding::of(0, "table.damaged", why(what));
+            findings.extend(self.ask(table).await?.into_iter().map(damaged));
+        }
+        Ok(findings)
     }
 
     /// Returns where this step begins: where the one before ended, or where the chain begins by now.

@@ -144,6 +144,8 @@ impl Request {
             Request::Backup(_) | Request::AtSource(_) | Request::User(user::Command::Hashes(_)) => {
                 Duration::from_secs(24 * 60 * 60)
             }
+            // Its first step has a file of any size checked.
+            Request::Audit(command) if command.checks_all() => Duration::from_secs(24 * 60 * 60),
             Request::Profile(command) => command.patience(),
             // A server that works answers within two seconds, whatever its database does.
             Request::Ready(_) => Duration::from_secs(10),

@@ -21,6 +21,20 @@ pub enum Dialect {
     Mysql,
 }
 
+impl Dialect {
+    /// The engine's own check of a table: a row for each thing that is wrong, up to a number, or one that says `ok`. It
+    /// compares each row with its entry in every index. Whoever can write to a file of SQLite can take an index out of
+    /// the schema, change rows, and put it back: then what is read by that index is not what is stored.
+    ///
+    /// `None` for a server, which lets nobody write to a table past its indexes.
+    pub(crate) fn soundness(self) -> Option<&'static str> {
+        match self {
+            Dialect::Sqlite => Some("SELECT integrity_check FROM pragma_integrity_check(?) LIMIT ?"),
+            Dialect::Postgres | Dialect::Mysql => None,
+        }
+    }
+}
+
 /// The lengths that a list in a statement can have. Few lengths mean few statements to keep prepared.
 const LISTS: [(usize, &str); 5] = [
     (1, "(?)"),

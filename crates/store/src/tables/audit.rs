@@ -36,7 +36,7 @@ macro_rules! lines {
 
 mod strays;
 
-pub use strays::{Astray, Naming, Readable, Strays};
+pub use strays::{Astray, Naming, Readable, Strays, Unsound};
 
 /// Committed lines that are not sealed yet, the oldest first. Lines that are committed late are among them.
 pub struct Unsealed {

@@ -224,6 +224,39 @@ async fn a_block_of_null_is_named_where_somebody_lets_the_column_have_it() {
 }
 
 #[tokio::test]
+async fn what_is_hidden_from_an_index_is_told_and_named_once_the_index_is_made_anew() {
+    // Red without `unsound` in audit/verify.rs: the log was "as it was sealed", and lists had the forged entry.
+    let (line, id) = ("INSERT INTO events (realm, id, at, kind, detail, block)", first_id(BEGAN));
+    let first = "id = (SELECT MIN(id) FROM events NOT INDEXED)";
+    let full = "CREATE INDEX mine ON events (realm, block, id, at, kind, user_id, client_id, session_id, address, request, \
+                detail); ";
+    for (before, change, index, told, named) in [
+        ("", format!("{line} VALUES ('main', '{id}x', 1, 'user.added', '{{}}', 2)"), "events_of_block", 2, 1),
+        ("", format!("{line} VALUES ('main', '{id}x', 1, 'user.added', '{{}}', 0)"), "events_of_block", 2, 0),
+        ("", format!("UPDATE events SET block = 8888 WHERE {first}"), "events_of_block", 1, 2),
+        ("", format!("DELETE FROM events WHERE {first}"), "events_of_block", 1, 1),
+        (full, format!("UPDATE events SET user_id = 'eve' WHERE {first}"), "mine", 1, 1),
+    ] {
+        let world = World::new(terms()).await;
+        world.sealed(3, 2).await;
+        let sql = format!(
+            "{before}CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE name = '{index}'; \
+             PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = '{index}'; \
+             PRAGMA writable_schema = RESET; {change}; PRAGMA writable_schema = ON; \
+             INSERT INTO sqlite_schema SELECT * FROM kept; PRAGMA writable_schema = RESET"
+        );
+        let world = world.tamper(&sql).await;
+        let (_, findings) = world.verify(None).await;
+        let damaged = findings.iter().filter(|finding| finding.what == "table.damaged" && finding.why.contains(index));
+        assert!(damaged.count() >= told, "{change}: {findings:#?}");
+        let world = world.tamper("REINDEX").await;
+        let (_, findings) = world.verify(None).await;
+        assert_eq!(findings.len(), named, "{change}: {findings:#?}");
+        assert!(findings.iter().all(|finding| finding.what.starts_with("line.")), "{change}: {findings:#?}");
+    }
+}
+
+#[tokio::test]
 async fn a_line_of_a_block_is_compared_whatever_its_id_and_its_time_are() {
     // Red with `Within` in audit/verify.rs, with_lines, and without CASE in store/tables/audit.rs.
     let world = World::new(terms()).await;

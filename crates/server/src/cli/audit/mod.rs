@@ -224,6 +224,11 @@ impl Command {
         matches!(self, Command::Tail(tail) if tail.follow)
     }
 
+    /// Returns whether a step may take as long as it takes to read the whole log.
+    pub fn checks_all(&self) -> bool {
+        matches!(self, Command::Verify(_))
+    }
+
     /// Returns how long to wait before the next page, after an empty one.
     pub fn pause(&self) -> Option<Duration> {
         self.needs_server().then_some(Duration::from_millis(500))

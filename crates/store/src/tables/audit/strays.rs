@@ -1,5 +1,6 @@
 //! Lines that somebody may have left by writing into the table by hand: of no block, or with values no program writes.
 
+use crate::dialect::Dialect;
 use crate::engine::{Read, Row};
 use crate::tables::events::{Window, line, select};
 use crate::tables::row::every;
@@ -121,5 +122,35 @@ impl Question for Strays {
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, line)
+    }
+}
+
+/// What the engine itself finds wrong with a table, in its words: all other questions trust the indexes.
+pub struct Unsound {
+    /// The table.
+    pub table: &'static str,
+    sql: &'static str,
+}
+
+impl Unsound {
+    /// The most that is told of a table.
+    const MOST: i64 = 100;
+
+    /// For each table of the log; for none if the engine has no such check. Takes about a second for a million lines.
+    pub fn tables(dialect: Dialect) -> Vec<Self> {
+        let all = ["events", "audit_blocks", "audit_checkpoints"];
+        dialect.soundness().map_or_else(Vec::new, |sql| all.map(|table| Unsound { table, sql }).into())
+    }
+}
+
+impl Question for Unsound {
+    type Fact = Vec<String>;
+    fn read(&self, _: &RealmId) -> Read {
+        read(self.sql, values![self.table, Unsound::MOST])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let mut said = every(rows, |row| row.any_text())?;
+        said.retain(|what| what != "ok");
+        Some(said)
     }
 }
