@@ -16,16 +16,10 @@ use tokio::task::JoinSet;
 
 /// Passes the configured terms to `app`, and makes the audit key at the first start.
 pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
-    // A key that is made beside an already sealed log would only hide that the right key is missing. A log whose end
-    // cannot be read counts as begun: the sealer raises the alarm, and users can sign in.
-    let begun = match app.audit_head().await {
-        Ok(head) => head.block > 0,
-        Err(fault) if fault.is_alien() => {
-            tracing::error!(why = %fault, "the end of the audit log cannot be read");
-            true
-        }
-        Err(fault) => return Err(fault.into()),
-    };
+    // A key that is made beside an already sealed log would only hide that the right key is missing. A log that has
+    // only a record of what retention removed was sealed, too, even if that record names no block.
+    let head = app.audit_head().await?;
+    let begun = head.block > 0 || !head.key.is_empty();
     let audit = &config.audit;
     let most = |lines: Option<usize>| lines.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX));
     app.open_books(Terms {

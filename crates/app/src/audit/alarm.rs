@@ -14,6 +14,8 @@ pub(super) enum About {
     End,
     /// Rows that nobody can read.
     Rows,
+    /// Records of the chain that this program did not write.
+    Records,
     /// Entries that cannot be sealed.
     Lines,
     /// The mark of the end of the chain, which cannot be kept.
@@ -27,7 +29,9 @@ impl About {
     /// What the log of the node says of it.
     fn message(self) -> &'static str {
         match self {
-            About::Old | About::End | About::Rows | About::Lines => "the audit log is not what was written",
+            About::Old | About::End | About::Rows | About::Records | About::Lines => {
+                "the audit log is not what was written"
+            }
             About::Mark => "what is cut off the audit log from now on may go unseen",
         }
     }

@@ -89,11 +89,11 @@ impl App {
         let mut lagging = Vec::with_capacity(streams.len());
         for stream in streams {
             let sealed = self.behind(stream, &end, now).await?;
-            let (lines, waits) = (sealed.lines + unsealed, sealed.waits.max(unsealed_for));
+            let (lines, waits) = (sealed.lines.saturating_add(unsealed), sealed.waits.max(unsealed_for));
             lagging.push(Lagging { lines, waits, ..sealed });
         }
         Ok(Lag {
-            kept: end.last - begins.as_ref().map_or(0, |begins| begins.last),
+            kept: end.last.saturating_sub(begins.as_ref().map_or(0, |begins| begins.last)),
             end,
             key,
             unsealed,
@@ -110,10 +110,10 @@ impl App {
         let ((left, oldest), here, next) = self.ask((of, here, next)).await?;
         // Everything up to the end of the stream's block, or of the block before the next one that is there.
         let until = here.first().filter(|block| block.number == place.block).map(|block| block.last);
-        let until = until.or_else(|| next.first().map(|block| block.first - 1)).unwrap_or(end.last);
+        let until = until.or_else(|| next.first().map(|block| block.first.saturating_sub(1))).unwrap_or(end.last);
         let waits = oldest.or_else(|| next.first().map(|block| block.oldest));
         Ok(Lagging {
-            lines: left + (end.last - until).max(0),
+            lines: left.saturating_add(end.last.saturating_sub(until).max(0)),
             waits: waits.map_or(Span::ZERO, |oldest| now.since(oldest)),
             name: stream.name,
             moved_at: Some(stream.moved_at).filter(|at| *at != NEVER),

@@ -18,7 +18,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use store::engine::CommitError;
-use store::tables::audit::{After, Begins, Newest, Place, Stream, Streams, Whole, advance};
+use store::tables::audit::{After, Begins, Newest, Place, Stream, Streams, Topmost, Whole, advance};
 use tokio::sync::OwnedMutexGuard;
 
 /// The shortest time between two writes of the mark, however fast the chain grows.
@@ -133,7 +133,8 @@ impl App {
     pub(super) async fn look_at_end(&self) -> Result<Result<(), String>, Fault> {
         // The mark is read first: what is read after it cannot be older.
         let known = self.books.marked().known();
-        let (newest, begins) = self.ask((Newest, Begins)).await?;
+        let (newest, begins, topmost) = self.ask((Newest, Begins, Topmost)).await?;
+        self.look_at_records(begins.as_ref(), topmost);
         let goes_on = self.goes_on(&known, newest.as_ref(), begins.as_ref()).await?;
         // Without any key the mark proves nothing, and that this node has no key is reported already.
         let keyless = matches!(known, Known::Untold { keyless: true, .. }) && self.books.terms().keys.current.is_none();
@@ -142,6 +143,18 @@ impl App {
             _ => self.books.alarms().over(About::End),
         }
         Ok(goes_on)
+    }
+
+    /// Tells of records that are none of ours. Whether the chain goes on does not depend on them: they are left out.
+    fn look_at_records(&self, begins: Option<&Checkpoint>, topmost: Option<String>) {
+        let edited =
+            begins.is_some_and(|begins| begins.is_sealed(&self.realm.id, &self.books.terms().keys) == Some(false));
+        let why = match (topmost, edited) {
+            (Some(number), _) => format!("the record of a block has the number {number:.64}, which is none"),
+            (None, true) => "the record of what retention removed is not what was sealed".to_owned(),
+            (None, false) => return self.books.alarms().over(About::Records),
+        };
+        self.books.alarms().raise(About::Records, &format!("{why}: see portiere audit verify"));
     }
 
     /// Returns what is wrong with the log as it is now, in sentences: checks on demand, where no server does.
@@ -177,7 +190,7 @@ impl App {
                 }
             }
         }
-        if head.block > 0 {
+        if newest.is_some() || begins.is_some() {
             match self.proved(newest, begins).await? {
                 Ok(true) => self.books.marked().saw(head, false),
                 Ok(false) => {}

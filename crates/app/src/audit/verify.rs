@@ -3,7 +3,7 @@
 use super::mark::Known;
 use crate::{App, Fault};
 use rules::audit::{Block, Checkpoint, Finding, Head, Line, Told, Verifier};
-use store::tables::audit::{Astray, Backlog, Begins, Naming, Newest, Strays, Unsound, Whole};
+use store::tables::audit::{Astray, Backlog, Begins, Misnumbered, Naming, Newest, Strays, Unsound, Whole};
 
 /// Blocks that one step looks at.
 const BLOCKS: i64 = 8;
@@ -87,8 +87,8 @@ impl App {
             let name = table.table;
             let why = |what: String| {
                 format!(
-                    "the table {name} is damaged, or was changed past its indexes ({what}): after a REINDEX of the file, \
-                     verify names the lines that differ"
+                    "the table {name} is damaged, or was changed past its indexes ({what}): after a REINDEX of the \
+                     file, verify names the lines that differ"
                 )
             };
             let damaged = |what| Finding::of(0, "table.damaged", why(what));
@@ -110,13 +110,14 @@ impl App {
             let of = |of| Strays { of, limit: FOREIGN };
             let of = (of(Astray::First), of(Astray::Below), removed(0, begun), of(Astray::Last));
             let (first, below, removed, last) = self.ask(of).await?;
+            findings.extend(verifier.misnumbered(&self.ask(Misnumbered::Before(begun)).await?));
             for end in [first, last] {
                 let nulls: Vec<Line> = end.into_iter().take_while(|line| line.block < 0).collect();
                 findings.extend(strays(verifier, &nulls));
             }
             findings.extend(strays(verifier, &below));
             findings.extend(strays(verifier, &removed));
-            let blocks = self.ask(Whole { number: i64::MIN, limit: 1 }).await?;
+            let blocks = self.ask(Whole { number: 0, limit: 1 }).await?;
             if let Some(block) = blocks.first().filter(|block| block.number <= begun) {
                 findings.extend(verifier.block(&mut told.clone(), block, &[]));
             }
@@ -130,8 +131,8 @@ impl App {
         Ok((told.clone().moved(from), findings))
     }
 
-    /// Returns each block with the entries that name it, in the order of the ids as they are read: an id that is not text
-    /// may stand elsewhere in the database.
+    /// Returns each block with the entries that name it, in the order of the ids as they are read: an id that is not
+    /// text may stand elsewhere in the database.
     pub(super) async fn with_lines<'a>(&self, blocks: &'a [Block]) -> Result<Vec<(&'a Block, Vec<Line>)>, Fault> {
         let mut with = Vec::with_capacity(blocks.len());
         for block in blocks {
@@ -143,16 +144,19 @@ impl App {
         Ok(with)
     }
 
-    /// Finds entries between two blocks that are there: of blocks that are missing, or of no possible block.
+    /// Finds entries and records between two blocks that are there: of blocks that are missing, or of no possible
+    /// block.
     async fn between(&self, verifier: &Verifier<'_>, last: i64, next: i64) -> Result<Vec<Finding>, Fault> {
-        let of = Astray::Among { after: last, before: next };
-        Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
+        let of = Strays { of: Astray::Among { after: last, before: next }, limit: FOREIGN };
+        let (lines, records) = self.ask((of, Misnumbered::Among(last, next))).await?;
+        Ok([verifier.misnumbered(&records), strays(verifier, &lines)].concat())
     }
 
-    /// Finds entries after the last block.
+    /// Finds entries and records after the last block.
     async fn beyond(&self, verifier: &Verifier<'_>, last: i64) -> Result<Vec<Finding>, Fault> {
-        let of = Astray::Beyond { after: last };
-        Ok(strays(verifier, &self.ask(Strays { of, limit: FOREIGN }).await?))
+        let of = Strays { of: Astray::Beyond { after: last }, limit: FOREIGN };
+        let (lines, records) = self.ask((of, Misnumbered::Beyond(last))).await?;
+        Ok([verifier.misnumbered(&records), strays(verifier, &lines)].concat())
     }
 }
 

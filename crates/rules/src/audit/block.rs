@@ -189,6 +189,10 @@ impl Checkpoint {
 
     /// Whether it is as it was sealed; `None` if its key is not here.
     pub fn is_sealed(&self, realm: &RealmId, keys: &Keys) -> Option<bool> {
+        // Retention seals none before the first block, under whatever key.
+        if self.number < 1 {
+            return Some(false);
+        }
         keys.find(&self.key).map(|key| same(&self.code(realm, key), &self.seal))
     }
 }

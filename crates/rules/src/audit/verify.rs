@@ -96,18 +96,22 @@ pub struct Verifier<'a> {
 impl Verifier<'_> {
     /// Begins where the chain begins.
     pub fn begin(&self, checkpoint: Option<&Checkpoint>) -> (Told, Vec<Finding>) {
-        let end = bounded(checkpoint.map_or_else(Link::beginning, Link::from));
+        // Retention writes no checkpoint before the first block: such a one says nothing.
+        let begins = checkpoint.filter(|checkpoint| checkpoint.number > 0);
+        let end = bounded(begins.map_or_else(Link::beginning, Link::from));
         let mut told = Told { begin: end.number, end, blocks: 0, lines: 0, missing: None, met: false };
         let mut findings = Vec::new();
         if let Some(checkpoint) = checkpoint {
             let until = checkpoint.number;
             match checkpoint.is_sealed(self.realm, self.keys) {
                 Some(true) => {}
-                Some(false) => findings.push(Finding::of(
-                    until,
-                    "checkpoint.edited",
-                    format!("the record that retention removed the blocks up to {until} is not what was sealed"),
-                )),
+                Some(false) => {
+                    let what = match begins {
+                        Some(_) => format!("the record that retention removed the blocks up to {until}"),
+                        None => "the record of what retention removed".to_owned(),
+                    };
+                    findings.push(Finding::of(until, "checkpoint.edited", format!("{what} is not what was sealed")));
+                }
                 None => findings.extend(missing(&mut told, until, &checkpoint.key)),
             }
         }
@@ -169,6 +173,15 @@ impl Verifier<'_> {
             Finding::line(line.block, &line.id, "line.inserted", why)
         };
         lines.iter().map(stray).collect()
+    }
+
+    /// Reports records in place of blocks, whose numbers are those of no block.
+    pub fn misnumbered(&self, numbers: &[String]) -> Vec<Finding> {
+        let one = |number: &String| {
+            let why = format!("a record of a block is there whose number is not valid: {}", shown(number));
+            Finding::of(number.parse().unwrap_or(-1), "block.inserted", why)
+        };
+        numbers.iter().map(one).collect()
     }
 
     /// Ends the verification after the last block.

@@ -8,13 +8,21 @@ use rules::audit::{Block, Checkpoint, Line, Link};
 use rules::id::RealmId;
 use rules::time::Time;
 
+/// Selects blocks. A record whose number is not a whole one is none: SQLite keeps values of any type in any column.
 macro_rules! blocks {
     ($rest:literal) => {
         concat!(
             "SELECT number, first_line, last_line, oldest, newest, sealed_at, key_id, digest, mac_before, mac ",
-            "FROM audit_blocks WHERE realm = ? ",
+            "FROM audit_blocks WHERE realm = ? AND number = (number | 0) ",
             $rest
         )
+    };
+}
+
+/// The number of a checkpoint; 0, which none has, for anything else that is there.
+macro_rules! number {
+    () => {
+        "CASE WHEN number > 0 AND number = (number | 0) THEN number ELSE 0 END"
     };
 }
 
@@ -36,7 +44,7 @@ macro_rules! lines {
 
 mod strays;
 
-pub use strays::{Astray, Naming, Readable, Strays, Unsound};
+pub use strays::{Astray, Misnumbered, Naming, Readable, Strays, Topmost, Unsound};
 
 /// Committed lines that are not sealed yet, the oldest first. Lines that are committed late are among them.
 pub struct Unsealed {
@@ -156,7 +164,8 @@ impl Question for Whole {
     type Fact = Vec<Block>;
     fn read(&self, realm: &RealmId) -> Read {
         let sql = "SELECT number, first_line, last_line, oldest, newest, sealed_at, key_id, digest, mac_before, mac, \
-                   leaves FROM audit_blocks WHERE realm = ? AND number > ? ORDER BY number LIMIT ?";
+                   leaves FROM audit_blocks WHERE realm = ? AND number = (number | 0) AND number > ? ORDER BY number \
+                   LIMIT ?";
         read(sql, values![realm, self.number, self.limit])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
@@ -183,24 +192,29 @@ fn block(row: &mut Columns) -> Option<Block> {
     })
 }
 
-/// Where the chain begins, if it does not begin at its first block.
+/// Where the chain begins, if it does not begin at its first block. Its number is 0 if the stored one is that of no
+/// block.
 pub struct Begins;
 
 impl Question for Begins {
     type Fact = Option<Checkpoint>;
     fn read(&self, realm: &RealmId) -> Read {
-        let sql = "SELECT number, last_line, mac, removed_at, key_id, seal FROM audit_checkpoints WHERE realm = ?";
+        let sql = concat!(
+            "SELECT ",
+            number!(),
+            ", last_line, mac, removed_at, key_id, seal FROM audit_checkpoints WHERE realm = ?"
+        );
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         one(rows, |row| {
             Some(Checkpoint {
-                number: row.int()?,
-                last: row.int()?,
-                mac: row.blob()?,
-                removed_at: row.time()?,
-                key: row.text()?,
-                seal: row.blob()?,
+                number: row.any_int()?,
+                last: row.any_int()?,
+                mac: row.any_blob()?,
+                removed_at: row.any_time()?,
+                key: row.any_text()?,
+                seal: row.any_blob()?,
             })
         })
     }
@@ -316,8 +330,12 @@ pub fn retire(
             write(sql, values![realm, next.number, next.last, mac, next.removed_at, key, seal], Must::Touch(1))
         }
         Some(seen) => {
-            let sql = "UPDATE audit_checkpoints SET number = ?, last_line = ?, mac = ?, removed_at = ?, key_id = ?, \
-                       seal = ? WHERE realm = ? AND number = ?";
+            let sql = concat!(
+                "UPDATE audit_checkpoints SET number = ?, last_line = ?, mac = ?, removed_at = ?, key_id = ?, ",
+                "seal = ? WHERE realm = ? AND ",
+                number!(),
+                " = ?"
+            );
             let (key, mac, seal) = (next.key.as_str(), next.mac.clone(), next.seal.clone());
             let row = values![next.number, next.last, mac, next.removed_at, key, seal, realm, seen.number];
             write(sql, row, Must::Touch(1))
@@ -326,7 +344,7 @@ pub fn retire(
     vec![
         note,
         write(
-            "DELETE FROM audit_blocks WHERE realm = ? AND number >= ? AND number <= ?",
+            "DELETE FROM audit_blocks WHERE realm = ? AND number >= ? AND number <= ? AND number = (number | 0)",
             values![realm, from, until],
             Must::Touch(many),
         ),

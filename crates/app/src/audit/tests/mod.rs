@@ -7,6 +7,7 @@ mod mark;
 mod operator;
 mod proof;
 mod reading;
+mod records;
 mod refused;
 mod retention;
 

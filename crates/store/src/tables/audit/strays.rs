@@ -3,7 +3,7 @@
 use crate::dialect::Dialect;
 use crate::engine::{Read, Row};
 use crate::tables::events::{Window, line, select};
-use crate::tables::row::every;
+use crate::tables::row::{ALIEN, Columns, every, one};
 use crate::tables::{Question, read, values};
 use rules::audit::Line;
 use rules::id::RealmId;
@@ -123,6 +123,68 @@ impl Question for Strays {
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, line)
     }
+}
+
+/// Records of blocks whose number is that of no block: what stands there, as text. See [`Astray`] for the order.
+#[derive(Clone, Copy, Debug)]
+pub enum Misnumbered {
+    /// Before this block.
+    Before(i64),
+    /// Between two blocks.
+    Among(i64, i64),
+    /// After this block, or after the place of the first.
+    Beyond(i64),
+}
+
+impl Misnumbered {
+    /// The most that are told.
+    const MOST: i64 = 100;
+}
+
+impl Question for Misnumbered {
+    type Fact = Vec<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        match *self {
+            Misnumbered::Before(number) => read(
+                "SELECT number FROM audit_blocks WHERE realm = ? AND number < ? \
+                 AND (number < 1 OR number <> (number | 0)) ORDER BY number LIMIT ?",
+                values![realm, number.max(1), Self::MOST],
+            ),
+            Misnumbered::Among(after, before) => read(
+                "SELECT number FROM audit_blocks WHERE realm = ? AND number > ? AND number < ? AND number >= 1 \
+                 AND number <> (number | 0) ORDER BY number LIMIT ?",
+                values![realm, after, before, Self::MOST],
+            ),
+            Misnumbered::Beyond(after) => read(
+                "SELECT number FROM audit_blocks WHERE realm = ? AND number > ? AND number >= 1 \
+                 AND number <> (number | 0) ORDER BY number LIMIT ?",
+                values![realm, after, Self::MOST],
+            ),
+        }
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        every(rows, number)
+    }
+}
+
+/// The record of a block that sorts after all others, if its number is that of no block: what stands there, as text.
+pub struct Topmost;
+
+impl Question for Topmost {
+    type Fact = Option<String>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT number FROM audit_blocks WHERE realm = ? ORDER BY number DESC LIMIT ?", values![realm, 1i64])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        let highest = one(rows, number)?;
+        Some(highest.filter(|shown| !shown.parse::<i64>().is_ok_and(|number| number > 0)))
+    }
+}
+
+/// A number as text, or whatever is in its place.
+fn number(row: &mut Columns) -> Option<String> {
+    let text = row.any_text()?;
+    Some(text.strip_prefix(ALIEN).unwrap_or(&text).to_owned())
 }
 
 /// What the engine itself finds wrong with a table, in its words: all other questions trust the indexes.
