@@ -389,6 +389,20 @@ async fn a_long_fetch_leaves_the_callers_thread() {
 }
 
 #[tokio::test]
+async fn a_check_of_a_table_leaves_the_callers_thread_however_small_the_table_is() {
+    // Red without `soundness` in sqlite/mod.rs, fetch.
+    let folder = folder();
+    let engine = Sqlite::open(options(&folder), store::migrations::MIGRATIONS).unwrap();
+    engine.migrate().await.unwrap();
+    let tables = store::tables::audit::Unsound::tables(engine.dialect());
+    let many = tables.len() as u64;
+    for table in tables {
+        ask(&engine, &"main".into(), table).await.unwrap();
+    }
+    assert_eq!((many, engine.stats().long_fetches), (3, 3));
+}
+
+#[tokio::test]
 async fn a_damaged_file_is_found_after_an_unclean_stop_and_not_written_to() {
     let folder = folder();
     let engine = ready(&folder).await;

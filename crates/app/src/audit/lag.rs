@@ -106,7 +106,8 @@ impl App {
     async fn behind(&self, stream: Stream, end: &Link, now: Time) -> Result<Lagging, Fault> {
         let place = goes_on_at(&stream);
         let of = LeftOf { block: place.block, after: &place.line };
-        let (here, next) = (After { number: place.block - 1, limit: 1 }, After { number: place.block, limit: 1 });
+        let (here, next) =
+            (After { number: place.block.saturating_sub(1), limit: 1 }, After { number: place.block, limit: 1 });
         let ((left, oldest), here, next) = self.ask((of, here, next)).await?;
         // Everything up to the end of the stream's block, or of the block before the next one that is there.
         let until = here.first().filter(|block| block.number == place.block).map(|block| block.last);

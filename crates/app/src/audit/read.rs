@@ -191,7 +191,8 @@ impl App {
         if lines == 0 {
             return Ok(Place::from(&Link::from(&newest)));
         }
-        let (wanted, mut number) = (newest.last - lines + 1, newest.number + 1);
+        let wanted = newest.last.saturating_sub(lines).saturating_add(1);
+        let mut number = newest.number.saturating_add(1);
         loop {
             let blocks = self.ask(Before { number, limit: 256 }).await?;
             if let Some(block) = blocks.iter().find(|block| block.first <= wanted) {

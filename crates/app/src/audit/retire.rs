@@ -246,7 +246,7 @@ impl App {
 
     /// Tells of blocks that somebody removed before: the new checkpoint would hide that they are missing.
     fn gap(&self, block: &Block, begins: Option<&Checkpoint>) -> Option<Event> {
-        let next = begins.map_or(0, |begins| begins.number) + 1;
+        let next = begins.map_or(0, |begins| begins.number).saturating_add(1);
         if block.number == next {
             return None;
         }

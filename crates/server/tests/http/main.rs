@@ -26,6 +26,7 @@ mod rounds;
 mod scale;
 mod signals;
 mod support;
+mod tampered;
 mod turns;
 mod versions;
 mod workers;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Done, Shared, same};
 use crate::engine::{Broken, CommitError};
 use crate::tables::audit::{
-    Backlog, BacklogUpTo, Begins, Between, Newest, Place, Stream, Streams, Unsealed, Whole, Within, advance, begin,
-    begin_once, drop_unsealed, retire, seal,
+    Backlog, BacklogUpTo, Begins, Between, Misnumbered, Newest, Place, Stream, Streams, Topmost, Unsealed, Unsound,
+    Whole, Within, advance, begin, begin_once, drop_unsealed, retire, seal,
 };
 use crate::tables::sweep::{self, Bounds};
 use crate::tables::{ask, changes};
@@ -210,5 +210,18 @@ async fn retired(engines: &[Shared; 2]) -> Done {
         gone += usize::try_from(block.lines()).unwrap_or(0);
         seen = Some(next);
     }
-    verified(&engines[1], 2 * WRITERS * EACH + 32 - gone).await
+    verified(&engines[1], 2 * WRITERS * EACH + 32 - gone).await?;
+    sound(&engines[0]).await
+}
+
+/// Nothing is found wrong with records that this program wrote.
+async fn sound(engine: &Shared) -> Done {
+    let odd = (Misnumbered::Before(3), Misnumbered::Among(1, i64::MAX), Misnumbered::Beyond(0), Topmost);
+    let found = ask(&**engine, &realm(), odd).await.map_err(|why| why.0)?;
+    same(found, (vec![], vec![], vec![], None), "records of no block")?;
+    for table in Unsound::tables(engine.dialect()) {
+        let found = ask(&**engine, &realm(), table).await.map_err(|why| why.0)?;
+        same(found, vec![], "what the engine finds wrong")?;
+    }
+    Ok(())
 }

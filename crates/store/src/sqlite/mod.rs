@@ -252,6 +252,10 @@ impl Engine for Sqlite {
     /// started again on a thread of its own. Needs a tokio runtime.
     fn fetch<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
         Box::pin(async move {
+            // SQLite's check of a table reads many pages between two instructions, which are what a budget counts.
+            if reads.iter().any(|read| Dialect::Sqlite.soundness() == Some(read.sql.text())) {
+                return self.scan(reads.to_vec()).await;
+            }
             let brief = self.points.take().await?.answer(reads);
             match brief {
                 Ok(rows) => Ok(rows),
