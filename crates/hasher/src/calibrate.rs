@@ -1,7 +1,7 @@
 //! How many passwords side by side are best on this machine: measured once, kept as text, valid for this machine only.
 //!
 //! All threads measure the same at the same time, because they share the memory's bandwidth. For each algorithm they go
-//! up from one lane until that does not pay, then look again at the best number and its neighbours while time is left.
+//! up from one lane until that does not pay, then look again at the best number and its neighbors while time is left.
 //! Expensive parameters are measured on a smaller hash: beyond the caches and a second pass, more of either only takes
 //! longer. Real jobs go first at every step.
 
@@ -23,7 +23,7 @@ use crate::{
 const BUDGET: Duration = Duration::from_millis(300);
 /// How long the remaining measurements wait for a moment without work.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often the best number and its neighbours are measured again, at most.
+/// How often the best number and its neighbors are measured again, at most.
 const ROUNDS: u32 = 3;
 /// Most lanes that are tried ahead of load. If even more pay, running jobs show it.
 const MOST: usize = 6;

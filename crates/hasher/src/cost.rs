@@ -3,7 +3,7 @@
 //! Several jobs of a kind side by side take a thread longer, but less than in proportion to their number. How many are
 //! best depends on the parameters and on the machine, so it is learned: every batch is a measurement. While all threads
 //! are busy, a kind starts with one job at a time, goes up step by step as long as that pays, and then stays at the
-//! best number, trying its neighbours from time to time. A [calibration](crate::Calibration) is a head start.
+//! best number, trying its neighbors from time to time. A [calibration](crate::Calibration) is a head start.
 //!
 //! Lanes are compared by how long the thread ran, and callers wait for longer than that if others use the core, too:
 //! so many times as long as it was on average ([`Costs::stretch`]).
@@ -42,9 +42,9 @@ const GAIN: f64 = 1.03;
 /// This many steps in a row that do not pay end the climb. Four lanes of Argon2 may be worth having where neither two
 /// nor three are: they fill the registers.
 pub(crate) const IN_VAIN: usize = 3;
-/// One batch in so many tries a neighbour of the best number of lanes that is nearly as good.
+/// One batch in so many tries a neighbor of the best number of lanes that is nearly as good.
 const LOOK_AROUND: u32 = 16;
-/// A neighbour that takes longer than the best by more than this factor is tried this many times less often.
+/// A neighbor that takes longer than the best by more than this factor is tried this many times less often.
 const FAR: (f64, u32) = (1.05, 4);
 
 /// Kinds whose jobs take the same time per unit of work (see [`Kind::work`]).
@@ -173,14 +173,14 @@ impl Paces {
         match self.climb(most) {
             (_, Some(unknown)) => unknown,
             (best, None) if self.batches % LOOK_AROUND == LOOK_AROUND - 1 => {
-                self.neighbour(best, most, self.batches / LOOK_AROUND)
+                self.neighbor(best, most, self.batches / LOOK_AROUND)
             }
             (best, None) => best,
         }
     }
 
-    /// The number to try the `turn`th time: the neighbours above and below the best in turn, a far worse one seldom.
-    fn neighbour(&self, best: usize, most: usize, turn: u32) -> usize {
+    /// The number to try the `turn`th time: the neighbors above and below the best in turn, a far worse one seldom.
+    fn neighbor(&self, best: usize, most: usize, turn: u32) -> usize {
         let up = turn.is_multiple_of(2);
         let other = if up { (best + 1).min(most) } else { (best - 1).max(1) };
         let (times, seldom) = FAR;

@@ -109,7 +109,7 @@ impl Kind {
 pub(crate) enum Input {
     /// The pre-hash, from which alone the fill starts.
     Argon2(H0),
-    /// Key, salt and flavour.
+    /// Key, salt and flavor.
     Bcrypt(bcrypt::Job),
     /// Password and salt.
     Serial { password: Zeroizing<Vec<u8>>, salt: Vec<u8> },

@@ -111,7 +111,7 @@ impl Input {
     }
     fn bcrypt(&self) -> Option<bcrypt::Job> {
         match self {
-            Input::Bcrypt(job) => Some(bcrypt::Job { flavour: job.flavour, key: job.key.clone(), salt: job.salt }),
+            Input::Bcrypt(job) => Some(bcrypt::Job { flavor: job.flavor, key: job.key.clone(), salt: job.salt }),
             Input::Argon2(_) | Input::Serial { .. } => None,
         }
     }
@@ -123,7 +123,7 @@ pub(crate) fn sample(kind: Kind, number: u8) -> Option<Input> {
         Kind::Argon2(_) => Some(Input::Argon2(H0::from_bytes(&[number; 64]))),
         Kind::Bcrypt { .. } => {
             let key = Zeroizing::new(vec![number; 16]);
-            Some(Input::Bcrypt(bcrypt::Job { flavour: bcrypt::Flavour::B, key, salt: [number; 16] }))
+            Some(Input::Bcrypt(bcrypt::Job { flavor: bcrypt::Flavor::B, key, salt: [number; 16] }))
         }
         Kind::Serial(_) => None,
     }

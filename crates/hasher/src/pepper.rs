@@ -156,7 +156,7 @@ impl Key {
     }
 
     /// How `other` repeats this key. A pepper that is only renamed is not changed; and roles use the bytes as they are,
-    /// so anybody who learnt the pepper would have the binding key.
+    /// so anybody who learned the pepper would have the binding key.
     fn again(&self, other: &Key) -> Option<Twice> {
         if (self.role, self.id) == (other.role, other.id) {
             return Some(Twice::Name(other.id));

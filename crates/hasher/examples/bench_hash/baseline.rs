@@ -15,7 +15,7 @@ use argon2_rust::{
 use hasher::{
     Level,
     argon2::{Block, Cost, H0, Params as OurParams, Tag, fill},
-    bcrypt::{Flavour, Job, TAG_BYTES, crypt},
+    bcrypt::{Flavor, Job, TAG_BYTES, crypt},
 };
 
 use crate::{PASSWORD, What, cores};
@@ -77,7 +77,7 @@ fn own(memory: u32, passes: u32, level: Level) -> Result<Hash, Box<dyn Error>> {
 }
 
 fn own_bcrypt() -> bool {
-    let job = Job { flavour: Flavour::B, key: PASSWORD.to_vec().into(), salt: SALT };
+    let job = Job { flavor: Flavor::B, key: PASSWORD.to_vec().into(), salt: SALT };
     let mut tags = [[0; TAG_BYTES]];
     crypt(10, &[job], &mut tags);
     tags[0] != [0; TAG_BYTES]

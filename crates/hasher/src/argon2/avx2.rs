@@ -1,6 +1,6 @@
 //! The compression function with 256-bit vectors.
 //!
-//! Words lie in their natural order, and a vector holds two neighbouring pairs of one row of the 8 x 8 matrix of pairs
+//! Words lie in their natural order, and a vector holds two neighboring pairs of one row of the 8 x 8 matrix of pairs
 //! (RFC 9106 §3.6). A row is one state of P: four vectors, whose diagonal step rotates elements within vectors. In the
 //! column step eight vectors hold two states, element by element in 128-bit halves, and the diagonal step moves single
 //! elements between two vectors without crossing halves.

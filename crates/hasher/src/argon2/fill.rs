@@ -199,7 +199,7 @@ impl<'a> Plan<'a> {
     ) {
         let ahead = const { if N < 3 { 4 - N as u32 } else { 1 } };
         let mut addresses: [Addresses; N] = std::array::from_fn(|i| Addresses::new::<K>(self, walks[i].lane));
-        // The walks of one lane are neighbours, and the first of them has the addresses for all.
+        // The walks of one lane are neighbors, and the first of them has the addresses for all.
         let mut first = [0; N];
         for i in 1..N {
             first[i] = if walks[i].lane == walks[i - 1].lane { first[i - 1] } else { i };

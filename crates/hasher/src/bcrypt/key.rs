@@ -2,7 +2,7 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::{Flavour, lanes::Subkeys};
+use super::{Flavor, lanes::Subkeys};
 
 /// Bytes of a key that count: 18 words of four.
 pub(crate) const BYTES: usize = 72;
@@ -11,7 +11,7 @@ pub(crate) const BYTES: usize = 72;
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(super) struct Key {
     words: Subkeys,
-    /// Mixed into the first word too, the first time only: [`Flavour::A`]'s mark of a key that the bug could confuse
+    /// Mixed into the first word too, the first time only: [`Flavor::A`]'s mark of a key that the bug could confuse
     /// with others.
     mark: u32,
 }
@@ -21,7 +21,7 @@ impl Key {
     pub(super) const BLANK: Key = Key { words: [0; 18], mark: 0 };
 
     /// Sets the words: the key and a NUL after it, repeated to 72 bytes, four to a word, the first byte on top.
-    pub(super) fn set(&mut self, flavour: Flavour, key: &[u8]) {
+    pub(super) fn set(&mut self, flavor: Flavor, key: &[u8]) {
         let mut bytes = key.iter().chain(&[0]).cycle().take(BYTES).copied();
         let mut extended = false;
         let mut differs = false;
@@ -34,9 +34,9 @@ impl Key {
                 extended |= place > 0 && byte >= 0x80;
             }
             differs |= correct != buggy;
-            *word = if flavour == Flavour::X { buggy } else { correct };
+            *word = if flavor == Flavor::X { buggy } else { correct };
         }
-        let marked = flavour == Flavour::A && extended && !differs;
+        let marked = flavor == Flavor::A && extended && !differs;
         self.mark = u32::from(marked) << 16;
     }
 

@@ -12,18 +12,18 @@
 //! - **72 bytes count.** A shorter key is followed by one NUL, then repeated; the rest of a longer one is ignored, as
 //!   in every implementation. This is bcrypt's own rule and needed to verify existing hashes; a caller that makes new
 //!   ones refuses longer passwords or hashes them first.
-//! - **The [flavour](Flavour)** matters only for keys with bytes from 0x80.
+//! - **The [flavor](Flavor)** matters only for keys with bytes from 0x80.
 //!
 //! ```
-//! use hasher::bcrypt::{Flavour, Hash, Job, TAG_BYTES, crypt};
+//! use hasher::bcrypt::{Flavor, Hash, Job, TAG_BYTES, crypt};
 //!
-//! let (flavour, cost, salt) = (Flavour::B, 4, [7; 16]);
-//! let jobs = ["one", "two"].map(|key| Job { flavour, key: key.as_bytes().to_vec().into(), salt });
+//! let (flavor, cost, salt) = (Flavor::B, 4, [7; 16]);
+//! let jobs = ["one", "two"].map(|key| Job { flavor, key: key.as_bytes().to_vec().into(), salt });
 //! let mut tags = [[0; TAG_BYTES]; 2];
 //! crypt(cost, &jobs, &mut tags);
 //! assert_ne!(tags[0], tags[1]);
 //!
-//! let stored = Hash { flavour, cost, salt, tag: tags[0] }.to_string();
+//! let stored = Hash { flavor, cost, salt, tag: tags[0] }.to_string();
 //! assert!(stored.starts_with("$2b$04$"));
 //! # assert_eq!(stored.parse::<Hash>().unwrap().tag, tags[0]);
 //! ```
@@ -59,28 +59,28 @@ pub const TAG_BYTES: usize = 23;
 
 /// Whose variant of bcrypt made a hash. The variants differ only for keys with bytes from 0x80.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Flavour {
+pub enum Flavor {
     /// `$2a$` as crypt_blowfish 1.3 computes it: correct, except that a key which the sign extension bug of its early
     /// versions would have made equal to others (each byte from 0x80 follows only 0xff in its word of four) gives a
     /// result of its own. So a hash from the time of the bug does not accept those others. UTF-8 has no 0xff: for text
-    /// this is the same as [`Flavour::B`], and as what OpenBSD, Java, Go and Rust call `$2a$`, except for long keys of
+    /// this is the same as [`Flavor::B`], and as what OpenBSD, Java, Go and Rust call `$2a$`, except for long keys of
     /// OpenBSD before 5.5 (2014), which kept the length of a key, with the NUL, in one byte: a password of 255 bytes or
     /// more counted as one shorter by a multiple of 256. That is not reproduced: where it left fewer than 72 bytes,
     /// such a hash does not accept its password here.
     A,
-    /// `$2b$`: correct for every key. The flavour for new hashes.
+    /// `$2b$`: correct for every key. The flavor for new hashes.
     B,
     /// `$2x$`: with the sign extension bug of crypt_blowfish before 1.1, where a byte from 0x80 overwrites the bytes
     /// before it in its word. Verified, never written.
     X,
-    /// `$2y$`: correct for every key; the name of crypt_blowfish and PHP for [`Flavour::B`].
+    /// `$2y$`: correct for every key; the name of crypt_blowfish and PHP for [`Flavor::B`].
     Y,
 }
 
 /// One password to hash.
 pub struct Job {
     /// How bytes from 0x80 are read.
-    pub flavour: Flavour,
+    pub flavor: Flavor,
     /// The password; of more than 72 bytes, the first 72 count.
     pub key: Zeroizing<Vec<u8>>,
     /// The 128 bits of salt.
@@ -90,7 +90,7 @@ pub struct Job {
 impl fmt::Debug for Job {
     /// Prints neither key nor salt: a log is no place for anything that helps to guess a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").field("flavour", &self.flavour).finish_non_exhaustive()
+        f.debug_struct("Job").field("flavor", &self.flavor).finish_non_exhaustive()
     }
 }
 
@@ -132,7 +132,7 @@ const MAGIC: [[u32; 2]; 3] = [[0x4f72_7068, 0x6561_6e42], [0x6568_6f6c, 0x6465_7
 fn together<const K: usize>(cost: u32, jobs: &[Job], tags: &mut [[u8; TAG_BYTES]], pause: &mut dyn FnMut()) {
     // Laid out where they stay: a move leaves a copy behind.
     let mut keys = [const { Key::BLANK }; K];
-    keys.iter_mut().zip(jobs).for_each(|(key, job)| key.set(job.flavour, &job.key));
+    keys.iter_mut().zip(jobs).for_each(|(key, job)| key.set(job.flavor, &job.key));
     let salts: [[u32; 4]; K] = array::from_fn(|lane| salt_words(&jobs[lane].salt));
     let mut lanes = Lanes::new();
 
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn there_is_a_pause_before_each_round() {
-        let job = Job { flavour: Flavour::B, key: b"one".to_vec().into(), salt: [7; 16] };
+        let job = Job { flavor: Flavor::B, key: b"one".to_vec().into(), salt: [7; 16] };
         let mut pauses = 0;
         crypt_with_pauses(6, &[job], &mut [[0; TAG_BYTES]], &mut || pauses += 1);
         assert_eq!(pauses, 64);

@@ -3,7 +3,7 @@
 //! Both are in bcrypt's own base64 (`./A-Za-z0-9`, no padding). Four bits of the last character of the salt and two of
 //! the last one of the tag stand for nothing: they are written as zero and ignored when read, because some
 //! implementations copy the salt as they were given it. So a hash with such bits is the same [`Hash`], and is written
-//! canonically. All else is strict: one spelling of the flavour, two digits of the cost, 60 bytes in all.
+//! canonically. All else is strict: one spelling of the flavor, two digits of the cost, 60 bytes in all.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use base64::{
     engine::{GeneralPurpose, GeneralPurposeConfig, general_purpose::NO_PAD},
 };
 
-use super::{Flavour, MAX_COST, MIN_COST, TAG_BYTES};
+use super::{Flavor, MAX_COST, MIN_COST, TAG_BYTES};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, LENIENT);
 const LENIENT: GeneralPurposeConfig = NO_PAD.with_decode_allow_trailing_bits(true);
@@ -20,21 +20,21 @@ const LENIENT: GeneralPurposeConfig = NO_PAD.with_decode_allow_trailing_bits(tru
 /// Characters of the salt; the tag's follow at once.
 const SALT_CHARS: usize = 22;
 
-/// A stored bcrypt hash: everything but the password. Prints only flavour and cost.
+/// A stored bcrypt hash: everything but the password. Prints only flavor and cost.
 ///
 /// ```
-/// use hasher::bcrypt::{Flavour, Hash};
+/// use hasher::bcrypt::{Flavor, Hash};
 ///
 /// let text = "$2b$10$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui";
 /// let hash: Hash = text.parse()?;
-/// assert_eq!((hash.flavour, hash.cost), (Flavour::B, 10));
+/// assert_eq!((hash.flavor, hash.cost), (Flavor::B, 10));
 /// assert_eq!(hash.to_string(), text);
 /// # Ok::<(), hasher::bcrypt::BadText>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hash {
     /// The name in front: `2a`, `2b`, `2x` or `2y`.
-    pub flavour: Flavour,
+    pub flavor: Flavor,
     /// The binary logarithm of the rounds, [`MIN_COST`] to [`MAX_COST`].
     pub cost: u32,
     /// The salt.
@@ -46,7 +46,7 @@ pub struct Hash {
 impl fmt::Debug for Hash {
     /// Prints neither salt nor tag: a log is no place for anything that helps to guess a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hash").field("flavour", &self.flavour).field("cost", &self.cost).finish_non_exhaustive()
+        f.debug_struct("Hash").field("flavor", &self.flavor).field("cost", &self.cost).finish_non_exhaustive()
     }
 }
 
@@ -55,8 +55,8 @@ impl fmt::Debug for Hash {
 pub struct BadText(pub &'static str);
 
 impl BadText {
-    /// The flavour is unknown.
-    pub const FLAVOUR: BadText = BadText("is not 2a, 2b, 2x or 2y");
+    /// The flavor is unknown.
+    pub const FLAVOR: BadText = BadText("is not 2a, 2b, 2x or 2y");
     /// The cost is a number outside bcrypt's range.
     pub const COST: BadText = BadText("cost is not 4 to 31");
     const DIGITS: BadText = BadText("cost is not two digits");
@@ -71,22 +71,22 @@ impl fmt::Display for BadText {
 
 impl std::error::Error for BadText {}
 
-impl Flavour {
-    const ALL: [Flavour; 4] = [Flavour::A, Flavour::B, Flavour::X, Flavour::Y];
+impl Flavor {
+    const ALL: [Flavor; 4] = [Flavor::A, Flavor::B, Flavor::X, Flavor::Y];
 
     /// The name in a stored hash, between the first two `$`.
     pub const fn name(self) -> &'static str {
         match self {
-            Flavour::A => "2a",
-            Flavour::B => "2b",
-            Flavour::X => "2x",
-            Flavour::Y => "2y",
+            Flavor::A => "2a",
+            Flavor::B => "2b",
+            Flavor::X => "2x",
+            Flavor::Y => "2y",
         }
     }
 
-    /// The flavour of this name.
+    /// The flavor of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|flavour| flavour.name() == name)
+        Self::ALL.into_iter().find(|flavor| flavor.name() == name)
     }
 }
 
@@ -95,12 +95,12 @@ impl Hash {
     ///
     /// # Errors
     /// When the cost is not [`MIN_COST`] to [`MAX_COST`], or salt or tag are anything else.
-    pub fn of_parts(flavour: Flavour, cost: u32, salt: &str, tag: &str) -> Result<Self, BadText> {
+    pub fn of_parts(flavor: Flavor, cost: u32, salt: &str, tag: &str) -> Result<Self, BadText> {
         if !(MIN_COST..=MAX_COST).contains(&cost) {
             return Err(BadText::COST);
         }
         let (salt, tag) = (decode(salt).ok_or(BadText::BODY)?, decode(tag).ok_or(BadText::BODY)?);
-        Ok(Hash { flavour, cost, salt, tag })
+        Ok(Hash { flavor, cost, salt, tag })
     }
 
     /// The 22 characters of the salt.
@@ -124,16 +124,16 @@ impl FromStr for Hash {
     fn from_str(text: &str) -> Result<Self, BadText> {
         let mut fields = text.strip_prefix('$').ok_or(BadText("does not begin with $"))?.splitn(3, '$');
         let mut field = || fields.next().ok_or(BadText("has too few fields"));
-        let (flavour, cost, body) = (field()?, field()?, field()?);
-        let flavour = Flavour::named(flavour).ok_or(BadText::FLAVOUR)?;
+        let (flavor, cost, body) = (field()?, field()?, field()?);
+        let flavor = Flavor::named(flavor).ok_or(BadText::FLAVOR)?;
         let (salt, tag) = body.split_at_checked(SALT_CHARS).ok_or(BadText::BODY)?;
-        Hash::of_parts(flavour, two_digits(cost).ok_or(BadText::DIGITS)?, salt, tag)
+        Hash::of_parts(flavor, two_digits(cost).ok_or(BadText::DIGITS)?, salt, tag)
     }
 }
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${}${:02}${}{}", self.flavour.name(), self.cost, self.salt_text(), self.tag_text())
+        write!(f, "${}${:02}${}{}", self.flavor.name(), self.cost, self.salt_text(), self.tag_text())
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     text,
 };
 use crate::{
-    bcrypt::{BadText, Flavour, Hash, Job},
+    bcrypt::{BadText, Flavor, Hash, Job},
     gate::Refusal,
     job::{Input, Kind},
     pepper::{KeyId, Keys, Role},
@@ -73,17 +73,17 @@ pub(super) fn read_devise(text: &str) -> Result<Recipe, ParseError> {
 pub(super) fn read_passlib(text: &str) -> Result<Recipe, ParseError> {
     let text = text.strip_prefix("$bcrypt-sha256$").ok_or(MALFORMED)?;
     let [parameters, salt, tag] = text::fields(text, '$')?;
-    let (before, flavour, cost) = match parameters.strip_prefix("v=2,t=") {
+    let (before, flavor, cost) = match parameters.strip_prefix("v=2,t=") {
         Some(rest) => {
-            let (flavour, cost) = rest.split_once(",r=").ok_or(MALFORMED)?;
-            (Before::Passlib, flavour, cost)
+            let (flavor, cost) = rest.split_once(",r=").ok_or(MALFORMED)?;
+            (Before::Passlib, flavor, cost)
         }
         None => {
-            let (flavour, cost) = parameters.split_once(',').ok_or(MALFORMED)?;
-            (Before::PasslibOld, flavour, cost)
+            let (flavor, cost) = parameters.split_once(',').ok_or(MALFORMED)?;
+            (Before::PasslibOld, flavor, cost)
         }
     };
-    let hash = of_fields(flavour, text::number(cost)?, salt, tag)?;
+    let hash = of_fields(flavor, text::number(cost)?, salt, tag)?;
     Ok(Recipe::Bcrypt(BcryptHash { before, hash }))
 }
 
@@ -94,7 +94,7 @@ pub(super) fn with_devise_pepper(text: &str, id: KeyId) -> Result<Recipe, ParseE
 
 /// A hash whose salt and tag come separately, each in bcrypt's base64.
 pub(super) fn of_parts(cost: u32, salt: &str, tag: &str) -> Result<Recipe, ParseError> {
-    let hash = of_fields(Flavour::A.name(), cost, salt, tag)?;
+    let hash = of_fields(Flavor::A.name(), cost, salt, tag)?;
     Ok(Recipe::Bcrypt(BcryptHash { before: Before::Nothing, hash }))
 }
 
@@ -102,9 +102,9 @@ fn recipe(before: Before, text: &str) -> Result<Recipe, ParseError> {
     Ok(Recipe::Bcrypt(BcryptHash { before, hash: admitted(text.parse())? }))
 }
 
-fn of_fields(flavour: &str, cost: u32, salt: &str, tag: &str) -> Result<Hash, ParseError> {
-    let flavour = Flavour::named(flavour).ok_or(BadText::FLAVOUR);
-    admitted(flavour.and_then(|flavour| Hash::of_parts(flavour, cost, salt, tag)))
+fn of_fields(flavor: &str, cost: u32, salt: &str, tag: &str) -> Result<Hash, ParseError> {
+    let flavor = Flavor::named(flavor).ok_or(BadText::FLAVOR);
+    admitted(flavor.and_then(|flavor| Hash::of_parts(flavor, cost, salt, tag)))
 }
 
 /// The hash, if its cost is within the limits, which are narrower than those of the format.
@@ -112,7 +112,7 @@ fn admitted(read: Result<Hash, BadText>) -> Result<Hash, ParseError> {
     match read {
         Ok(hash) => limits::BCRYPT_COST.admit(hash.cost.into()).map(|()| hash).map_err(ParseError::Limit),
         Err(BadText::COST) => Err(ParseError::Limit(limits::BCRYPT_COST)),
-        Err(BadText::FLAVOUR) => Err(ParseError::Unsupported("a flavour of bcrypt other than 2a, 2b, 2x and 2y")),
+        Err(BadText::FLAVOR) => Err(ParseError::Unsupported("a flavor of bcrypt other than 2a, 2b, 2x and 2y")),
         Err(_) => Err(MALFORMED),
     }
 }
@@ -135,7 +135,7 @@ impl BcryptHash {
         match self.before {
             // In $2x$, a byte from 0x80 hides those before it in its word of four.
             Before::Nothing | Before::Devise(_) => {
-                let covers = self.hash.flavour == Flavour::X && !password.is_ascii();
+                let covers = self.hash.flavor == Flavor::X && !password.is_ascii();
                 password.len() <= crate::bcrypt::KEY_BYTES && !password.contains(&0) && !covers
             }
             Before::WordPress => is_plain(password),
@@ -144,9 +144,9 @@ impl BcryptHash {
     }
 
     pub(super) fn prepare(&self, password: &[u8], keys: &Keys) -> Result<Prepared, Refusal> {
-        let Hash { flavour, cost, salt, tag } = self.hash;
+        let Hash { flavor, cost, salt, tag } = self.hash;
         let key = self.key(password, keys)?;
-        let input = Input::Bcrypt(Job { flavour, key, salt });
+        let input = Input::Bcrypt(Job { flavor, key, salt });
         Ok(Prepared { kind: Kind::Bcrypt { cost }, input, check: Check::Tag(tag.to_vec()) })
     }
 
@@ -171,7 +171,7 @@ fn base64(bytes: &[u8]) -> Zeroizing<Vec<u8>> {
 impl fmt::Display for BcryptHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hash = &self.hash;
-        let (name, cost) = (hash.flavour.name(), hash.cost);
+        let (name, cost) = (hash.flavor.name(), hash.cost);
         match self.before {
             Before::Nothing => hash.fmt(f),
             Before::WordPress => write!(f, "$wp{hash}"),

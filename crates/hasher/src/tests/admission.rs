@@ -115,11 +115,11 @@ async fn a_flood_gives_room_to_a_newcomer_who_is_next() {
     let mut flood: Vec<_> = (0..10).map(|n| ask(&hasher, key("noisy", n), usual(), "noisy")).collect();
     assert!(flood.iter_mut().all(|job| now(job).is_none()));
     let quiet = ask(&hasher, key("quiet", 1), usual(), "quiet");
-    let neighbour = ask(&hasher, key("noisy", 77), usual(), "neighbour");
+    let neighbor = ask(&hasher, key("noisy", 77), usual(), "neighbor");
     let state = hasher.state();
-    assert_eq!((state.waiting, state.refused_total), (10, 2), "one of the flood, and the neighbour in the same tenant");
+    assert_eq!((state.waiting, state.refused_total), (10, 2), "one of the flood, and the neighbor in the same tenant");
     stage.permit(None);
-    assert!(matches!(neighbour.await, Err(Refusal::Busy { .. })));
+    assert!(matches!(neighbor.await, Err(Refusal::Busy { .. })));
     assert!(quiet.await.is_ok() && first.await.is_ok());
     let mut served = 0;
     for job in flood {

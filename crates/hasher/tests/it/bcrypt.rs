@@ -1,27 +1,27 @@
 //! bcrypt against published vectors, and against the `bcrypt` crate for every number of jobs together.
 
-use hasher::bcrypt::{Flavour, Hash, Job, MAX_TOGETHER, crypt};
+use hasher::bcrypt::{Flavor, Hash, Job, MAX_TOGETHER, crypt};
 use proptest::{collection::vec, prelude::*};
 
 use crate::cases;
 
-fn job(flavour: Flavour, key: &[u8], salt: [u8; 16]) -> Job {
-    Job { flavour, key: key.to_vec().into(), salt }
+fn job(flavor: Flavor, key: &[u8], salt: [u8; 16]) -> Job {
+    Job { flavor, key: key.to_vec().into(), salt }
 }
 
-fn tag_of(cost: u32, flavour: Flavour, key: &[u8], salt: [u8; 16]) -> [u8; 23] {
+fn tag_of(cost: u32, flavor: Flavor, key: &[u8], salt: [u8; 16]) -> [u8; 23] {
     let mut tags = [[0; 23]];
-    crypt(cost, &[job(flavour, key, salt)], &mut tags);
+    crypt(cost, &[job(flavor, key, salt)], &mut tags);
     tags[0]
 }
 
 /// The hash of another key in the place of this one, as text.
 fn again(text: &str, key: &[u8]) -> String {
     let hash: Hash = text.parse().unwrap();
-    Hash { tag: tag_of(hash.cost, hash.flavour, key, hash.salt), ..hash }.to_string()
+    Hash { tag: tag_of(hash.cost, hash.flavor, key, hash.salt), ..hash }.to_string()
 }
 
-/// The oracle: correct for every flavour but X, and A where it differs.
+/// The oracle: correct for every flavor but X, and A where it differs.
 fn oracle(cost: u32, key: &[u8], salt: [u8; 16]) -> [u8; 23] {
     let mut bytes = key.to_vec();
     bytes.push(0);
@@ -82,7 +82,7 @@ const fn repeated<const N: usize>(unit: [u8; N]) -> [u8; 72] {
     bytes
 }
 
-/// What libxcrypt 4.4 makes of text that is not ASCII, in three flavours, and of 0xff up to and past the 72 bytes.
+/// What libxcrypt 4.4 makes of text that is not ASCII, in three flavors, and of 0xff up to and past the 72 bytes.
 const LIBXCRYPT: [(&[u8], &str); 18] = [
     (b"\x80", "$2x$04$abcdefghijklmnopqrstuuhR.sOLIGFLn1YE.KAdcFPWxRvkPyMhu"),
     (b"\x80", "$2a$04$abcdefghijklmnopqrstuunsHWqg9A2vfCwJ8Di4HnSWV89vMFgpO"),
@@ -141,16 +141,16 @@ fn lengths_around_the_limit_and_nul_inside() {
     let salt = [0x3c; 16];
     for length in [0, 1, 3, 4, 5, 54, 55, 56, 70, 71, 72, 73, 74, 144, 255, 256, 257, 1024] {
         let key: Vec<u8> = (0..length).map(|at| (at * 7 + 1) as u8).collect();
-        assert_eq!(tag_of(4, Flavour::B, &key, salt), oracle(4, &key, salt), "{length} bytes");
+        assert_eq!(tag_of(4, Flavor::B, &key, salt), oracle(4, &key, salt), "{length} bytes");
     }
     for key in [&b"\0"[..], b"\0\0", b"a\0b", b"\0ab", b"ab\0", b"ab\0ab"] {
-        assert_eq!(tag_of(4, Flavour::B, key, salt), oracle(4, key, salt), "{key:02x?}");
+        assert_eq!(tag_of(4, Flavor::B, key, salt), oracle(4, key, salt), "{key:02x?}");
     }
 }
 
 #[test]
 fn only_72_bytes_count_and_all_of_them() {
-    let tag = |key: &[u8]| tag_of(4, Flavour::B, key, [7; 16]);
+    let tag = |key: &[u8]| tag_of(4, Flavor::B, key, [7; 16]);
     let full = [b'x'; 72];
     assert_eq!(tag(&full), tag(&[b'x'; 73]));
     assert_eq!(tag(&full), tag(&[b'x'; 1024]));
@@ -164,17 +164,17 @@ fn only_72_bytes_count_and_all_of_them() {
 #[test]
 fn the_costs_differ_and_are_those_of_the_oracle() {
     for cost in 4..=9 {
-        assert_eq!(tag_of(cost, Flavour::Y, b"cost", [9; 16]), oracle(cost, b"cost", [9; 16]), "cost {cost}");
+        assert_eq!(tag_of(cost, Flavor::Y, b"cost", [9; 16]), oracle(cost, b"cost", [9; 16]), "cost {cost}");
     }
 }
 
 #[test]
-fn all_flavours_run_together() {
+fn all_flavors_run_together() {
     let mut tags = vec![[0; 23]; MAX_TOGETHER];
     for vectors in CRYPT_BLOWFISH.chunks(MAX_TOGETHER) {
         let hashes: Vec<Hash> = vectors.iter().map(|(_, text)| text.parse().unwrap()).collect();
         let jobs: Vec<Job> =
-            vectors.iter().zip(&hashes).map(|((key, _), hash)| job(hash.flavour, key, hash.salt)).collect();
+            vectors.iter().zip(&hashes).map(|((key, _), hash)| job(hash.flavor, key, hash.salt)).collect();
         crypt(5, &jobs, &mut tags[..jobs.len()]);
         assert!(hashes.iter().zip(&tags).all(|(hash, tag)| hash.tag == *tag));
     }
@@ -182,20 +182,20 @@ fn all_flavours_run_together() {
 
 #[test]
 fn a_job_does_not_print_its_key() {
-    assert!(!format!("{:?}", job(Flavour::B, b"sesame", [1; 16])).contains(&format!("{:?}", b"sesame")));
-    assert!(!format!("{:?}", job(Flavour::B, b"sesame", [1; 16])).contains("sesame"));
+    assert!(!format!("{:?}", job(Flavor::B, b"sesame", [1; 16])).contains(&format!("{:?}", b"sesame")));
+    assert!(!format!("{:?}", job(Flavor::B, b"sesame", [1; 16])).contains("sesame"));
 }
 
 #[test]
 #[should_panic(expected = "a cost of bcrypt")]
 fn a_cost_of_32_is_refused() {
-    tag_of(32, Flavour::B, b"", [0; 16]);
+    tag_of(32, Flavor::B, b"", [0; 16]);
 }
 
 #[test]
 #[should_panic(expected = "a tag for each job")]
 fn a_tag_is_needed_for_each_job() {
-    crypt(4, &[job(Flavour::B, b"", [0; 16])], &mut []);
+    crypt(4, &[job(Flavor::B, b"", [0; 16])], &mut []);
 }
 
 #[test]
@@ -216,7 +216,7 @@ proptest! {
     #[test]
     fn every_number_of_jobs_is_as_the_bcrypt_crate(
         drawn in vec((keys(), any::<[u8; 16]>()), MAX_TOGETHER),
-        correct in prop_oneof![Just(Flavour::B), Just(Flavour::Y)],
+        correct in prop_oneof![Just(Flavor::B), Just(Flavor::Y)],
     ) {
         let expected: Vec<_> = drawn.iter().map(|(key, salt)| oracle(4, key, *salt)).collect();
         for count in 1..=MAX_TOGETHER {
@@ -230,16 +230,16 @@ proptest! {
     /// Without 0xff, which UTF-8 never has, `$2a$` is no different.
     #[test]
     fn a_is_b_for_text(key in vec(0..=0xfeu8, 0..80), text in ".{0,40}", salt: [u8; 16]) {
-        prop_assert_eq!(tag_of(4, Flavour::A, &key, salt), oracle(4, &key, salt));
-        prop_assert_eq!(tag_of(4, Flavour::A, text.as_bytes(), salt), oracle(4, text.as_bytes(), salt));
+        prop_assert_eq!(tag_of(4, Flavor::A, &key, salt), oracle(4, &key, salt));
+        prop_assert_eq!(tag_of(4, Flavor::A, text.as_bytes(), salt), oracle(4, text.as_bytes(), salt));
     }
 
     /// For ASCII there is one bcrypt.
     #[test]
-    fn all_flavours_agree_on_ascii(key in vec(0..0x80u8, 0..80), salt: [u8; 16]) {
-        let b = tag_of(4, Flavour::B, &key, salt);
-        for flavour in [Flavour::A, Flavour::X, Flavour::Y] {
-            prop_assert_eq!(tag_of(4, flavour, &key, salt), b);
+    fn all_flavors_agree_on_ascii(key in vec(0..0x80u8, 0..80), salt: [u8; 16]) {
+        let b = tag_of(4, Flavor::B, &key, salt);
+        for flavor in [Flavor::A, Flavor::X, Flavor::Y] {
+            prop_assert_eq!(tag_of(4, flavor, &key, salt), b);
         }
     }
 }

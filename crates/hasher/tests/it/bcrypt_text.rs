@@ -1,6 +1,6 @@
 //! Stored bcrypt hashes as text: what is read, what is refused, what is written.
 
-use hasher::bcrypt::{Flavour, Hash};
+use hasher::bcrypt::{Flavor, Hash};
 use proptest::prelude::*;
 
 const TEXT: &str = "$2b$10$abcdefghijklmnopqrstuu5s2v8.iXieOjg/.AySBTTZIIVFJeBui";
@@ -12,7 +12,7 @@ fn parse(text: &str) -> Option<Hash> {
 #[test]
 fn a_hash_is_read_and_written() {
     let hash = parse(TEXT).unwrap();
-    assert_eq!((hash.flavour, hash.cost), (Flavour::B, 10));
+    assert_eq!((hash.flavor, hash.cost), (Flavor::B, 10));
     assert_eq!(hash.to_string(), TEXT);
     for name in ["2a", "2b", "2x", "2y"] {
         let text = TEXT.replace("2b", name);
@@ -85,7 +85,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(salt: [u8; 16], tag: [[u8; 8]; 3], cost in 4u32..=31) {
         let tag = tag.as_flattened()[..23].try_into().unwrap();
-        let hash = Hash { flavour: Flavour::Y, cost, salt, tag };
+        let hash = Hash { flavor: Flavor::Y, cost, salt, tag };
         prop_assert_eq!(parse(&hash.to_string()), Some(hash));
     }
 

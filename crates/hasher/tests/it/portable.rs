@@ -2,7 +2,7 @@
 
 use hasher::{
     argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill},
-    bcrypt::{self, Flavour},
+    bcrypt::{self, Flavor},
     cpu::Level,
 };
 
@@ -59,7 +59,7 @@ fn fills_in_lock_step_are_as_alone() {
 #[cfg_attr(miri, ignore = "minutes, and there is no unsafe code in it")]
 fn bcrypt_of_two() {
     let hash: bcrypt::Hash = "$2b$04$abcdefghijklmnopqrstuubyCG3zY1GIXMyxfivm.ClDiInHzxjiq".parse().unwrap();
-    let job = |key: &[u8]| bcrypt::Job { flavour: Flavour::B, key: key.to_vec().into(), salt: hash.salt };
+    let job = |key: &[u8]| bcrypt::Job { flavor: Flavor::B, key: key.to_vec().into(), salt: hash.salt };
     let mut tags = [[0; bcrypt::TAG_BYTES]; 2];
     bcrypt::crypt(hash.cost, &[job(b""), job(b"other")], &mut tags);
     assert_eq!(tags[0], hash.tag);

@@ -32,7 +32,7 @@ fn the_longest_password_is_the_dearest() {
             assert_eq!(kind, kinds[lengths.len() - 1], "{text}: {length}");
         }
         if longest > 0 {
-            assert!(kinds[0].work() * 4.0 < kinds[lengths.len() - 1].work(), "{text}: learnt apart");
+            assert!(kinds[0].work() * 4.0 < kinds[lengths.len() - 1].work(), "{text}: learned apart");
             rounds += 1;
         }
     }

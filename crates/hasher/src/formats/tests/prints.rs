@@ -40,9 +40,9 @@ fn nothing_prints_a_salt_or_a_tag() {
     let salt = *secret.first_chunk::<16>().unwrap();
     let mut tag = [9; bcrypt::TAG_BYTES];
     tag[..18].copy_from_slice(secret);
-    let (flavour, cost) = (bcrypt::Flavour::B, 10);
-    shown(format!("{:?}", bcrypt::Hash { flavour, cost, salt, tag }));
-    shown(format!("{:?}", bcrypt::Job { flavour, key: secret.to_vec().into(), salt }));
+    let (flavor, cost) = (bcrypt::Flavor::B, 10);
+    shown(format!("{:?}", bcrypt::Hash { flavor, cost, salt, tag }));
+    shown(format!("{:?}", bcrypt::Job { flavor, key: secret.to_vec().into(), salt }));
     for salted in [Salted::Before(secret.to_vec()), Salted::After(secret.to_vec())] {
         shown(format!("{salted:?}"));
         let fast = Fast::new(Digest::Md5, salted, &salt).unwrap();
