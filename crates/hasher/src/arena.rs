@@ -3,7 +3,7 @@
 //! What a fill leaves behind would let someone who reads it test guesses faster than by hashing. The next job
 //! overwrites it, or after a short idle time it is given back to the kernel, which hands out no page unwiped; wiping
 //! after every job would cost a tenth of the throughput and only shorten that time. The mapping is left out of core
-//! dumps and, for children, of forks.
+//! dumps, and a child process finds zeros in its place, where the kernel can do so.
 
 use std::fmt;
 
@@ -11,10 +11,14 @@ use crate::argon2::Block;
 
 /// The memory of one hashing thread, for [`fill`](crate::argon2::fill): mapped once and kept from one hash to the next.
 ///
-/// On Linux it is aligned to huge pages, backed by them where the kernel has some, and left out of core dumps and, for
-/// children, of forks. Elsewhere it comes from the ordinary allocator, and is wiped when it goes. What a fill leaves in
-/// it would let somebody who reads it test guesses faster than by hashing: if nothing is to be hashed for a while, give
-/// it back with [`Arena::keep`].
+/// On Linux it is aligned to huge pages, and backed by them where the kernel has some. Elsewhere it comes from the
+/// ordinary allocator, and is wiped when it goes. What a fill leaves in it would let somebody who reads it test guesses
+/// faster than by hashing: if nothing is to be hashed for a while, give it back with [`Arena::keep`].
+///
+/// **Core dumps and forks.** Linux is asked to leave the memory out of core dumps, and to give a child process zeros in
+/// its place (from Linux 4.14 on). Both are requests: where the kernel refuses one, the content is in the dump, or the
+/// child has a copy of it. In any case the arena of a child is its own, and can be used like any other. On other systems
+/// nothing is asked for.
 ///
 /// ```
 /// use hasher::{
@@ -64,18 +68,20 @@ impl Arena {
         Arena { mapping: None }
     }
 
-    /// Returns `count` blocks, of 1 KiB each, with any content. Grows by mapping anew.
+    /// Returns `count` blocks, of 1 KiB each, with any content. Grows by mapping anew; maps nothing for none.
     ///
     /// # Errors
     /// [`NoMemory`] when the system refuses the memory. The arena is empty then.
     pub fn blocks(&mut self, count: usize) -> Result<&mut [Block], NoMemory> {
-        if self.mapping.as_ref().is_none_or(|mapping| mapping.len() < count) {
+        if self.len() < count {
             // The old mapping goes first: both at once might exceed what the machine may give.
             self.mapping = None;
             self.mapping = Some(system::Mapping::new(count)?);
         }
-        let mapping = self.mapping.as_mut().ok_or(NoMemory)?;
-        Ok(&mut mapping.blocks()[..count])
+        match &mut self.mapping {
+            Some(mapping) => Ok(&mut mapping.blocks()[..count]),
+            None => Ok(&mut []),
+        }
     }
 
     /// How many blocks it holds: at least the most that it was asked for, in whole pages of the system.
@@ -139,12 +145,14 @@ mod system {
             unmap(start.wrapping_add(bytes), whole - before - bytes);
             let start = NonNull::new(start.cast::<Block>()).ok_or(NoMemory)?;
             let huge = bytes / HUGE_PAGE * HUGE_PAGE;
+            // Never `LinuxDontFork`: a child has this value, too, and would find memory of others in the hole.
             let advices =
-                [(Advice::LinuxHugepage, huge), (Advice::LinuxDontDump, bytes), (Advice::LinuxDontFork, bytes)];
+                [(Advice::LinuxHugepage, huge), (Advice::LinuxDontDump, bytes), (Advice::LinuxWipeOnFork, bytes)];
             for (advice, bytes) in advices {
-                // A kernel without huge pages refuses; everything works without them, only slower.
-                // SAFETY: the range begins with the mapping made above and is no longer than it, and none of these
-                // advices changes what is read from it here.
+                // Best effort, as the documentation says: a kernel without huge pages, or one that is older than an
+                // advice, refuses it. Without huge pages everything works, only slower.
+                // SAFETY: the range begins with the mapping made above and is no longer than it. None of these advices
+                // changes what is read from it here, and a child reads zeros, which are valid blocks.
                 let _ = unsafe { madvise(start.as_ptr().cast::<c_void>(), bytes, advice) };
             }
             Ok(Mapping { start, bytes })
@@ -166,8 +174,9 @@ mod system {
         /// Gives back the memory beyond `blocks` blocks, in whole huge pages.
         pub(super) fn keep(&mut self, blocks: usize) {
             let bytes = blocks.saturating_mul(Block::BYTES).checked_next_multiple_of(HUGE_PAGE);
-            if let Some(bytes) = bytes.filter(|bytes| *bytes < self.bytes) {
-                unmap(self.start.as_ptr().cast::<u8>().wrapping_add(bytes), self.bytes - bytes);
+            if let Some(bytes) = bytes.filter(|bytes| *bytes < self.bytes)
+                && unmap(self.start.as_ptr().cast::<u8>().wrapping_add(bytes), self.bytes - bytes)
+            {
                 self.bytes = bytes;
             }
         }
@@ -179,13 +188,17 @@ mod system {
         }
     }
 
-    /// Gives `bytes` from `start` back: a part of a mapping that nothing refers to any more.
-    fn unmap(start: *mut u8, bytes: usize) {
-        if bytes > 0 {
-            // SAFETY: every caller owns this range and gives up every pointer to it. It fails only for ranges that are
-            // no mapping, and then there is nothing to give back.
-            let _ = unsafe { munmap(start.cast(), bytes) };
+    /// Gives `bytes` from `start` back: a part of a mapping that nothing refers to any more. Returns whether the range
+    /// is gone. If the process has as many mappings as it may have (`vm.max_map_count`), none can be split, and none
+    /// ends: then only the pages go back, and the range stays, full of zeros.
+    fn unmap(start: *mut u8, bytes: usize) -> bool {
+        // SAFETY: every caller owns this range and gives up every pointer to it.
+        let gone = bytes == 0 || unsafe { munmap(start.cast(), bytes) }.is_ok();
+        if !gone {
+            // SAFETY: as above. The range is still mapped and anonymous, and becomes zeros, which are valid blocks.
+            let _ = unsafe { madvise(start.cast(), bytes, Advice::LinuxDontNeed) };
         }
+        gone
     }
 }
 
@@ -279,5 +292,42 @@ mod tests {
         for count in [usize::MAX, usize::MAX / Block::BYTES, 1 << 50] {
             assert_eq!(Arena::new().blocks(count).err(), Some(NoMemory));
         }
+    }
+
+    #[test]
+    fn no_blocks_are_no_memory_that_is_missing() {
+        let mut arena = Arena::new();
+        assert!(arena.blocks(0).unwrap().is_empty() && arena.is_empty());
+        arena.blocks(1).unwrap();
+        assert!(arena.blocks(0).unwrap().is_empty() && !arena.is_empty());
+    }
+
+    /// Red with `LinuxDontFork`: the child, which has the arena as well, dies of its first look at it, or finds memory
+    /// of others there.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    #[allow(unsafe_code, reason = "no safe call forks, and the test is about what a child finds")]
+    fn a_child_has_an_arena_of_its_own_full_of_zeros() {
+        let mut arena = Arena::new();
+        arena.blocks(5000).unwrap().fill(Block([7; Block::WORDS]));
+        // SAFETY: until it ends, the child calls nothing that takes a lock: other threads of this process, which it
+        // lacks, may have held one. A panic would not be told, and is not needed to tell by the status.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let blocks = arena.blocks(5000).unwrap_or_default();
+            let wiped = blocks.len() == 5000 && blocks.iter().all(|block| *block == Block::ZERO);
+            blocks.fill(Block([8; Block::WORDS]));
+            let own = blocks.iter().all(|block| block.0 == [8; Block::WORDS]);
+            // SAFETY: ends the child at once, without the parent's destructors.
+            unsafe { libc::_exit(i32::from(!wiped) + 2 * i32::from(!own)) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child made above, and writes to a variable of this function.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert!(child > 0 && waited == child && status == 0, "what became of the child: {status:#x}");
+        assert!(
+            arena.blocks(5000).unwrap().iter().all(|block| block.0 == [7; Block::WORDS]),
+            "the parent keeps its own"
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! behind the arithmetic of the others. Every tag is what any other implementation computes.
 //!
 //! [`H0`] takes in all secrets; [`fill`] does the slow work and needs only `H0` and [`Params`]. An [`Arena`] is memory
-//! for it that is worth keeping: on Linux in huge pages, and in no core dump.
+//! for it that is worth keeping: on Linux in huge pages, and out of core dumps where the kernel can do so.
 //!
 //! It can be used without the pool:
 //!
