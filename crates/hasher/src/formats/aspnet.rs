@@ -5,12 +5,12 @@
 //! 01 PRF(4) ITERATIONS(4) LENGTH(4) SALT(LENGTH) KEY         version 3: big-endian; PRF 0, 1, 2 is SHA-1, -256, -512
 //! ```
 
-use super::{Digest, ParseError, Recipe, pbkdf2, text};
+use super::{Digest, ParseError, Recipe, pbkdf2, refused, text};
 
 const MALFORMED: ParseError = ParseError::Malformed("not a hash of ASP.NET Core Identity");
 
 pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
-    let blob = text::padded(text).map_err(|_| ParseError::Unsupported("unknown algorithm"))?;
+    let blob = text::padded(text).map_err(|_| ParseError::Unsupported(refused::unknown(text)))?;
     match blob.split_first() {
         Some((0, rest)) if rest.len() == 48 => {
             let (salt, key) = rest.split_at(16);

@@ -4,6 +4,7 @@
 //! {PBKDF2-SHA256}10000$SALT$KEY             adapted base64; {PBKDF2} is SHA-1
 //! {PBKDF2_SHA256}BASE64                     389 Directory Server: iterations(4, big-endian), salt(64), key(256)
 //! {CRYPT}$6$…                               SHA-crypt ($5$ too), bcrypt and scrypt ($7$) of crypt(3)
+//! {SHA512-CRYPT}$6$…                        Dovecot; {SHA256-CRYPT} too
 //! {BCRYPT}$2y$10$…                          {BLF-CRYPT} too
 //! {ARGON2}$argon2id$…                       {ARGON2I} and {ARGON2ID} too
 //! {SSHA}, {SHA}, {SMD5}, {MD5}, {SSHA256} … fast: stored only wrapped
@@ -15,7 +16,7 @@
 use zeroize::Zeroizing;
 
 use super::{
-    Digest, FAST, MD5_CRYPT, ParseError, Recipe, argon2, bcrypt, import::Fast, pbkdf2, scrypt, sha_crypt, text,
+    Digest, FAST, ParseError, Recipe, argon2, bcrypt, import::Fast, pbkdf2, refused, scrypt, sha_crypt, text,
     wrapped::Salted,
 };
 
@@ -51,7 +52,7 @@ pub(super) fn read(text: &str) -> Result<Recipe, ParseError> {
         "PBKDF2-SHA256" => pbkdf2(Digest::Sha256, rest),
         "PBKDF2-SHA512" => pbkdf2(Digest::Sha512, rest),
         "PBKDF2_SHA256" => directory_server(rest),
-        "CRYPT" => crypt(rest),
+        "CRYPT" | "SHA256-CRYPT" | "SHA512-CRYPT" | "MD5-CRYPT" => crypt(rest),
         "BCRYPT" | "BLF-CRYPT" => bcrypt::read(rest),
         "ARGON2" | "ARGON2I" | "ARGON2ID" | "ARGON2@SPRINGSECURITY_V5_8" => argon2::read(rest),
         "NOOP" | "CLEARTEXT" | "CLEAR" | "PLAIN" | "PLAINTEXT" => Err(CLEAR),
@@ -65,9 +66,11 @@ fn crypt(text: &str) -> Result<Recipe, ParseError> {
     match text.split('$').nth(1) {
         Some("5" | "6") => sha_crypt::read(text),
         Some("7") => scrypt::read_crypt(text),
-        Some("1") => Err(MD5_CRYPT),
         Some(name) if name.starts_with('2') => bcrypt::read(text),
-        _ => Err(ParseError::Unsupported("{CRYPT} of anything but SHA-crypt, bcrypt and scrypt")),
+        _ => {
+            let why = refused::by_name(text).unwrap_or("{CRYPT} of anything but SHA-crypt, bcrypt and scrypt");
+            Err(ParseError::Unsupported(why))
+        }
     }
 }
 

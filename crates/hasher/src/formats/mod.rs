@@ -6,7 +6,8 @@
 //! `$pbkdf2-sha256$…`. The text contains no secrets; it names them by id.
 //!
 //! Modules: one file per family; `text` reads pieces, `limits` is the table of what is admitted, `serial` computes
-//! hashes without a kernel, `romix` scrypt, `prf` HMAC, `check` decides at the end, `draft` makes new hashes.
+//! hashes without a kernel, `romix` scrypt, `prf` HMAC, `check` decides at the end, `draft` makes new hashes, `refused`
+//! says what a text is that is none.
 
 mod argon2;
 mod aspnet;
@@ -22,6 +23,7 @@ mod ldap;
 pub(crate) mod limits;
 mod pbkdf2;
 pub(crate) mod prf;
+mod refused;
 mod romix;
 mod scrypt;
 pub(crate) mod serial;
@@ -121,7 +123,7 @@ impl From<Limit> for ParseError {
 type Reader = fn(&str) -> Result<Recipe, ParseError>;
 
 /// What a text begins with, and its reader.
-const FAMILIES: [(&str, Reader); 27] = [
+const FAMILIES: [(&str, Reader); 26] = [
     ("$argon2", argon2::read),
     ("$pv1$", bound::read),
     ("$wrapped$", wrapped::read),
@@ -138,7 +140,6 @@ const FAMILIES: [(&str, Reader); 27] = [
     ("U$S$", chain::read_drupal_6),
     ("$5$", sha_crypt::read),
     ("$6$", sha_crypt::read),
-    ("$1$", |_| Err(MD5_CRYPT)),
     ("$firebase$", firebase::read),
     ("pbkdf2_", django::read_pbkdf2),
     ("argon2$", django::read_argon2),
@@ -162,23 +163,13 @@ impl FromStr for Stored {
     /// it.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         limits::TEXT.length(text.as_bytes())?;
+        if let Some(why) = refused::by_name(text).or_else(|| refused::line(text)) {
+            return Err(ParseError::Unsupported(why));
+        }
         match FAMILIES.iter().find(|(prefix, _)| text.starts_with(prefix)) {
             Some((_, read)) => read(text).map(Stored),
-            None => Err(ParseError::Unsupported(unknown(text))),
+            None => Err(ParseError::Unsupported(refused::unknown(text))),
         }
-    }
-}
-
-/// Returns why a text of no family is none, as far as it tells.
-fn unknown(text: &str) -> &'static str {
-    let is_hex = || text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match text.as_bytes() {
-        [first, ..] if first.is_ascii_whitespace() => "begins with a blank",
-        [b'!' | b'*', ..] | b"x" => "no hash, but the mark of an account without a password",
-        bytes if matches!(bytes.len(), 32 | 40 | 64 | 96 | 128) && is_hex() => {
-            "a bare digest, which does not name its algorithm: import it as an object that does"
-        }
-        _ => "unknown algorithm",
     }
 }
 
@@ -306,7 +297,3 @@ fn key(keys: &Keys, role: Role, id: KeyId) -> Result<&Key, Refusal> {
 
 /// A digest that could be guessed fast if it were stored.
 const FAST: ParseError = ParseError::Unsupported("a fast digest, which is stored only wrapped: import it");
-
-/// A thousand rounds of MD5, which take no time; owners of whom only such a hash is known choose new passwords.
-const MD5_CRYPT: ParseError =
-    ParseError::Unsupported("md5-crypt ($1$), a fast digest: let its owner choose a new password");

@@ -29,6 +29,9 @@ struct Encoded {
     value: String,
     encoding: Option<String>,
     position: Option<String>,
+    /// Of an HMAC.
+    digest: Option<String>,
+    key: Option<Box<Encoded>>,
 }
 
 /// Wiped: it may be a fast digest, which is as good as the password.
@@ -44,8 +47,8 @@ struct Password {
 }
 
 /// Reads the JSON object `custom_password_hash`. Knows `argon2`, `bcrypt`, `ldap` and `pbkdf2` (whose value is a text
-/// that names its algorithm), `scrypt`, and `md5`, `sha1`, `sha256`, `sha512` (fast). A `password_hash` is bcrypt:
-/// [`super::text`] reads it.
+/// that names its algorithm), `scrypt`, and `md5`, `sha1`, `sha256`, `sha512` and `hmac` (fast). A `password_hash` is
+/// bcrypt: [`super::text`] reads it.
 ///
 /// # Errors
 /// [`ParseError`] when the JSON, the algorithm or an encoding is something else, or a parameter is outside the limits.
@@ -72,6 +75,7 @@ fn imported(custom: Custom) -> Result<Imported, ParseError> {
         "ldap" => "{",
         "scrypt" => return scrypt(&custom).map(Imported::Stored),
         digest @ ("md5" | "sha1" | "sha256" | "sha512") => return fast(digest, &custom).map(Imported::Fast),
+        "hmac" => return hmac(&custom).map(Imported::Fast),
         _ => return Err(ParseError::Unsupported("an unknown algorithm of Auth0")),
     };
     match custom.salt {
@@ -105,6 +109,20 @@ fn fast(digest: &str, custom: &Custom) -> Result<Fast, ParseError> {
             _ => return Err(ParseError::Malformed("position of the salt must be prefix or suffix")),
         },
     };
+    Fast::new(digest, salt, &Zeroizing::new(custom.hash.bytes("base64")?))
+}
+
+/// An HMAC of the password, whose key is in the export like a salt: no secret of it is needed later.
+fn hmac(custom: &Custom) -> Result<Fast, ParseError> {
+    let Encoded { digest: Some(digest), key: Some(key), .. } = &custom.hash else {
+        return Err(ParseError::Malformed("hmac needs a digest and a key in the hash"));
+    };
+    if custom.salt.is_some() {
+        return Err(ParseError::Unsupported("a salt beside an HMAC"));
+    }
+    let digest =
+        Digest::named(digest).ok_or(ParseError::Unsupported("an HMAC of another digest than MD5, SHA-1 and SHA-2"))?;
+    let salt = Salted::Key(key.bytes("utf8")?);
     Fast::new(digest, salt, &Zeroizing::new(custom.hash.bytes("base64")?))
 }
 

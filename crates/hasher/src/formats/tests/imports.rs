@@ -45,6 +45,23 @@ fn a_text_that_is_no_hash_is_refused_with_what_it_looks_like() {
         ("5baa61e4c9b93f3f0682250b6cf8331b7ee68fd8", "does not name its algorithm"),
         ("5f4dcc3b5aa765d61d8327deb882cf9", "unknown algorithm"),
         ("zf4dcc3b5aa765d61d8327deb882cf99", "unknown algorithm"),
+        ("$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7", "yescrypt ($y$), which is not"),
+        ("{CRYPT}$y$j9T$F5Jx5fExrKuPp53xLKQ..1$X3DX6M94c7o.9agCG9G317fhZg9SqC.5i5rd.RhAtQ7", "yescrypt ($y$)"),
+        ("$gy$j9T$x$y", "gost-yescrypt"),
+        ("$apr1$saltsalt$AAAAAAAAAAAAAAAAAAAAAA", "Apache's md5-crypt ($apr1$)"),
+        ("{MD5-CRYPT}$1$saltsalt$UsdFqFVB.FsuinRDK5eE..", "md5-crypt ($1$)"),
+        ("$sha1$40000$jtNX3nZ2$hBNaIXkt4wBI2o5rsi8KejSjNqIq", "sha1-crypt"),
+        ("$md5,rounds=5000$GUBv0xjJ$$mSwgIswdjlTY0YxV7HBVm0", "Sun's MD5"),
+        ("$NT$7f8fe03093cc84b267b109625f6bbf4b", "the NT hash"),
+        ("*2470C0C06DEE42FD1618BB99005ADCA2EC9D1E19", "MySQL's hash"),
+        ("!$2b$10$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym", "a locked account: remove the !"),
+        ("!!$6$saltstring$x", "a locked account"),
+        ("ada:$6$saltstring$x:19000:0:99999:7:::", "a whole line of /etc/shadow"),
+        ("Ada:!:19000:0:99999:7:::", "a whole line of /etc/shadow"),
+        ("ada:$apr1$saltsalt$AAAAAAAAAAAAAAAAAAAAAA", "a whole line of /etc/shadow or .htpasswd"),
+        ("userPassword:: e1NTSEF9YWJj", "a line of LDIF"),
+        ("userpassword: {SSHA}YWJj", "a line of LDIF"),
+        ("e1NTSEF9YWJj", "base64 of an LDAP value"),
     ] {
         let refused = text.parse::<Stored>();
         assert!(matches!(refused, Err(ParseError::Unsupported(told)) if told.contains(why)), "{text}: {refused:?}");
@@ -137,6 +154,20 @@ fn auth0() {
         holds_imported(import::auth0(custom).unwrap());
         assert!(import::auth0(&custom.replacen(r#"thm":""#, r#"thm":"md4"#, 1)).is_err());
         assert!(import::auth0(&custom.replacen("{", r#"{"password":{"encoding":"utf16le"},"#, 1)).is_err());
+    }
+    // HMACs of Python's hmac module. A key is not guessed, and a salt beside it is no part of Auth0's format.
+    let hmac = r#"{"algorithm":"hmac","hash":{"value":"3731d45af18758b9febb5f706de5615e99e9364bf2e3a7f0dc82001653635b5c","encoding":"hex","digest":"sha256","key":{"value":"73616c74206b6579","encoding":"hex"}}}"#;
+    holds_imported(import::auth0(hmac).unwrap());
+    holds_imported(import::auth0(&hmac.replace("73616c74206b6579\",\"encoding\":\"hex\"", "salt key\"")).unwrap());
+    for (from, to) in [
+        (r#""digest":"sha256","#, ""),
+        (r#""sha256""#, r#""whirlpool""#),
+        (r#""sha256""#, r#""sha1""#),
+        (r#","key":{"value":"73616c74206b6579","encoding":"hex"}"#, ""),
+        ("73616c74206b6579", ""),
+        (r#""algorithm""#, r#""salt":{"value":"x"},"algorithm""#),
+    ] {
+        assert!(hmac.contains(from) && import::auth0(&hmac.replacen(from, to, 1)).is_err(), "{from} {to}");
     }
     // Its own text may not be of another algorithm, or have a salt beside.
     let bcrypt = "$2a$05$abcdefghijklmnopqrstuuzxGOZEy/WPRLMjjU2/y65oP0ZJGIbym";

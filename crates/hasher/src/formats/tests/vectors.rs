@@ -107,6 +107,8 @@ pub(super) const VECTORS: &[(&[u8], &str)] = &[
     (&[b'x'; 511], "$5$rounds=1001$longpassword$Fd9WOQWbHGOl8A1Jtq6.kZM5pgk7CgVfxijDBT8CZmD"),
     (SNOWMAN, "{CRYPT}$5$rounds=1000$saltstring$3dlQDYsIvobiTdBmdRh69499cPg0FjGUz9fG5xex1vC"),
     (SNOWMAN, "{crypt}$6$rounds=1000$saltstring$tCM6i75CN.fhL9aiMrOxJ.aGBAOh/ei/RoJTvUsDXfctUh.POFidekkyEIFRYvDdjZPvuSTsiAM2AXtS2scgc."),
+    (SNOWMAN, "{SHA256-CRYPT}$5$rounds=1000$saltstring$3dlQDYsIvobiTdBmdRh69499cPg0FjGUz9fG5xex1vC"),
+    (SNOWMAN, "{SHA512-CRYPT}$6$rounds=1000$saltstring$tCM6i75CN.fhL9aiMrOxJ.aGBAOh/ei/RoJTvUsDXfctUh.POFidekkyEIFRYvDdjZPvuSTsiAM2AXtS2scgc."),
     (SNOWMAN, "{CRYPT}$7$86..../....somesalt$qtvPi4c0AuCBNgTifeFDqbFFC9Utb18.C2bTLRYUcDA"),
     // the README of thesubtlety/389-ds-password-check
     (b"Password123", "{PBKDF2_SHA256}AAAnEGTxXtnR/oox922/jZyjH6fmiIdW4AwIYZE2LfCVL/SUz5GbAHfjRj4NbN2u8ul0/j/dUzJ4gQSawGALGHZV74nOAtPttoZDTsh7BeGCLD/Ps7vRugwDdz9uPARXzF3bD/8qCpumvRGb4pehzfQsk+FnGgTwi0rUeVaN8a7Kbv8ZpRfU2sd+208F/YL42BWAh/2tv0I4vY7ZsrCZcrUJtgKWy5Nr+t78zmPkrZsX/kgfnGdXhr50kN10cmkLQ0/cZOXo9CAkpeZyFu+wQ5vQdUaES2Vd5kBjJYPCkr4b2ocr4ETQi3IGO2GGCoCetmMIETsudRVSxUNBbva+Vgxin5Apu4wIP/0ZyuGK6TuWLqLnNpmK3RkRx0xjqJ4nN2Ok0ul0XYBJcYIBt4UoaVM2uSa/Etw28Uy+zAsUv2AOiRo5"),
