@@ -40,7 +40,7 @@ impl Server {
 
     async fn sign_up(&mut self, name: &str, password: &str) -> Done<()> {
         let salt = self.salt();
-        let text = self.hasher.hash(&who()?, password.as_bytes(), salt).await?;
+        let text = self.hasher.hash(&visitor()?, password.as_bytes(), salt).await?;
         self.passwords.insert(name.to_owned(), text);
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Server {
             Imported::Stored(stored) => stored.to_string(),
             Imported::Fast(digest) => {
                 let salt = self.salt();
-                self.hasher.wrap(&who()?, &digest, salt).await?
+                self.hasher.wrap(&visitor()?, &digest, salt).await?
             }
         };
         self.passwords.insert(name.to_owned(), text);
@@ -59,16 +59,17 @@ impl Server {
     }
 
     async fn sign_in(&mut self, name: &str, password: &str) -> Done<bool> {
-        let (key, salt) = (who()?, self.salt());
+        let (who, salt) = (visitor()?, self.salt());
         let Some(text) = self.passwords.get(name).cloned() else {
-            // Not random: the same name always takes the same path.
-            return Ok(self.hasher.decoy(&key, [7; 16], password.as_bytes()).await?.ok);
+            // Not random: the same name always takes the same path. Here every name has one salt; in earnest it is made
+            // from the name under a secret key, as in the example `server`.
+            return Ok(self.hasher.decoy(&who, [7; 16], password.as_bytes()).await?.ok);
         };
         let stored: Stored = text.parse()?;
-        let found = self.hasher.verify(&key, &stored, password.as_bytes()).await?;
+        let found = self.hasher.verify(&who, &stored, password.as_bytes()).await?;
         // The password is proved: if there is no time for a new hash now, the next sign-in makes it.
         if found.rehash
-            && let Ok(newer) = self.hasher.rehash(&key, &stored, password.as_bytes(), salt).await
+            && let Ok(newer) = self.hasher.rehash(&who, &stored, password.as_bytes(), salt).await
         {
             println!("  {name}: {} becomes {}", stored.scheme(), newer.rsplit_once('$').map_or("", |(front, _)| front));
             // Only if the old hash is still there: the password may have been changed meanwhile.
@@ -81,7 +82,7 @@ impl Server {
 }
 
 /// Whose share of the time a hash uses up: tenant and address.
-fn who() -> Done<FairKey> {
+fn visitor() -> Done<FairKey> {
     Ok(FairKey::new("main", "192.0.2.7".parse()?))
 }
 

@@ -38,14 +38,14 @@ fn confirm(keys: &Keys, kept: &[String]) -> Done<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Done<()> {
-    let (key, password) = (FairKey::new("main", "192.0.2.7".parse()?), b"correct horse");
+    let (who, password) = (FairKey::new("main", "192.0.2.7".parse()?), b"correct horse");
 
     println!("every hash has the pepper p1 in it; what proves that p1 stays the same goes into the database");
     let keys = Keys::new([pepper("p1", 1)?])?;
     let kept: Vec<String> = keys.checks().map(|check| check.to_string()).collect();
     let hasher = start(&keys)?;
     // A salt is 16 fresh random bytes.
-    let text = hasher.hash(&key, password, [7; 16]).await?;
+    let text = hasher.hash(&who, password, [7; 16]).await?;
     println!("  {text}");
     hasher.stop().await;
 
@@ -58,10 +58,10 @@ async fn main() -> Done<()> {
     confirm(&keys, &kept)?;
     let hasher = start(&keys)?;
     let stored: Stored = text.parse()?;
-    let found = hasher.verify(&key, &stored, password).await?;
+    let found = hasher.verify(&who, &stored, password).await?;
     // Each hash moves when its owner signs in: nobody else knows the password.
     assert!(found.ok && found.rehash);
-    let text = hasher.rehash(&key, &stored, password, [8; 16]).await?;
+    let text = hasher.rehash(&who, &stored, password, [8; 16]).await?;
     println!("  {text}");
     hasher.stop().await;
 
@@ -69,9 +69,9 @@ async fn main() -> Done<()> {
     let hasher = start(&Keys::new([pepper("p2", 2)?])?)?;
     let newer: Stored = text.parse()?;
     println!("  names p1: {} before, {} now", names(&stored, "p1"), names(&newer, "p1"));
-    assert!(hasher.verify(&key, &newer, password).await?.ok);
+    assert!(hasher.verify(&who, &newer, password).await?.ok);
     // A hash that names it is reported as one that cannot be verified, never as a wrong password.
-    match hasher.verify(&key, &stored, password).await {
+    match hasher.verify(&who, &stored, password).await {
         Err(refusal @ Refusal::Unsupported(_)) => println!("  the hash of before: {refusal}"),
         other => return Err(format!("{other:?}").into()),
     }

@@ -32,7 +32,7 @@ fn main() -> Result<(), Failure> {
             return Ok(());
         }
         [seconds, hash] => (seconds, Policy::default(), Some(hash.parse::<Stored>()?)),
-        [seconds, m, t, p] => (seconds, Policy::new(m.parse()?, t.parse()?, p.parse()?)?, None),
+        [seconds, m, t, p] => (seconds, Policy::weak(m.parse()?, t.parse()?, p.parse()?)?, None),
         _ => return Err("usage: rate SECONDS [M T P | HASH | argon2-rust]".into()),
     };
     let span = Duration::try_from_secs_f64(seconds.parse()?)?;
@@ -77,13 +77,13 @@ async fn run(hasher: &Hasher, stored: Option<&Stored>, span: Duration) -> Result
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..CALLERS * thread::available_parallelism()?.get() {
         let (hasher, stored) = (hasher.clone(), stored.cloned());
-        let key = FairKey::new("main", [127, 0, 0, 1].into());
+        let who = FairKey::new("main", [127, 0, 0, 1].into());
         callers.spawn(async move {
             let mut done = 0;
             while begun.elapsed() < span {
                 match &stored {
-                    Some(stored) => drop(hasher.verify(&key, stored, PASSWORD).await?),
-                    None => drop(hasher.hash(&key, PASSWORD, [7; 16]).await?),
+                    Some(stored) => drop(hasher.verify(&who, stored, PASSWORD).await?),
+                    None => drop(hasher.hash(&who, PASSWORD, [7; 16]).await?),
                 }
                 done += 1;
             }

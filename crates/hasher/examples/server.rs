@@ -42,19 +42,19 @@ struct Server {
 impl Server {
     async fn sign_in(&self, address: IpAddr, name: &str, password: &str) -> Result<Answer, Failure> {
         // Whose share of the time the hash uses up: the tenant's, and within it the address's.
-        let (key, password) = (FairKey::new("main", address), password.as_bytes());
+        let (who, password) = (FairKey::new("main", address), password.as_bytes());
         // Nothing is locked while a password is hashed, no transaction is open, and no thread of the server waits.
         let text = self.passwords().get(name).cloned();
         let stored: Option<Stored> = text.as_deref().map(str::parse).transpose()?;
         let found = match &stored {
-            Some(stored) => self.hasher.verify(&key, stored, password).await,
-            None => self.hasher.decoy(&key, self.decoy_salt(name)?, password).await,
+            Some(stored) => self.hasher.verify(&who, stored, password).await,
+            None => self.hasher.decoy(&who, self.decoy_salt(name)?, password).await,
         };
         match found {
             Ok(Verified { ok: false, .. }) => Ok(Answer::WrongNameOrPassword),
             Ok(Verified { rehash, .. }) => {
                 if let Some((stored, text)) = stored.zip(text).filter(|_| rehash) {
-                    self.renew(&key, name, (&stored, text.as_str()), password).await?;
+                    self.renew(&who, name, (&stored, text.as_str()), password).await?;
                 }
                 Ok(Answer::Welcome)
             }
@@ -70,9 +70,9 @@ impl Server {
     }
 
     /// Replaces a hash that is older than today's policy, now that its password is proved.
-    async fn renew(&self, key: &FairKey, name: &str, old: (&Stored, &str), password: &[u8]) -> Result<(), Failure> {
+    async fn renew(&self, who: &FairKey, name: &str, old: (&Stored, &str), password: &[u8]) -> Result<(), Failure> {
         // If there is no time for it now, the next sign-in does it.
-        let Ok(newer) = self.hasher.rehash(key, old.0, password, random()?).await else { return Ok(()) };
+        let Ok(newer) = self.hasher.rehash(who, old.0, password, random()?).await else { return Ok(()) };
         println!("  {name}: {} becomes {}", parameters(old.1), parameters(&newer));
         // Only if the old hash is still there: the password may have been changed meanwhile.
         if let Some(kept) = self.passwords().get_mut(name).filter(|kept| **kept == old.1) {
@@ -107,8 +107,8 @@ fn parameters(hash: &str) -> String {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
-    // Ada's hash, made when the policy was cheaper.
-    let before = Hasher::start(Settings { policy: Policy::new(7_168, 1, 1)?, ..Settings::default() })?;
+    // Ada's hash, made when the policy was cheaper than anything that is good enough today.
+    let before = Hasher::start(Settings { policy: Policy::weak(7_168, 1, 1)?, ..Settings::default() })?;
     let desk: IpAddr = "192.0.2.7".parse()?;
     let ada = before.hash(&FairKey::new("main", desk), b"correct horse", random()?).await?;
     before.stop().await;

@@ -46,9 +46,9 @@ async fn work(worker: &Hasher, asks: Frame) -> Frame {
         let worker = worker.clone();
         running.spawn(async move {
             // All asks are one server's.
-            let key = FairKey::new("server", Ipv4Addr::LOCALHOST.into());
+            let who = FairKey::new("server", Ipv4Addr::LOCALHOST.into());
             // `None`: it could not be computed here, and is computed elsewhere.
-            Answer { id: ask.id, tag: worker.fill(&key, ask).await.ok() }
+            Answer { id: ask.id, tag: worker.fill(&who, ask).await.ok() }
         });
     }
     while let Some(answer) = running.join_next().await {
@@ -85,9 +85,9 @@ async fn sign_ins(server: &Hasher, stored: &Stored, many: u8) -> Done<usize> {
     for number in 0..many {
         let (server, stored) = (server.clone(), stored.clone());
         visitors.spawn(async move {
-            let key = FairKey::new("main", Ipv4Addr::new(192, 0, 2, number).into());
+            let who = FairKey::new("main", Ipv4Addr::new(192, 0, 2, number).into());
             let password: &[u8] = if number % 10 == 0 { b"wrong" } else { b"correct horse" };
-            server.verify_of(&key, ADA, &stored, password).await
+            server.verify_of(&who, ADA, &stored, password).await
         });
     }
     let mut let_in = 0;
@@ -99,8 +99,8 @@ async fn sign_ins(server: &Hasher, stored: &Stored, many: u8) -> Done<usize> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Done<()> {
-    // A cheap policy, so that the example is over soon.
-    let policy = Policy::new(8_192, 1, 1)?;
+    // Too cheap for anything but an example, which is to be over soon.
+    let policy = Policy::weak(8_192, 1, 1)?;
     let one = NonZeroUsize::new(1);
     // Nobody is sent away here: the example `server` shows that.
     let max_wait = Duration::from_secs(60);
@@ -108,17 +108,17 @@ async fn main() -> Done<()> {
     let worker = Hasher::start(Settings { policy, threads: one, ..Settings::default() })?;
 
     // New hashes are computed here. The stored verifier tells a worker nothing, and is of no use for another account.
-    let key = FairKey::new("main", Ipv4Addr::new(192, 0, 2, 7).into());
-    let text = server.hash_of(&key, ADA, b"correct horse", [7; 16]).await?;
+    let who = FairKey::new("main", Ipv4Addr::new(192, 0, 2, 7).into());
+    let text = server.hash_of(&who, ADA, b"correct horse", [7; 16]).await?;
     println!("stored: {text}");
     let stored: Stored = text.parse()?;
 
     // The worker's key tells who it is; what it can do, it says itself, and the truth shows soon.
-    let who = Introduction { key: [3; 32], name: "worker-1".into(), address: "192.0.2.99:5000".to_owned() };
+    let it = Introduction { key: [3; 32], name: "worker-1".into(), address: "192.0.2.99:5000".to_owned() };
     let threads = u16::try_from(worker.state().threads)?;
     let ready = Ready { threads, memory: 1 << 20, holds: 16, rate: (worker.rate() * 1e3) as u64 };
     // 32 random bytes, from which its tests are derived.
-    let link = server.attach(who, ready, Zeroizing::new([4; 32]))?;
+    let link = server.attach(it, ready, Zeroizing::new([4; 32]))?;
 
     let let_in = tokio::select! {
         let_in = sign_ins(&server, &stored, 100) => let_in?,
@@ -137,7 +137,7 @@ async fn main() -> Done<()> {
 
     // The connection has ended: what the worker held is computed here.
     drop(link);
-    println!("without it: {}", server.verify_of(&key, ADA, &stored, b"correct horse").await?.ok);
+    println!("without it: {}", server.verify_of(&who, ADA, &stored, b"correct horse").await?.ok);
     tokio::join!(server.stop(), worker.stop());
     Ok(())
 }

@@ -14,8 +14,8 @@ use std::{
 use crate::{
     argon2::{Algorithm, Cost, Params},
     cost::{self, Family, MAX_TOGETHER, pays},
+    formats::limits,
     job::{Kind, Work},
-    policy::Policy,
     took::Took,
 };
 
@@ -137,7 +137,7 @@ fn named(text: &str) -> Option<Family> {
     let algorithm = words.next()?;
     let (algorithm, _) = ALGORITHMS.iter().find(|(_, name)| *name == algorithm)?;
     let mut number = |name: &str| u32::from_str(words.next()?.strip_prefix(name)?).ok();
-    let cost = Policy::new(number("m=")?, number("t=")?, number("p=")?).ok()?.cost();
+    let cost = limits::argon2(number("m=")?, number("t=")?, number("p=")?).ok()?;
     words.next().is_none().then_some(Family::Argon2(*algorithm, cost))
 }
 

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use crate::{
     argon2::{Algorithm, Params, Version},
-    formats::{Digest, serial::Serial},
+    formats::{Digest, limits, serial::Serial},
     job::{Kind, Work},
     policy::{Policy, TAG_BYTES},
 };
@@ -99,7 +99,7 @@ fn argon2(name: &str, mut number: impl FnMut(&str) -> Option<u32>) -> Option<Kin
         19 => Version::V19,
         _ => return None,
     };
-    let cost = Policy::new(number("m")?, number("t")?, number("p")?).ok()?.cost();
+    let cost = limits::argon2(number("m")?, number("t")?, number("p")?).ok()?;
     Some(Kind::Argon2(Params { algorithm, version, cost, tag_bytes: TAG_BYTES as u32 }))
 }
 

@@ -21,11 +21,11 @@ pub struct Policy {
 impl Default for Policy {
     /// m=19456 (19 MiB), t=2, p=1: the row of OWASP's that fits a machine with 512 MiB.
     fn default() -> Self {
-        const OWASP: Policy = match Policy::new(19_456, 2, 1) {
+        const DEFAULT: Policy = match Policy::new(19_456, 2, 1) {
             Ok(policy) => policy,
-            Err(_) => panic!("within the limits"),
+            Err(_) => panic!("a row of OWASP's"),
         };
-        OWASP
+        DEFAULT
     }
 }
 
@@ -38,11 +38,23 @@ impl Policy {
     pub const MAX_LANES: u32 = 64;
 
     /// Argon2id with `memory` in KiB (at most [`Policy::MAX_MEMORY`]), `passes` (at most [`Policy::MAX_PASSES`]) and
-    /// `lanes` (at most [`Policy::MAX_LANES`]).
+    /// `lanes` (at most [`Policy::MAX_LANES`]), and no less than OWASP's list: see [`Policy::meets_owasp`].
     ///
     /// # Errors
-    /// [`BadCost`] names the parameter that lies outside these limits.
+    /// [`BadCost`] names the parameter that lies outside these limits, or OWASP's list.
     pub const fn new(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
+        match Self::weak(memory, passes, lanes) {
+            Ok(policy) if !policy.meets_owasp() => Err(BELOW_OWASP),
+            other => other,
+        }
+    }
+
+    /// As [`Policy::new`], but as cheap as you like: one pass over 8 KiB is a fast digest, which attackers guess at once
+    /// when the database is stolen. For tests and measurements, and for hashes whose cost somebody else answers for.
+    ///
+    /// # Errors
+    /// [`BadCost`] names the parameter that lies outside the limits.
+    pub const fn weak(memory: u32, passes: u32, lanes: u32) -> Result<Self, BadCost> {
         if lanes == 0 || lanes > Self::MAX_LANES {
             return Err(BadCost("lanes must be 1 to 64"));
         }
@@ -82,7 +94,7 @@ impl Policy {
 
     /// True when the cost covers one of the equally strong rows of OWASP's Password Storage Cheat Sheet: 46 MiB once,
     /// 19 MiB twice, 12 MiB three times, 9 MiB four times, 7 MiB five times.
-    pub fn meets_owasp(&self) -> bool {
+    pub const fn meets_owasp(&self) -> bool {
         meets_owasp(self.cost)
     }
 
@@ -164,9 +176,22 @@ const fn covers(one: Cost, other: Cost) -> bool {
     one.memory() >= other.memory() && one.blocks() >= other.blocks()
 }
 
-fn meets_owasp(cost: Cost) -> bool {
-    const ROWS: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
-    ROWS.iter().any(|&(memory, passes)| cost.memory() >= memory && cost.passes() >= passes)
+/// OWASP's rows: KiB and passes.
+const OWASP: [(u32, u32); 5] = [(47_104, 1), (19_456, 2), (12_288, 3), (9_216, 4), (7_168, 5)];
+const BELOW_OWASP: BadCost = BadCost(
+    "memory and passes are below OWASP's list: 47104 KiB with 1, 19456 with 2, 12288 with 3, 9216 with 4, 7168 with 5",
+);
+
+const fn meets_owasp(cost: Cost) -> bool {
+    // A constant function has no iterators.
+    let mut row = 0;
+    while row < OWASP.len() {
+        if cost.memory() >= OWASP[row].0 && cost.passes() >= OWASP[row].1 {
+            return true;
+        }
+        row += 1;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -316,7 +341,10 @@ mod tests {
         for (memory, passes, meets) in
             [(19_456, 2, true), (47_104, 1, true), (7_168, 5, true), (7_168, 4, false), (19_455, 2, false)]
         {
-            assert_eq!(Policy::new(memory, passes, 1).unwrap().meets_owasp(), meets);
+            assert_eq!(Policy::weak(memory, passes, 1).unwrap().meets_owasp(), meets);
+            // Nobody has a weak policy without saying so.
+            let named = Policy::new(memory, passes, 1);
+            assert_eq!(named, if meets { Policy::weak(memory, passes, 1) } else { Err(BELOW_OWASP) });
         }
     }
 

@@ -21,7 +21,6 @@ use zeroize::Zeroizing;
 use crate::{
     argon2::{Cost, H0, Tag},
     formats::limits,
-    policy::Policy,
     remote::versions::Versions,
 };
 
@@ -41,7 +40,7 @@ const TEXT: usize = 400;
 pub struct Ask {
     /// Identifies the answer to this ask.
     pub id: u64,
-    /// Memory (in KiB), passes and lanes of Argon2id, version 19; no more than a [`Policy`] may have.
+    /// Memory (in KiB), passes and lanes of Argon2id, version 19; no more than a [`Policy`](crate::Policy) may have.
     pub cost: Cost,
     /// Length of the tag, in bytes: 12 to 64.
     pub tag_bytes: u8,
@@ -343,7 +342,7 @@ impl<'a> Rest<'a> {
     }
     fn cost(&mut self) -> Result<Cost, BadFrame> {
         let (memory, passes, lanes) = (self.number()?, self.number()?, self.number()?);
-        Policy::new(memory, passes, lanes).map(|policy| policy.cost()).map_err(|bad| BadFrame(bad.0))
+        limits::argon2(memory, passes, lanes).map_err(|_| BadFrame("parameters of Argon2 are outside the limits"))
     }
     fn tag_bytes(&mut self) -> Result<u8, BadFrame> {
         let length = self.byte()?;

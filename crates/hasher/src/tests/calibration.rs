@@ -88,7 +88,7 @@ async fn trials_stay_under_the_ceiling() {
 #[tokio::test]
 async fn a_calibration_ends_where_others_hold_the_memory() {
     let stage = Stage::open();
-    let hasher = stage.hasher(Settings { policy: Policy::new(1000, 1, 1).unwrap(), ..wide(2, 4096) });
+    let hasher = stage.hasher(Settings { policy: Policy::weak(1000, 1, 1).unwrap(), ..wide(2, 4096) });
     assert!(ask(&hasher, key("main", 1), argon2(4000), "large").await.is_ok());
     let text = hasher.calibrate().await.to_text();
     assert!(text.contains("bcrypt: ") && !text.contains("argon2id"), "{text}");

@@ -206,7 +206,7 @@ fn no_lie_lets_anybody_in_or_keeps_anybody_out() {
     let id = |name: &[u8]| KeyId::new(name).unwrap();
     let keys = [Key::pepper(id(b"p1"), Zeroizing::new(PEPPER)), Key::binding(id(b"b1"), Zeroizing::new(BINDING))];
     let settings = Settings {
-        policy: Policy::new(64, 1, 1).unwrap(),
+        policy: Policy::weak(64, 1, 1).unwrap(),
         keys: Keys::new(keys).unwrap(),
         max_wait: Duration::from_secs(600),
         ..Settings::default()
@@ -284,7 +284,7 @@ fn holds_nothing(wire: &[u8], accounts: &[(String, Stored)]) {
 async fn who_lies_to_the_throttled_alone_is_found_out() {
     // Red without `doubt` in hasher.rs, accepts: the owner was told for ever that the right password is wrong.
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
-    let policy = Policy::new(1024, 1, 1).unwrap();
+    let policy = Policy::weak(1024, 1, 1).unwrap();
     let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
     let stored = hasher.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
     let link = attach(&hasher, "liar", Ready { rate: u64::MAX, ..fast(1, 64) });

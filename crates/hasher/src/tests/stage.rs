@@ -183,7 +183,7 @@ pub(super) fn narrow() -> Settings {
     Settings {
         threads: NonZeroUsize::new(1),
         max_wait: Duration::from_millis(10),
-        policy: Policy::new(MILLISECOND, 1, 1).unwrap(),
+        policy: Policy::weak(MILLISECOND, 1, 1).unwrap(),
         ..Settings::default()
     }
 }
@@ -191,7 +191,7 @@ pub(super) fn narrow() -> Settings {
 /// This many threads, and a long waiting budget.
 pub(super) fn wide(threads: usize, memory: u64) -> Settings {
     let (threads, memory) = (NonZeroUsize::new(threads), Some(memory * 1024));
-    Settings { threads, memory, max_wait: Duration::from_secs(60), policy: Policy::new(8, 1, 1).unwrap(), ..narrow() }
+    Settings { threads, memory, max_wait: Duration::from_secs(60), policy: Policy::weak(8, 1, 1).unwrap(), ..narrow() }
 }
 
 pub(super) fn argon2(memory: u32) -> Kind {

@@ -331,7 +331,7 @@ async fn a_wrong_canary_ends_it() {
 #[tokio::test]
 async fn a_no_is_computed_again_here_and_a_wrong_no_ends_it() {
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
-    let policy = crate::Policy::new(1024, 1, 1).unwrap();
+    let policy = crate::Policy::weak(1024, 1, 1).unwrap();
     let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
     let stored = hasher.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
     let hasher = Arc::new(hasher);
@@ -382,7 +382,7 @@ async fn a_no_that_cannot_be_computed_again_in_time_is_an_attempt_that_was_made(
 /// Returns the state of a worker that answered a password so while too much waited here, once all of that is done.
 async fn unconfirmed_no(says: fn(&Ask) -> Answer) -> WorkerState {
     const ADA: Subject<'_> = Subject { realm: "main", user: "ada" };
-    let policy = crate::Policy::new(1024, 1, 1).unwrap();
+    let policy = crate::Policy::weak(1024, 1, 1).unwrap();
     let real = Hasher::start(Settings { policy, ..bound() }).unwrap();
     let stored = real.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
     let stage = Stage::closed();

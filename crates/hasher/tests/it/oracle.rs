@@ -91,7 +91,7 @@ async fn verification_agrees_with_the_oracle_over_random_parameters() {
 async fn new_hashes_are_those_of_the_oracle() {
     let mut draw = Random(1984);
     for peppered in [false, true] {
-        let (hasher, key) = start(Policy::new(200, 3, 2).unwrap(), if peppered { vec![pepper()] } else { vec![] });
+        let (hasher, key) = start(Policy::weak(200, 3, 2).unwrap(), if peppered { vec![pepper()] } else { vec![] });
         for _ in 0..20 {
             let salt: [u8; 16] = draw.bytes(16, 16).try_into().unwrap();
             let case = Case {
@@ -121,7 +121,7 @@ async fn the_default_policy_is_that_of_owasp() {
 
 #[tokio::test]
 async fn a_rehash_takes_todays_form_and_never_a_lower_cost() {
-    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![pepper()]);
+    let (hasher, key) = start(Policy::weak(64, 2, 1).unwrap(), vec![pepper()]);
     let table = [((32, 1, 1), "m=64,t=2,p=1"), ((200, 3, 2), "m=200,t=3,p=2"), ((40, 4, 1), "m=40,t=4,p=1")];
     for (cost, expected) in table {
         let case = Case {
@@ -145,7 +145,7 @@ async fn a_rehash_takes_todays_form_and_never_a_lower_cost() {
 /// Red without `hears_all_of`: a typo behind the 72nd byte would be part of the password from then on.
 #[tokio::test]
 async fn what_a_format_does_not_hear_is_not_hashed_again() {
-    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
+    let (hasher, key) = start(Policy::weak(64, 2, 1).unwrap(), vec![]);
     let stored: Stored = "$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i".parse().unwrap();
     for (length, rehash) in [(72, true), (73, false)] {
         let verified = hasher.verify(&key, &stored, &vec![b'x'; length]).await.unwrap();
@@ -183,7 +183,7 @@ async fn what_a_format_does_not_hear_is_not_hashed_again() {
 /// Red without `spellings`: an import locks out users with a quote in the password. Made by hashlib and bcrypt.
 #[tokio::test]
 async fn what_programs_in_php_make_of_a_password_is_known() {
-    let (hasher, key) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
+    let (hasher, key) = start(Policy::weak(64, 2, 1).unwrap(), vec![]);
     for (stored, typed, rehash) in [
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#"it's "so""#, true),
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", r#" it's "so" "#, false),
@@ -224,7 +224,7 @@ async fn what_programs_in_php_make_of_a_password_is_known() {
 /// that has one of these could be told by the time that a quote in the password takes.
 #[test]
 fn all_spellings_are_reckoned_with() {
-    let (hasher, _) = start(Policy::new(64, 2, 1).unwrap(), vec![]);
+    let (hasher, _) = start(Policy::weak(64, 2, 1).unwrap(), vec![]);
     for (stored, work) in [
         ("$P$7saltsaltvXFU6LLmynAULjkbJWh6Y0", "chain-md5 n=2560 blocks=17"),
         ("$S$5saltsaltFsgPVBhKz.LEIfQx9UXQyVQa5YSkUOT7kZ5WCGzQVKv", "chain-sha512 n=256 blocks=5"),
@@ -238,8 +238,8 @@ fn all_spellings_are_reckoned_with() {
 #[tokio::test]
 async fn a_retired_pepper_still_verifies_and_asks_for_a_rehash() {
     let new = Key::pepper(KeyId::new(b"k2").unwrap(), Zeroizing::new([7; 32]));
-    let (before, key) = start(Policy::new(64, 1, 1).unwrap(), vec![pepper()]);
-    let (after, _) = start(Policy::new(64, 1, 1).unwrap(), vec![new, pepper()]);
+    let (before, key) = start(Policy::weak(64, 1, 1).unwrap(), vec![pepper()]);
+    let (after, _) = start(Policy::weak(64, 1, 1).unwrap(), vec![new, pepper()]);
     let stored: Stored = before.hash(&key, b"password", [1; 16]).await.unwrap().parse().unwrap();
     let verified = after.verify(&key, &stored, b"password").await.unwrap();
     assert!(verified.ok && verified.rehash);

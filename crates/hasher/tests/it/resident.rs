@@ -59,7 +59,7 @@ pub(crate) fn alone(test: &str) {
 #[tokio::test]
 #[ignore = "stays_under_the_ceiling_whatever_is_hashed runs it, in a process of its own"]
 async fn in_a_process_of_its_own() {
-    let policy = Policy::new(9_216, 1, 1).unwrap();
+    let policy = Policy::weak(9_216, 1, 1).unwrap();
     let (max_wait, idle) = (Duration::from_secs(600), Duration::from_millis(300));
     let settings = Settings { memory: Some(CEILING), policy, max_wait, idle, ..Settings::default() };
     let hasher = Hasher::start(settings).unwrap();
@@ -98,7 +98,7 @@ async fn in_a_process_of_its_own() {
 async fn on_many_threads() {
     const THREADS: usize = 100;
     const KIB: u32 = 2_112;
-    let (policy, memory) = (Policy::new(KIB, 60, 1).unwrap(), Some(THREADS as u64 * u64::from(KIB) * 1024));
+    let (policy, memory) = (Policy::weak(KIB, 60, 1).unwrap(), Some(THREADS as u64 * u64::from(KIB) * 1024));
     let (threads, max_wait) = (NonZeroUsize::new(THREADS), Duration::from_secs(600));
     let hasher = Hasher::start(Settings { threads, memory, policy, max_wait, ..Settings::default() }).unwrap();
     let before = resident();
