@@ -110,17 +110,20 @@ impl Hasher {
 
     /// Verifies whether `password` is the one that `stored` was made from.
     ///
-    /// Takes as long as `stored` demands, whatever the answer, and holds no thread of the caller meanwhile. Dropping
-    /// the future gives up the place in the queue.
+    /// Takes as long as `stored` demands, whatever the answer, with one exception: the programs behind `$wp$`, `$P$`,
+    /// `$H$` and Drupal's hashes may have been given another spelling of the password, and the first that matches ends
+    /// the search, so a "no" takes up to five times as long as a "yes". (It is the longer one that [`Hasher::work`]
+    /// tells, and [`Hasher::even_out`] evens out.) Holds no thread of the caller meanwhile. Dropping the future gives up
+    /// the place in the queue.
     ///
     /// # Errors
     /// A [`Refusal`] is no verdict on the password. A verifier that is bound to an account is unsupported here: see
     /// [`Hasher::verify_of`].
-    pub async fn verify(&self, key: &FairKey, stored: &Stored, password: &[u8]) -> Result<Verified, Refusal> {
+    pub async fn verify(&self, who: &FairKey, stored: &Stored, password: &[u8]) -> Result<Verified, Refusal> {
         if stored.keys().any(|(role, _)| role == Role::Binding) {
             return Err(Refusal::Unsupported("bound to an account, which was not named"));
         }
-        self.verify_of(key, NOBODY, stored, password).await
+        self.verify_of(who, NOBODY, stored, password).await
     }
 
     /// As [`Hasher::verify`], for the password of `subject`: also accepts a verifier that is bound to `subject`.
@@ -129,7 +132,7 @@ impl Hasher {
     /// A [`Refusal`] is no verdict on the password.
     pub async fn verify_of(
         &self,
-        key: &FairKey,
+        who: &FairKey,
         subject: Subject<'_>,
         stored: &Stored,
         password: &[u8],
@@ -138,10 +141,10 @@ impl Hasher {
         let prepared = stored.prepare(password, subject, &self.0.keys)?;
         let others = stored.spellings(password);
         let ok = match others.is_empty() {
-            true => self.accepts(key, prepared).await?,
+            true => self.accepts(who, prepared).await?,
             false => {
                 let others = others.iter().map(|other| stored.prepare(other, subject, &self.0.keys));
-                self.accepts_one_of(key, std::iter::once(Ok(prepared)).chain(others)).await?
+                self.accepts_one_of(who, std::iter::once(Ok(prepared)).chain(others)).await?
             }
         };
         // Where the format truncates passwords, the typed text may have a typo beyond the cut: it need not be the
@@ -155,12 +158,12 @@ impl Hasher {
     ///
     /// # Errors
     /// As [`Hasher::verify`].
-    pub async fn decoy(&self, key: &FairKey, salt: [u8; SALT_BYTES], password: &[u8]) -> Result<Verified, Refusal> {
+    pub async fn decoy(&self, who: &FairKey, salt: [u8; SALT_BYTES], password: &[u8]) -> Result<Verified, Refusal> {
         admissible(password)?;
         let draft = Draft::new(self.0.policy.cost, password, salt, (NOBODY, &self.0.keys));
         // Takes the path of a wrong password for a hash of today's policy.
         let check = if self.0.keys.binding().is_some() { Check::Decoy } else { Check::Never };
-        self.accepts(key, Prepared { kind: draft.kind, input: draft.input, check }).await?;
+        self.accepts(who, Prepared { kind: draft.kind, input: draft.input, check }).await?;
         Ok(Verified { ok: false, rehash: false })
     }
 
@@ -168,9 +171,9 @@ impl Hasher {
     ///
     /// # Errors
     /// A [`Refusal`]: nothing was hashed. Unsupported where verifiers are bound to accounts: see [`Hasher::hash_of`].
-    pub async fn hash(&self, key: &FairKey, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
+    pub async fn hash(&self, who: &FairKey, password: &[u8], salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
         self.unbound()?;
-        self.hash_of(key, NOBODY, password, salt).await
+        self.hash_of(who, NOBODY, password, salt).await
     }
 
     /// As [`Hasher::hash`], for the password of `subject`: where a binding key is configured, returns a verifier that
@@ -180,14 +183,14 @@ impl Hasher {
     /// A [`Refusal`]: nothing was hashed.
     pub async fn hash_of(
         &self,
-        key: &FairKey,
+        who: &FairKey,
         subject: Subject<'_>,
         password: &[u8],
         salt: [u8; SALT_BYTES],
     ) -> Result<String, Refusal> {
         admissible(password)?;
         let draft = Draft::new(self.0.policy.cost, password, salt, (subject, &self.0.keys));
-        self.finish(key, draft).await
+        self.finish(who, draft).await
     }
 
     /// Hashes a password that was just verified against `stored` as the policy says, but, if `stored` is an Argon2
@@ -198,13 +201,13 @@ impl Hasher {
     /// As [`Hasher::hash`].
     pub async fn rehash(
         &self,
-        key: &FairKey,
+        who: &FairKey,
         stored: &Stored,
         password: &[u8],
         salt: [u8; SALT_BYTES],
     ) -> Result<String, Refusal> {
         self.unbound()?;
-        self.rehash_of(key, (NOBODY, stored), password, salt).await
+        self.rehash_of(who, (NOBODY, stored), password, salt).await
     }
 
     /// As [`Hasher::rehash`], for the password of a subject, given together with its stored hash.
@@ -213,14 +216,14 @@ impl Hasher {
     /// As [`Hasher::hash_of`].
     pub async fn rehash_of(
         &self,
-        key: &FairKey,
+        who: &FairKey,
         (subject, stored): (Subject<'_>, &Stored),
         password: &[u8],
         salt: [u8; SALT_BYTES],
     ) -> Result<String, Refusal> {
         admissible(password)?;
         let draft = Draft::new(self.0.policy.raise(stored), password, salt, (subject, &self.0.keys));
-        self.finish(key, draft).await
+        self.finish(who, draft).await
     }
 
     /// Makes a slow hash of a fast digest that another system stored and whose password nobody knows: for imports.
@@ -228,8 +231,8 @@ impl Hasher {
     ///
     /// # Errors
     /// A [`Refusal`]: nothing was hashed.
-    pub async fn wrap(&self, key: &FairKey, digest: &Fast, salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
-        self.finish(key, Draft::wrap(self.0.policy.cost, digest, salt, &self.0.keys)).await
+    pub async fn wrap(&self, who: &FairKey, digest: &Fast, salt: [u8; SALT_BYTES]) -> Result<String, Refusal> {
+        self.finish(who, Draft::wrap(self.0.policy.cost, digest, salt, &self.0.keys)).await
     }
 
     /// Attaches a worker that computes tags for this pool. `seed` is 32 random bytes, which decide when and with what
@@ -282,10 +285,10 @@ impl Hasher {
     /// # Errors
     /// A [`Refusal`]: the tag was not computed. [`Refusal::Limit`] if the ask's parameters are above, or below, those
     /// that a stored hash may have: a caller could otherwise keep the threads busy for hours.
-    pub async fn fill(&self, key: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
+    pub async fn fill(&self, who: &FairKey, ask: Ask) -> Result<argon2::Tag, Refusal> {
         let kind = Kind::Argon2(argon2::Params { tag_bytes: u32::from(ask.tag_bytes), ..params(ask.cost) });
         limits::kind(&kind).map_err(Refusal::Limit)?;
-        self.tag(key, kind, Input::Argon2(ask.h0)).await
+        self.tag(who, kind, Input::Argon2(ask.h0)).await
     }
 
     /// What the pool is doing now and has done so far, for metrics and the health page.
@@ -303,12 +306,12 @@ impl Hasher {
     /// user who has not begun at all can be held to a smaller share than one who has typed a password. A request that
     /// is told when to come back is counted: do not ask for it again.
     #[must_use = "who is told when to come back was counted as refused"]
-    pub fn crowded(&self, key: &FairKey, share: f64) -> Option<Duration> {
+    pub fn crowded(&self, who: &FairKey, share: f64) -> Option<Duration> {
         let longest = self.0.gate.max_wait();
         let budget = Duration::try_from_secs_f64(longest.as_secs_f64() * share.clamp(0.0, 1.0)).unwrap_or(longest);
         // Reckons as for sign-ins: with workers, where there are any.
         let reach = if self.0.keys.binding().is_some() { Reach::Anywhere } else { Reach::Here };
-        self.0.gate.crowded(key, (Kind::of_policy(self.0.policy.cost), reach), budget)
+        self.0.gate.crowded(who, (Kind::of_policy(self.0.policy.cost), reach), budget)
     }
 
     /// Announces a job of today's policy that will come in a moment: keep the result until the job is handed in.
@@ -394,34 +397,34 @@ impl Hasher {
         let _ = self.0.alive.clone().wait_for(|&count| count == 0).await;
     }
 
-    async fn finish(&self, key: &FairKey, draft: Draft) -> Result<String, Refusal> {
-        let tag = self.tag(key, draft.kind, draft.input).await?;
+    async fn finish(&self, who: &FairKey, draft: Draft) -> Result<String, Refusal> {
+        let tag = self.tag(who, draft.kind, draft.input).await?;
         Ok(draft.seal.stored(&tag).to_string())
     }
 
     /// Whether the tag is the right one. Where a worker may compute it, the check proves a yes, and a no is computed
     /// again here: a faulty worker locks nobody out. A throttled caller does not wait for that, but now and then it is
     /// done all the same.
-    async fn accepts(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<bool, Refusal> {
+    async fn accepts(&self, who: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<bool, Refusal> {
         let gate = &self.0.gate;
         let copy = match &input {
             Input::Argon2(h0) if check.is_blind() && gate.has_workers() => h0.clone(),
-            _ => return Ok(check.accepts(&self.tag(key, kind, input).await?)),
+            _ => return Ok(check.accepts(&self.tag(who, kind, input).await?)),
         };
-        let Computed { tag, by, .. } = gate.admit_to(Reach::Anywhere, key, (kind, input))?.computed().await?;
+        let Computed { tag, by, .. } = gate.admit_to(Reach::Anywhere, who, (kind, input))?.computed().await?;
         let ok = check.accepts(&tag);
         let Some(worker) = by.filter(|_| !ok) else { return Ok(ok) };
-        if key.is_throttled() {
-            gate.doubt(worker, key, (kind, copy), tag);
+        if who.is_throttled() {
+            gate.doubt(worker, who, (kind, copy), tag);
             return Ok(false);
         }
-        match self.tag(key, kind, Input::Argon2(copy.clone())).await {
+        match self.tag(who, kind, Input::Argon2(copy.clone())).await {
             Ok(own) => {
                 gate.refused(worker, !bool::from(own.ct_eq(&tag)));
                 Ok(check.accepts(&own))
             }
             Err(refusal) => {
-                gate.suspect(worker, key, (kind, copy), tag);
+                gate.suspect(worker, who, (kind, copy), tag);
                 Err(refusal.unconfirmed())
             }
         }
@@ -432,7 +435,7 @@ impl Hasher {
     /// an idle pool takes them in one after the other.
     async fn accepts_one_of(
         &self,
-        key: &FairKey,
+        who: &FairKey,
         spellings: impl Iterator<Item = Result<Prepared, Refusal>>,
     ) -> Result<bool, Refusal> {
         let (mut admitted, mut later) = (VecDeque::new(), VecDeque::new());
@@ -442,7 +445,7 @@ impl Hasher {
             if !later.is_empty() || alone && self.0.gate.is_full_for(prepared.kind) {
                 later.push_back(prepared);
             } else {
-                admitted.push_back(self.admitted(key, prepared)?);
+                admitted.push_back(self.admitted(who, prepared)?);
             }
         }
         let mut first = None;
@@ -451,7 +454,7 @@ impl Hasher {
             let told = |refusal: Refusal| if first.is_some() { refusal.unconfirmed() } else { refusal };
             let next = match admitted.pop_front() {
                 Some(next) => Some(next),
-                None => later.pop_front().map(|next| self.admitted(key, next)).transpose().map_err(told)?,
+                None => later.pop_front().map(|next| self.admitted(who, next)).transpose().map_err(told)?,
             };
             let Some((ticket, check)) = next else { break };
             let tag = ticket.answer().await.map_err(told)?;
@@ -466,12 +469,12 @@ impl Hasher {
     }
 
     /// Admits a job; returns its ticket and the check for its tag.
-    fn admitted(&self, key: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<(Ticket, Check), Refusal> {
-        Ok((self.0.gate.admit(key, kind, input)?, check))
+    fn admitted(&self, who: &FairKey, Prepared { kind, input, check }: Prepared) -> Result<(Ticket, Check), Refusal> {
+        Ok((self.0.gate.admit(who, kind, input)?, check))
     }
 
-    async fn tag(&self, key: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {
-        self.0.gate.admit(key, kind, input)?.answer().await
+    async fn tag(&self, who: &FairKey, kind: Kind, input: Input) -> Result<Tag, Refusal> {
+        self.0.gate.admit(who, kind, input)?.answer().await
     }
 
     fn unbound(&self) -> Result<(), Refusal> {

@@ -6,17 +6,29 @@
 //! job, refuses jobs beyond [a waiting time](Settings::max_wait), and is fair by [`FairKey`]).
 //!
 //! ```
-//! use hasher::{FairKey, Hasher, Policy, Settings, Stored};
+//! use hasher::{FairKey, Hasher, Settings, Stored};
+//! # use std::io::Read as _;
+//! # fn random() -> std::io::Result<[u8; 16]> {
+//! #     let mut bytes = [0; 16];
+//! #     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+//! #     Ok(bytes)
+//! # }
+//! # fn of_name(_: &str) -> [u8; 16] {
+//! #     [9; 16]
+//! # }
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 //! # runtime.block_on(async {
-//! let hasher = Hasher::start(Settings { policy: Policy::new(64, 1, 1)?, ..Settings::default() })?;
-//! let key = FairKey::new("main", "192.0.2.7".parse()?);
+//! let hasher = Hasher::start(Settings::default())?; // once, when the program starts: Argon2id as OWASP wants it
+//! let who = FairKey::new("main", "192.0.2.7".parse()?); // tenant and address: whose share of the time it takes
 //!
-//! let text = hasher.hash(&key, b"correct horse", [7; 16]).await?;
+//! // A new password: 16 fresh bytes from the system's source of randomness are its salt.
+//! let text = hasher.hash(&who, b"correct horse", random()?).await?;
+//! // A sign-in.
 //! let stored: Stored = text.parse()?;
-//! assert!(hasher.verify(&key, &stored, b"correct horse").await?.ok);
-//! assert!(!hasher.verify(&key, &stored, b"wrong").await?.ok);
-//! assert!(!hasher.decoy(&key, [9; 16], b"correct horse").await?.ok);
+//! assert!(hasher.verify(&who, &stored, b"correct horse").await?.ok);
+//! assert!(!hasher.verify(&who, &stored, b"wrong").await?.ok);
+//! // A name that does not exist takes as long. This salt is not random, but made from the name under a secret key.
+//! assert!(!hasher.decoy(&who, of_name("nobody"), b"correct horse").await?.ok);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
@@ -41,9 +53,10 @@
 //! [`CpuTime`] and [`remote::WorkerState`], which tests of other crates make up.
 //!
 //! Modules: `formats` reads and writes stored hashes, `policy` sets the cost of a new one, `gate` admits jobs, with
-//! `books` of the jobs that wait in `queue`, in `fair` order; `cost` and `calibrate` measure, `pool` runs the jobs,
-//! `native` connects it to the kernels `argon2` and `bcrypt`, `arena` holds the memory. Random bytes (salts) are
-//! arguments, and so is every limit; nothing here reads the environment, the wall clock or a database.
+//! `books` of the jobs that wait in `queue`, in `fair` order; `coming` knows of jobs on their way, [`caller`] of callers
+//! who hang up, [`turn`] of when a job began; `cost` and `calibrate` measure, `pool` runs the jobs, `native` connects it
+//! to the kernels `argon2` and `bcrypt`, `arena` holds the memory. The README lists all of them. Random bytes (salts)
+//! are arguments, and so is every limit; nothing here reads the environment, the wall clock or a database.
 
 mod arena;
 pub mod argon2;

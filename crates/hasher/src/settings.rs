@@ -120,7 +120,14 @@ impl fmt::Display for StartError {
     }
 }
 
-impl std::error::Error for StartError {}
+impl std::error::Error for StartError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            StartError::TooLittleMemory => None,
+            StartError::Thread(error) => Some(error),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -138,6 +145,12 @@ mod tests {
         assert_eq!(threads(8, 3 * one + 1), Some(3));
         assert_eq!(threads(2, 100 * one), Some(2));
         assert_eq!(threads(2, one - 1), None);
+    }
+
+    #[test]
+    fn an_error_of_the_system_is_the_source() {
+        let error = StartError::Thread(std::io::ErrorKind::WouldBlock.into());
+        assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()));
     }
 
     #[test]

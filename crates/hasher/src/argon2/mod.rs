@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use hasher::{
-//!     argon2::{Algorithm, Block, Cost, H0, Params, Tag, Version, fill},
+//!     argon2::{Algorithm, Arena, Cost, H0, Params, Tag, Version, fill},
 //!     cpu::Level,
 //! };
 //!
@@ -19,15 +19,15 @@
 //! let params = Params::new(Algorithm::Argon2id, Version::V19, cost, 32)?;
 //! // Two passwords in lock step, each with its own salt; no secret and no associated data.
 //! let h0s = [H0::new(&params, b"one", b"salt of one", b"", b""), H0::new(&params, b"two", b"salt of two", b"", b"")];
-//! let mut memory = vec![Block::ZERO; h0s.len() * params.memory_blocks()];
+//! let mut arena = Arena::new(); // wiped when it goes: what a fill leaves in it is worth something to an attacker
 //! let mut tags = vec![Tag::default(); h0s.len()];
-//! fill(Level::best(), &params, &h0s, &mut memory, &mut tags);
+//! fill(Level::best(), &params, &h0s, arena.blocks(h0s.len() * params.memory_blocks())?, &mut tags);
 //!
 //! // The same as alone, and the same from every kernel.
 //! let mut alone = [Tag::default()];
-//! fill(Level::Portable, &params, &h0s[1..], &mut memory[..params.memory_blocks()], &mut alone);
+//! fill(Level::Portable, &params, &h0s[1..], arena.blocks(params.memory_blocks())?, &mut alone);
 //! assert_eq!(alone[0], tags[1]);
-//! # Ok::<(), hasher::argon2::BadCost>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod block;
@@ -58,8 +58,8 @@ pub const MAX_TOGETHER: usize = 8;
 pub type Tag = Zeroizing<Vec<u8>>;
 
 /// Computes the tags for `h0s` in lock step. `memory` may hold anything before; afterwards it holds what an attacker
-/// would need to skip the work, so its owner must wipe or reuse it. A `level` that this CPU lacks is replaced by the
-/// portable one: all compute the same.
+/// would need to skip the work, so its owner must wipe or reuse it: an [`Arena`] is wiped when it goes. A `level` that
+/// this CPU lacks is replaced by the portable one: all compute the same.
 ///
 /// # Panics
 /// Unless there are 1 to [`MAX_TOGETHER`] inputs, as many tags, and [`Params::memory_blocks`] for each in `memory`.

@@ -35,7 +35,8 @@ const SALT_CHARS: usize = 22;
 pub struct Hash {
     /// The name in front: `2a`, `2b`, `2x` or `2y`.
     pub flavor: Flavor,
-    /// The binary logarithm of the rounds, [`MIN_COST`] to [`MAX_COST`].
+    /// The binary logarithm of the rounds, [`MIN_COST`] to [`MAX_COST`]. With any other number in it, what is printed is
+    /// no hash, and nothing reads it: [`Hash::of_parts`] refuses such a cost.
     pub cost: u32,
     /// The salt.
     pub salt: [u8; 16],
