@@ -68,7 +68,8 @@ async fn converse(link: &Link, worker: &Hasher) -> Done<Infallible> {
     }
 }
 
-/// Has late asks computed here as well, and reports workers that were wrong, which are asked nothing more.
+/// Reports workers that were wrong, which are asked nothing more. Has late asks computed here as well, which the threads
+/// would do by themselves when they have time.
 async fn look_after(server: &Hasher) -> Infallible {
     loop {
         server.look_after_workers();

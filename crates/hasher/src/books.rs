@@ -2,7 +2,7 @@
 
 mod reach;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
     calibrate::{Plan, Trial},
@@ -13,6 +13,9 @@ use crate::{
     remote::desk::Desk,
     took::Took,
 };
+
+/// How often threads look for jobs that workers are late with, unless the caller does.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// A running batch, or a trial, whose `size` is 0.
 #[derive(Clone, Copy)]
@@ -56,6 +59,10 @@ pub(crate) struct Books {
     pub(crate) queue: Queue,
     /// The workers.
     pub(crate) desk: Desk,
+    /// When somebody last looked for jobs that workers are late with.
+    pub(crate) looked: Instant,
+    /// Whether a sleeping thread wakes up by itself to do so.
+    pub(crate) is_watched: bool,
     pub(crate) costs: Costs,
     /// What to measure when nothing waits.
     pub(crate) plan: Option<Plan>,
@@ -94,6 +101,8 @@ impl Books {
             open: true,
             queue: Queue::new(),
             desk: Desk::default(),
+            looked: now,
+            is_watched: false,
             costs: Costs::new(),
             plan: None,
             running: vec![None; threads],
@@ -162,6 +171,16 @@ impl Books {
             runs.iter().flat_map(|&(beside, left)| std::iter::repeat_n(left, takes(beside))).collect();
         busy.resize(threads, 0);
         busy
+    }
+
+    /// True when workers hold jobs, and it is time to look whether they are late.
+    pub(crate) fn is_to_look_after_workers(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.looked) >= LOOK && self.desk.holding() > 0
+    }
+
+    /// True when workers hold jobs, and no sleeping thread would look whether they are late.
+    pub(crate) fn lacks_a_watch(&self) -> bool {
+        !self.is_watched && self.desk.holding() > 0
     }
 
     /// Picks the thread to wake for a new job. The last that had work comes first: its memory and caches are warm, and

@@ -9,7 +9,8 @@
 //! refusals for that would be in vain.
 //!
 //! Workers count: a job that may be computed anywhere waits until threads and workers together come to it. When a
-//! worker goes away, the jobs that would now have to wait too long are refused at once.
+//! worker goes away, the jobs that would now have to wait too long are refused at once. Threads look for jobs that a
+//! worker is late with, between jobs of their own and, one of them, while they sleep.
 //!
 //! One lock guards the books. Hashing threads, which have low priority, hold it too; if such a thread lost its core
 //! meanwhile, it would keep callers that admit jobs waiting. So the work under the lock is bounded: steps for each
@@ -30,7 +31,7 @@ use std::{
 use tokio::sync::{oneshot, watch};
 
 use crate::{
-    books::{Books, Turn},
+    books::{Books, LOOK, Turn},
     calibrate::{Plan, Trial},
     cost::Family,
     fair::FairKey,
@@ -120,9 +121,9 @@ impl Gate {
         Ok(Ticket { gate: self.clone(), key: key.clone(), id, answer: Some(answer) })
     }
 
-    /// Wakes a thread for the jobs that wait.
+    /// Wakes a thread for the jobs that wait, or to look after those that workers hold.
     fn wake(&self, books: &mut Books) {
-        if books.queue.len() > 0
+        if (books.queue.len() > 0 || books.lacks_a_watch())
             && let Some(thread) = books.rouse()
         {
             self.bells[thread].notify_one();
@@ -203,6 +204,12 @@ impl Gate {
         let mut books = self.books();
         loop {
             let now = (self.clock)();
+            if books.is_to_look_after_workers(now) {
+                drop(books);
+                self.look_after_workers();
+                books = self.books();
+                continue;
+            }
             // Also for a thread that is never idle: it is not to keep what a large job left behind.
             if let Some(keep) = books.held[thread].surplus(now, self.limits.idle) {
                 return Next::Keep(keep);
@@ -222,6 +229,10 @@ impl Gate {
                 Turn::Run(kind, size) => {
                     self.wake_starved(&books);
                     let jobs = books.start(thread, (kind, size), now);
+                    // This one may have been on watch.
+                    if books.lacks_a_watch() {
+                        self.wake(&mut books);
+                    }
                     return Next::Run(kind, jobs);
                 }
                 Turn::Release => return Next::Keep(0),
@@ -252,7 +263,9 @@ impl Gate {
         Err(books.held[thread].patience(now, self.limits.idle))
     }
 
-    /// Waits for the thread's bell, for at most `patience`.
+    /// Waits for the thread's bell, for at most `patience`. While workers hold jobs one of the sleeping threads is on
+    /// watch, and wakes up to look for late ones: if that were left to the caller, one who forgot it would wait forever
+    /// for a worker that says nothing.
     fn sleep<'a>(
         &self,
         mut books: MutexGuard<'a, Books>,
@@ -261,11 +274,15 @@ impl Gate {
     ) -> MutexGuard<'a, Books> {
         books.asleep.push(thread);
         let bell = &self.bells[thread];
-        books = match patience {
+        let watches = books.lacks_a_watch();
+        books.is_watched |= watches;
+        let look = watches.then_some(LOOK);
+        books = match patience.into_iter().chain(look).min() {
             None => bell.wait(books).unwrap_or_else(PoisonError::into_inner),
             Some(patience) => bell.wait_timeout(books, patience).unwrap_or_else(PoisonError::into_inner).0,
         };
         books.asleep.retain(|other| *other != thread);
+        books.is_watched &= !watches;
         books
     }
 
@@ -399,6 +416,7 @@ impl Gate {
             turned_away_total: books.turned_away,
             done_total: books.done,
             failed_total: books.failed,
+            with_workers: books.desk.holding(),
             remote_total: books.remote,
             batches_total: books.batches,
             withdrawn_total: books.withdrawn,

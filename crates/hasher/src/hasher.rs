@@ -248,13 +248,14 @@ impl Hasher {
         Ok(self.0.gate.attach((who, ready), seed, Kind::of_policy(self.0.policy.cost)))
     }
 
-    /// Handles jobs that workers are late with. Call this every few hundredths of a second while there are any workers.
+    /// Handles jobs that workers are late with. The threads here do so by themselves, except while all of them are busy:
+    /// where one job may take them long, call this every few hundredths of a second while there are any workers.
     pub fn look_after_workers(&self) {
         self.0.gate.look_after_workers();
     }
 
     /// Returns the workers that were found to be wrong since the last call, and how; a worker that hangs up after a lie
-    /// is among them. Call this as often as [`Hasher::look_after_workers`].
+    /// is among them. Call this every few hundredths of a second while there are any workers.
     #[must_use = "each is told once"]
     pub fn liars(&self) -> Vec<(Introduction, Lie)> {
         self.0.gate.liars()

@@ -76,6 +76,8 @@ pub struct State {
     pub waiting: usize,
     /// Jobs that run: the lanes in use over all threads.
     pub running: usize,
+    /// Jobs that workers hold, those that test them included. A late one is also among those that wait or run here.
+    pub with_workers: usize,
     /// When a newcomer's job would begin if all waiting jobs went before it.
     pub expected_wait: Duration,
     /// Jobs refused as busy, including those that were not handed in because they would have been: see

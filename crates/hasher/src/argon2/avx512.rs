@@ -142,6 +142,10 @@ fn compress<const MERGE: bool>(previous: &Block, reference: &Block, target: &mut
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn swap_halves(vector: __m512i) -> __m512i {
+    // Miri knows the intrinsic, and no assembly.
+    if cfg!(miri) {
+        return _mm512_shuffle_epi32::<_MM_PERM_CDAB>(vector);
+    }
     let swapped;
     // SAFETY: one instruction of AVX-512F, from a register to a register.
     #[allow(unsafe_code, reason = "an instruction that no intrinsic leads to")]

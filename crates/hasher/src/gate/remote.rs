@@ -163,6 +163,7 @@ impl Gate {
     pub(crate) fn look_after_workers(&self) {
         self.lessen(|books| {
             let now = (self.clock)();
+            books.looked = now;
             let late: Vec<_> = books.desk.remotes.values_mut().flat_map(|remote| remote.overdue(now)).collect();
             let some = !late.is_empty();
             for mut job in late {

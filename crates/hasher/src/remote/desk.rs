@@ -104,6 +104,11 @@ impl Desk {
         liars
     }
 
+    /// How many asks all workers hold.
+    pub(crate) fn holding(&self) -> usize {
+        self.remotes.values().map(Remote::holding).sum()
+    }
+
     /// The worker, other than `but`, that would answer one more of this kind first, and after how many nanoseconds.
     pub(crate) fn first(&self, kind: Kind, but: Option<u64>, now: Instant) -> Option<(u64, f64)> {
         let able = self.remotes.iter().filter(|(number, remote)| Some(**number) != but && remote.takes(kind, now));

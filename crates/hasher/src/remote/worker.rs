@@ -146,7 +146,7 @@ impl Remote {
             who: self.who.clone(),
             here: now.saturating_duration_since(self.since),
             ready: self.ready,
-            holding: self.flights.len(),
+            holding: self.holding(),
             rate: 1e9 / (self.speed.pace * kind.work()),
             reckoned: speed * 1e9 / (self.unit * kind.work()),
             latency: Duration::from_nanos(self.speed.latency as u64),
@@ -155,6 +155,11 @@ impl Remote {
             counts: self.counts,
             before: Counts::default(),
         }
+    }
+
+    /// How many asks it holds.
+    pub(super) fn holding(&self) -> usize {
+        self.flights.len()
     }
 
     /// True while it is given asks.

@@ -7,4 +7,5 @@ mod claims;
 mod liars;
 mod memory;
 mod stage;
+mod watch;
 mod workers;

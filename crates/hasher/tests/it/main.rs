@@ -6,6 +6,7 @@ mod argon2_differential;
 mod argon2_vectors;
 mod bcrypt;
 mod bcrypt_text;
+mod kernels;
 mod masks;
 mod oracle;
 mod phc;
