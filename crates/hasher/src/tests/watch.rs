@@ -30,7 +30,9 @@ async fn a_thread_that_is_done_looks_for_what_is_late() {
 #[tokio::test]
 async fn a_thread_that_sleeps_wakes_up_to_look_for_what_is_late() {
     let policy = Policy::weak(1024, 1, 1).unwrap();
-    let hasher = Hasher::start(Settings { policy, max_wait: Duration::from_secs(60), ..bound() }).unwrap();
+    // Otherwise the thread would wake up after ten seconds to give its memory back.
+    let (max_wait, idle) = (Duration::from_secs(60), Duration::from_secs(600));
+    let hasher = Hasher::start(Settings { policy, max_wait, idle, ..bound() }).unwrap();
     let stored = hasher.hash_of(&key("main", 1), ADA, b"right", SALT).await.unwrap().parse().unwrap();
     let link = attach(&hasher, "silent", Ready { rate: u64::MAX, ..fast(1, 64) });
     for _ in 0..200 {
