@@ -148,8 +148,7 @@ impl App {
         let mut last = None;
         if looked.len() as i64 == WINDOW {
             let end = looked.iter().rposition(is_nameable);
-            let end =
-                end.ok_or_else(|| Fault::Unavailable(format!("{ALIEN_ROW}: the ids of {WINDOW} lines in a row")))?;
+            let end = end.ok_or_else(|| alien(format_args!("the ids of {WINDOW} lines in a row")))?;
             looked.truncate(end + 1);
             last = Some(looked[end].id.clone());
         }
