@@ -37,7 +37,7 @@ fn a_value_of_another_type_is_a_finding_and_everything_else_is_told_all_the_same
         assert_eq!(verified.code, 1, "{sql}: {}", verified.err);
         let told: Value = serde_json::from_str(&verified.out).unwrap();
         let named = |what: &&str| told["findings"].as_array().unwrap().iter().any(|one| one["what"] == **what);
-        assert!(wanted.iter().all(|what| named(what)), "{sql}: {told}");
+        assert!(wanted.iter().all(named), "{sql}: {told}");
         server.must(&["audit", "list"], "");
         server.must(&["audit", "export"], "");
         server.must(&["audit", "status"], "");
