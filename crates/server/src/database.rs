@@ -10,8 +10,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use store::engine::{CommitError, Durability, Engine};
 use store::migrations::MIGRATIONS;
+use store::moving::catalogue;
 use store::moving::marks::{self, Arrival, Mark, Marks};
-use store::moving::{Trouble, catalogue};
 use store::mysql::Mysql;
 use store::postgres::Postgres;
 use store::remote::{self, Settings};
@@ -52,7 +52,7 @@ impl Database {
         let fit = async {
             // The URL may lead to another program's database: nothing is made in it.
             let vacant = store::moving::vacant(&*database.engine()).await;
-            vacant.map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
+            vacant.map_err(|trouble| trouble.told(|why| format!("store.url: {why}")))?;
             database.arrived().await
         };
         match fit.await {
@@ -83,7 +83,7 @@ impl Database {
 
     /// Returns the move that brought everything here, if no node has served from the database yet.
     async fn arrived(&self) -> Result<Option<Mark<Arrival>>, BootError> {
-        let marks = Marks::read(&*self.engine()).await.map_err(|error| BootError::Away(error.0))?;
+        let marks = Marks::read(&*self.engine()).await?;
         match marks.obstacle() {
             Some(why) if marks.is_leaving() => Err(BootError::Away(why)),
             Some(why) => Err(BootError::Other(why)),
@@ -95,7 +95,7 @@ impl Database {
     pub async fn found(&self, realm: &RealmId) -> Result<Found, BootError> {
         let engine = self.engine();
         let begun = catalogue::has(&*engine, "realms").await;
-        if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
+        if !begun? {
             return Ok(Found::Nothing);
         }
         let issuer = store::tables::ask(&*engine, realm, Issuer).await.map_err(|error| BootError::Away(error.0))?;
@@ -106,7 +106,7 @@ impl Database {
     /// made it, and if there is no table yet, nothing was sealed.
     pub async fn sealed(&self, realm: &RealmId) -> Result<Vec<Key>, BootError> {
         let begun = catalogue::has(&*self.engine(), "signing_keys").await;
-        if !begun.map_err(|Trouble(why)| BootError::Other(why))? {
+        if !begun? {
             return Ok(Vec::new());
         }
         let asked = store::tables::ask(&*self.engine(), realm, store::tables::keys::All).await;
@@ -137,7 +137,7 @@ impl Database {
             StoreUrl::Sqlite(_) => {
                 let options = file_options(config);
                 // Opening the file would change how its log is kept, and who may read it.
-                sqlite::vacant(&options.path).map_err(|Trouble(why)| BootError::Other(format!("store.url: {why}")))?;
+                sqlite::vacant(&options.path).map_err(|trouble| trouble.told(|why| format!("store.url: {why}")))?;
                 match Sqlite::open(options, MIGRATIONS) {
                     Ok(sqlite) => Database::Sqlite(Arc::new(sqlite)),
                     Err(sqlite::OpenError::InUse(_)) => return Err(BootError::InUse),
@@ -273,6 +273,18 @@ fn settings(config: &Config, url: &str) -> Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Sources;
+
+    #[test]
+    fn only_a_server_that_does_not_answer_may_serve_later() {
+        // Red with Away for both in receivers.rs: scripts would try again with the same wrong password for ever.
+        let config = Config::load(Sources::default()).unwrap();
+        let told = |error| named(&config, &error);
+        let away = remote::OpenError::Unreachable("no answer".to_owned());
+        assert!(matches!(told(away), BootError::Away(why) if why == "store.url: no answer"));
+        let refused = remote::OpenError::Refused("no such password (28P01)".to_owned());
+        assert!(matches!(told(refused), BootError::Other(why) if why == "store.url: no such password (28P01)"));
+    }
 
     #[test]
     fn a_migration_that_a_dump_held_up_may_succeed_later() {

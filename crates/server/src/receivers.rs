@@ -59,7 +59,7 @@ impl Files<'_> {
         let (wrong, why) = match error {
             OpenError::File(wrong, why) => (wrong, why),
             OpenError::Unreachable(_) => return BootError::Away(told),
-            OpenError::Settings(_) | OpenError::Unfit(_) => return BootError::Other(told),
+            OpenError::Settings(_) | OpenError::Refused(_) | OpenError::Unfit(_) => return BootError::Other(told),
         };
         // The option may hold the key itself instead of the file's path.
         if let Some(key) = self.key.as_ref().filter(|key| ***key == **wrong && !key.exists()) {

@@ -170,8 +170,11 @@ pub enum OpenError {
     Settings(String),
     /// This file cannot be used.
     File(PathBuf, String),
-    /// The server cannot be reached, or refused the connection.
+    /// The server cannot be reached, or has no room: it may let us in later.
     Unreachable(String),
+    /// The server was reached, and lets nobody in who comes as the settings say: the password, the name of the
+    /// database, the rights, a certificate.
+    Refused(String),
     /// The server does not meet the requirements: its version, that it is read-only, or what it would lose.
     Unfit(String),
 }
@@ -179,13 +182,29 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Settings(why) | OpenError::Unreachable(why) | OpenError::Unfit(why) => out.write_str(why),
+            OpenError::Settings(why)
+            | OpenError::Unreachable(why)
+            | OpenError::Refused(why)
+            | OpenError::Unfit(why) => out.write_str(why),
             OpenError::File(file, why) => write!(out, "{}: {why}", file.display()),
         }
     }
 }
 
 impl std::error::Error for OpenError {}
+
+/// What helps against a pooler in front of the server that gives each transaction another connection.
+pub(crate) const POOLER: &str = "a connection pooler in transaction mode needs store.statements = \"unnamed\"";
+
+/// Whether a sentence of a database that gave no answer says what only an operator can change.
+pub fn is_lasting(why: &str) -> bool {
+    why.contains(POOLER) || why.contains("max_allowed_packet")
+}
+
+/// Whether a connection ended because one side does not accept the certificate, or the TLS, of the other.
+pub(crate) fn is_of_tls(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use crate::net::{ListenError, TlsError};
 use app::Fault;
+use store::moving::Trouble;
 
 /// Why the server does not run.
 #[derive(Debug)]
@@ -35,6 +36,11 @@ impl From<Fault> for BootError {
             Fault::Broken(why) => BootError::Other(why),
             other => BootError::Other(other.to_string()),
         }
+    }
+}
+impl From<Trouble> for BootError {
+    fn from(Trouble { why, is_away }: Trouble) -> Self {
+        if is_away { BootError::Away(why) } else { BootError::Other(why) }
     }
 }
 impl From<ListenError> for BootError {

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use store::engine::Engine;
+use store::moving::catalogue;
 use store::moving::marks::Marks;
-use store::moving::{Trouble, catalogue};
 
 /// The arguments of `backup`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Backup {
         let told = match catalogue::version(engine).await {
             Ok(version) if version == newest() => app::audit::tell_of_copy(engine, realm, (&self.file, bytes)).await,
             Ok(version) => Err(format!("the database has schema {version}, not {}, and was copied as it is", newest())),
-            Err(Trouble(why)) => Err(why),
+            Err(trouble) => Err(trouble.why),
         };
         Ok(self.made(engine, bytes, told).await)
     }

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use store::moving::Trouble;
+use store::remote::is_lasting;
 
 /// What a command answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,6 +93,12 @@ impl Failure {
         }
     }
 
+    /// Returns the failure of a command that got no answer from the database, which may have one later, or only after
+    /// an operator has changed something.
+    pub fn away(why: String) -> Self {
+        if is_lasting(&why) { Failure::Failed(why) } else { Failure::Later(why) }
+    }
+
     /// Returns the problems, a line each.
     pub fn told(&self) -> &str {
         let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Later(lines) | Failure::Lasting(lines)) = self;
@@ -141,7 +149,8 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         let told = fault.to_string();
         match fault {
-            Fault::Busy(_) | Fault::Over(_) | Fault::Unavailable(_) | Fault::Contended(_) => Failure::Later(told),
+            Fault::Unavailable(_) => Failure::away(told),
+            Fault::Busy(_) | Fault::Over(_) | Fault::Contended(_) => Failure::Later(told),
             Fault::Broken(_) => Failure::Failed(told),
         }
     }
@@ -150,9 +159,14 @@ impl From<BootError> for Failure {
     fn from(error: BootError) -> Self {
         match error {
             BootError::Wrong(problems) => Failure::Use(problems.join("\n")),
-            BootError::Away(why) => Failure::Later(why),
+            BootError::Away(why) => Failure::away(why),
             BootError::InUse | BootError::Other(_) => Failure::Failed(error.to_string()),
         }
+    }
+}
+impl From<Trouble> for Failure {
+    fn from(Trouble { why, is_away }: Trouble) -> Self {
+        if is_away { Failure::away(why) } else { Failure::Failed(why) }
     }
 }
 impl From<load::Refusal> for Failure {
@@ -217,6 +231,7 @@ mod tests {
     use super::*;
     use rules::Span;
     use serde_json::json;
+    use store::engine::Unavailable;
 
     fn printed(json: bool, outcomes: &[Outcome]) -> String {
         let mut written = Vec::new();
@@ -283,5 +298,11 @@ mod tests {
         let later = [Fault::Busy(Span::seconds(2)), Fault::Unavailable("away".into()), Fault::Contended("x".into())];
         assert!(later.into_iter().all(|fault| Failure::from(fault).exit_code() == 75));
         assert_eq!(Failure::from(Fault::Broken("x".into())).exit_code(), 1);
+        // Red without `is_away` in Trouble, as in a move whose source is killed, and without `is_lasting`.
+        let of_move = |why: &str| Failure::from(Trouble::from(Unavailable(why.to_owned()))).exit_code();
+        assert_eq!(of_move("Connection refused (os error 111)"), 75);
+        assert_eq!(Failure::from(Trouble::new("the target is not empty")).exit_code(), 1);
+        let pooler = "(26000): a connection pooler in transaction mode needs store.statements = \"unnamed\"";
+        assert_eq!((of_move(pooler), Failure::from(Fault::Unavailable(pooler.into())).exit_code()), (1, 1));
     }
 }

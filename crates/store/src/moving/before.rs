@@ -16,7 +16,7 @@ pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> 
     let arrival = match theirs == ours {
         true => examine(from, to, id).await?,
         false if theirs > ours => {
-            return Err(Trouble(format!(
+            return Err(Trouble::new(format!(
                 "the target has schema {theirs}, this program {ours}: a newer version has used it"
             )));
         }
@@ -30,24 +30,24 @@ pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> 
 pub async fn of_source(from: &dyn Engine) -> Result<(), Trouble> {
     let marks = Marks::read(from).await?;
     if let (None, Some(why)) = (&marks.out, marks.obstacle()) {
-        return Err(Trouble(why));
+        return Err(Trouble::new(why));
     }
     rights::suffice(from, Deed::Fence).await.map_err(of("the source"))
 }
 
 fn of(end: &'static str) -> impl Fn(Trouble) -> Trouble {
-    move |Trouble(why)| Trouble(format!("{end}: {why}"))
+    move |trouble| trouble.told(|why| format!("{end}: {why}"))
 }
 
 /// Checks that a target with an older or partial schema of ours has no rows, so that it can be brought up to date.
 async fn unfinished(to: &dyn Engine) -> Result<Option<Arrival>, Trouble> {
     if let Some(why) = Marks::read(to).await?.obstacle() {
-        return Err(Trouble(format!("cannot move to the target: {why}")));
+        return Err(Trouble::new(format!("cannot move to the target: {why}")));
     }
     let tables = catalogue::tables(to).await.map_err(of("the target"))?;
     for table in tables.values().filter(|table| !catalogue::is_own(&table.name)) {
         if page::count(to, table).await? > 0 {
-            return Err(Trouble(format!("the target is not empty: it has rows in the table {}", table.name)));
+            return Err(Trouble::new(format!("the target is not empty: it has rows in the table {}", table.name)));
         }
     }
     Ok(None)

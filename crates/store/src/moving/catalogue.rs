@@ -83,20 +83,20 @@ pub async fn tables(engine: &dyn Engine) -> Result<BTreeMap<String, Table>, Trou
     let mut tables: BTreeMap<String, (Table, BTreeMap<i64, usize>)> = BTreeMap::new();
     for row in rows {
         let [Value::Text(table), Value::Text(column), Value::Text(kind), Value::Int(place)] = row.as_slice() else {
-            return Err(Trouble("the database did not list its tables".to_owned()));
+            return Err(Trouble::new("the database did not list its tables".to_owned()));
         };
         let kind = match kind.as_str() {
             "bigint" => Kind::Int,
             "text" => Kind::Text,
             "blob" => Kind::Blob,
             other => {
-                return Err(Trouble(format!(
+                return Err(Trouble::new(format!(
                     "{table}.{column} has the type {other}: it is not a column of Portiere's"
                 )));
             }
         };
         if let Some(name) = [table, column].into_iter().find(|name| !is_plain(name)) {
-            return Err(Trouble(format!("{name:?} is not a name that Portiere uses")));
+            return Err(Trouble::new(format!("{name:?} is not a name that Portiere uses")));
         }
         let empty = || (Table { name: table.clone(), columns: Vec::new(), key: Vec::new() }, BTreeMap::new());
         let (found, key) = tables.entry(table.clone()).or_insert_with(empty);
@@ -120,14 +120,14 @@ pub(super) fn is_plain(name: &str) -> bool {
 /// Returns the tables that both databases have, except those that each has for itself, with the source's column order.
 /// Refuses two databases whose schemas differ.
 pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Table>, Trouble> {
-    let of = |end: &'static str| move |Trouble(why)| Trouble(format!("{end}: {why}"));
+    let of = |end: &'static str| move |trouble: Trouble| trouble.told(|why| format!("{end}: {why}"));
     let (source, target) = (tables(from).await.map_err(of("the source"))?, tables(to).await.map_err(of("the target"))?);
     if !source.contains_key(STEPS) {
         return Err(not_ours());
     }
     let (theirs, ours) = (steps(from).await?, steps(to).await?);
     if theirs != ours {
-        return Err(Trouble(format!(
+        return Err(Trouble::new(format!(
             "the source has schema {} and the target {}: another version of this program has used the target",
             newest(&theirs),
             newest(&ours)
@@ -135,12 +135,12 @@ pub(super) async fn common(from: &dyn Engine, to: &dyn Engine) -> Result<Vec<Tab
     }
     let mut names = source.keys().chain(target.keys()).filter(|name| !is_own(name));
     if let Some(name) = names.find(|name| source.contains_key(*name) != target.contains_key(*name)) {
-        return Err(Trouble(format!("only one of the two databases has a table {name}, which is not Portiere's")));
+        return Err(Trouble::new(format!("only one of the two databases has a table {name}, which is not Portiere's")));
     }
     let shared: Vec<Table> = source.into_values().filter(|table| !is_own(&table.name)).collect();
     for table in &shared {
         if table.key.is_empty() || !target.get(&table.name).is_some_and(|other| table.is_like(other)) {
-            return Err(Trouble(format!("the table {} is not the same in both databases", table.name)));
+            return Err(Trouble::new(format!("the table {} is not the same in both databases", table.name)));
         }
     }
     Ok(shared)
@@ -151,7 +151,7 @@ pub(super) async fn ours(from: &dyn Engine) -> Result<Vec<Table>, Trouble> {
     let known: BTreeSet<&str> = MIGRATIONS.iter().flat_map(|one| one.steps).filter_map(made).collect();
     let found: Vec<Table> = tables(from).await?.into_values().filter(|table| !is_own(&table.name)).collect();
     match found.iter().find(|table| !known.contains(table.name.as_str()) || table.key.is_empty()) {
-        Some(table) => Err(Trouble(format!("the source has a table {}, which is not Portiere's", table.name))),
+        Some(table) => Err(Trouble::new(format!("the source has a table {}, which is not Portiere's", table.name))),
         None => Ok(found),
     }
 }
@@ -182,7 +182,7 @@ pub(super) async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> 
         (Ordering::Less, false) => "run portiere migrate on the source with this version first",
         (Ordering::Greater, false) => "a newer version has used it: move with that version",
     };
-    Err(Trouble(format!("the source has schema {theirs} and this program {ours}: {what}")))
+    Err(Trouble::new(format!("the source has schema {theirs} and this program {ours}: {what}")))
 }
 
 /// The version of a database's schema; 0 if it has none.
@@ -194,7 +194,7 @@ pub async fn version(engine: &dyn Engine) -> Result<i64, Trouble> {
 }
 
 fn not_ours() -> Trouble {
-    Trouble("the source is not a database of Portiere".to_owned())
+    Trouble::new("the source is not a database of Portiere".to_owned())
 }
 
 /// The version of the last of these steps.

@@ -30,7 +30,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
         ours.iter().for_each(|row| feed(&mut sums[1], row));
         if theirs != ours {
             let same = theirs.iter().zip(&ours).take_while(|(one, other)| one == other).count();
-            return Err(Trouble(format!(
+            return Err(Trouble::new(format!(
                 "the table {} differs between source and target from row {} on: give the move up with --abort, and \
                  start over with an empty target",
                 table.name,
@@ -47,7 +47,7 @@ pub(super) async fn table(of: &Move<'_>, table: &Table) -> Result<Sum, Trouble> 
     let [theirs, ours] = sums.map(|sum| hexadecimal(&sum.finalize()));
     match theirs == ours {
         true => Ok(Sum { table: table.name.clone(), rows, sha256: ours }),
-        false => Err(Trouble(format!("the table {} has a different checksum at the target", table.name))),
+        false => Err(Trouble::new(format!("the table {} has a different checksum at the target", table.name))),
     }
 }
 

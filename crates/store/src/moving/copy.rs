@@ -64,12 +64,12 @@ async fn write(
     writes.extend(inserts(of.to.dialect(), table, rows));
     match of.to.commit(writes).await {
         Ok(counts) if counts.iter().skip(1).sum::<u64>() == many => Ok(()),
-        Ok(_) => Err(Trouble(format!("not every row of {} was written", table.name))),
+        Ok(_) => Err(Trouble::new(format!("not every row of {} was written", table.name))),
         Err(CommitError::Conflict { at: 0, .. }) => {
-            Err(Trouble("another process is moving the same databases: this one stops".to_owned()))
+            Err(Trouble::new("another process is moving the same databases: this one stops".to_owned()))
         }
         Err(CommitError::Conflict { .. }) => {
-            Err(Trouble(format!("the target has rows in {} that this move did not write", table.name)))
+            Err(Trouble::new(format!("the target has rows in {} that this move did not write", table.name)))
         }
         Err(error) => Err(error.into()),
     }

@@ -20,14 +20,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, Trouble> {
     let (id, begun) = match Marks::read(engine).await? {
         marks @ Marks { out: None, .. } if marks.obstacle().is_some() => {
-            return Err(Trouble(marks.obstacle().unwrap_or_default()));
+            return Err(Trouble::new(marks.obstacle().unwrap_or_default()));
         }
         Marks { out: None, .. } => {
             marks::leave(engine, id, peer).await?;
             (id.to_owned(), true)
         }
         Marks { out: Some(out), .. } if out.peer != peer || out.state == Leave::Lifting => {
-            return Err(Trouble(out.sentence()));
+            return Err(Trouble::new(out.sentence()));
         }
         Marks { out: Some(Mark { id, state: Leave::Fencing, .. }), .. } => (id, false),
         Marks { out: Some(Mark { id, state: Leave::Fenced, peer }), .. } => {
@@ -43,7 +43,7 @@ pub async fn raise(engine: &dyn Engine, id: &str, peer: &str) -> Result<String, 
 
 /// Says that the mark of a fenced source does not hold: only the triggers refuse writes.
 fn open(peer: &str, table: &str) -> Trouble {
-    Trouble(format!(
+    Trouble::new(format!(
         "this database is marked as fenced for its move to {peer}, but the table {table} is not fenced and may have \
          been written to: give the move up (portiere move --abort), and start over with an empty target"
     ))
@@ -61,12 +61,12 @@ async fn fence_all(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
 
 /// Removes the mark of a move that began here and has fenced nothing. Any other mark is left, and the error says so: no
 /// server starts on such a database.
-async fn given_up(engine: &dyn Engine, id: &str, begun: bool, Trouble(why): Trouble) -> Trouble {
+async fn given_up(engine: &dyn Engine, id: &str, begun: bool, trouble: Trouble) -> Trouble {
     let nothing_done = begun && catalogue::is_unfenced(engine).await.unwrap_or(false);
     if nothing_done && marks::stays(engine, id).await.is_ok() {
-        return Trouble(why);
+        return trouble;
     }
-    Trouble(format!("{why}; the source is marked as being moved: run it again, or portiere move --abort"))
+    trouble.told(|why| format!("{why}; the source is marked as being moved: run it again, or portiere move --abort"))
 }
 
 /// Marks that everything is at the other end: this database stays fenced for good.
@@ -82,7 +82,7 @@ pub async fn left(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
 pub async fn lift(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
     match Marks::read(engine).await?.out {
         None => return Ok(()),
-        Some(out) if out.id != id => return Err(Trouble(out.sentence())),
+        Some(out) if out.id != id => return Err(Trouble::new(out.sentence())),
         Some(out) if out.state == Leave::Lifting => {}
         Some(out) => marks::leave_turns(engine, id, out.state, Leave::Lifting).await?,
     }
@@ -112,7 +112,7 @@ pub async fn lift_in_copy(copy: &dyn Engine) -> Result<Option<Mark<Leave>>, Trou
     let Some(out) = Marks::read(copy).await?.out else {
         return match catalogue::is_unfenced(copy).await? {
             true => Ok(None),
-            false => Err(Trouble("it is fenced for a move, but does not say where to".to_owned())),
+            false => Err(Trouble::new("it is fenced for a move, but does not say where to".to_owned())),
         };
     };
     lift(copy, &out.id).await?;

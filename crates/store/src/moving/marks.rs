@@ -213,7 +213,7 @@ pub(super) async fn ready(
         Write { sql: INSERT, args, must: Must::Touch(1) }
     });
     if engine.generation() != generation {
-        return Err(Trouble(
+        return Err(Trouble::new(
             "another server of the target took over during the comparison: run this again to continue".to_owned(),
         ));
     }
@@ -262,7 +262,7 @@ pub(super) struct Copied {
 impl Copied {
     /// Returns the last key, as values.
     pub(super) fn key(&self) -> Result<Option<Row>, Trouble> {
-        let strange = || Trouble("the table moves has unexpected contents".to_owned());
+        let strange = || Trouble::new("the table moves has unexpected contents".to_owned());
         let value = |json: &Json| match json {
             Json::Null => Some(Value::Null),
             Json::Number(number) => number.as_i64().map(Value::Int),
@@ -303,10 +303,10 @@ pub(super) async fn copied(engine: &dyn Engine, id: &str, table: &str) -> Result
     match found.as_deref() {
         None => Ok(None),
         Some([Value::Text(detail)]) => {
-            let strange = |error| Trouble(format!("the table moves has unexpected contents: {error}"));
+            let strange = |error| Trouble::new(format!("the table moves has unexpected contents: {error}"));
             serde_json::from_str(detail).map(Some).map_err(strange)
         }
-        Some(_) => Err(Trouble("the table moves has unexpected contents".to_owned())),
+        Some(_) => Err(Trouble::new("the table moves has unexpected contents".to_owned())),
     }
 }
 

@@ -37,11 +37,32 @@ const AT_ONCE: usize = 3;
 
 /// Why a move does not go on, in a sentence for the operator. What was copied stays, and the move can be run again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble(pub String);
+pub struct Trouble {
+    /// The sentence.
+    pub why: String,
+    /// Whether a database gave no answer: the same move may get further later.
+    pub is_away: bool,
+}
+
+impl Trouble {
+    /// What does not pass by itself.
+    pub fn new(why: impl Into<String>) -> Self {
+        Trouble { why: why.into(), is_away: false }
+    }
+
+    fn away(why: String) -> Self {
+        Trouble { why, is_away: true }
+    }
+
+    /// Tells the same in other words, which get the sentence.
+    pub fn told(self, words: impl FnOnce(&str) -> String) -> Self {
+        Trouble { why: words(&self.why), ..self }
+    }
+}
 
 impl fmt::Display for Trouble {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.why)
     }
 }
 
@@ -49,16 +70,16 @@ impl std::error::Error for Trouble {}
 
 impl From<Unavailable> for Trouble {
     fn from(Unavailable(why): Unavailable) -> Self {
-        Trouble(why)
+        Trouble::away(why)
     }
 }
 
 impl From<CommitError> for Trouble {
     fn from(error: CommitError) -> Self {
         match error {
-            CommitError::Unavailable(why) => Trouble(why),
-            CommitError::Unknown(why) => Trouble(format!("{why}; run this again to continue")),
-            CommitError::Conflict { .. } => Trouble("another process changed the state of this move".to_owned()),
+            CommitError::Unavailable(why) => Trouble::away(why),
+            CommitError::Unknown(why) => Trouble::away(format!("{why}; run this again to continue")),
+            CommitError::Conflict { .. } => Trouble::new("another process changed the state of this move"),
         }
     }
 }
@@ -142,7 +163,7 @@ impl Move<'_> {
         if marked && catalogue::unfenced(self.from).await?.is_none() {
             return Ok(());
         }
-        Err(Trouble(
+        Err(Trouble::new(
             "the source is no longer fenced and may have been written to since it was copied: start over with an empty \
              target"
                 .to_owned(),
@@ -178,7 +199,7 @@ pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Err(Trouble(format!("the database is not empty: it has {what} that are not Portiere's: {told}{more}")))
+    Err(Trouble::new(format!("the database is not empty: it has {what} that are not Portiere's: {told}{more}")))
 }
 
 /// Whether this program can move a source, or go on with a move that was `begun`. Asked before a target is changed.
@@ -196,13 +217,13 @@ pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Re
 async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
     let Marks { out, into } = Marks::read(to).await?;
     if let Some(out) = out {
-        return Err(Trouble(format!("cannot move to the target: {}", out.sentence())));
+        return Err(Trouble::new(format!("cannot move to the target: {}", out.sentence())));
     }
     match into {
         Some(into) if into.state == Arrival::Abandoned => {
-            Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()))
+            Err(Trouble::new("the target holds a copy that was given up: empty it, or name another".to_owned()))
         }
-        Some(into) if Some(into.id.as_str()) != id => Err(Trouble(format!(
+        Some(into) if Some(into.id.as_str()) != id => Err(Trouble::new(format!(
             "the target holds the copy of another move, from {}: empty it, or name another",
             into.peer
         ))),
@@ -211,7 +232,7 @@ async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result
             for table in tables {
                 if page::count(to, table).await? > 0 {
                     let name = &table.name;
-                    return Err(Trouble(format!("the target is not empty: it has rows in the table {name}")));
+                    return Err(Trouble::new(format!("the target is not empty: it has rows in the table {name}")));
                 }
             }
             Ok(None)

@@ -15,7 +15,7 @@ pub(super) async fn count(engine: &dyn Engine, table: &Table) -> Result<u64, Tro
     let sql = Sql::of_catalogue(format!("SELECT COUNT(*) FROM {}", table.name));
     match engine.fetch(&[Read { sql, args: vec![] }]).await?.concat().concat().as_slice() {
         [Value::Int(rows)] => Ok(rows.unsigned_abs()),
-        _ => Err(Trouble(format!("the rows of {} cannot be counted", table.name))),
+        _ => Err(Trouble::new(format!("the rows of {} cannot be counted", table.name))),
     }
 }
 
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
             None => Ok(rows),
             Some(column) => {
                 let table = &self.table.name;
-                Err(Trouble(format!("the column {column} of {table} holds a value of the wrong type")))
+                Err(Trouble::new(format!("the column {column} of {table} holds a value of the wrong type")))
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) async fn suffice(engine: &dyn Engine, deed: Deed) -> Result<(), Troub
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    Err(Trouble(format!("its user lacks {told}{more}")))
+    Err(Trouble::new(format!("its user lacks {told}{more}")))
 }
 
 const OURS: &str = " FROM pg_class AS t WHERE t.relkind IN ('r', 'p') AND t.relname <> 'moves' \

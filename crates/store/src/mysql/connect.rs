@@ -7,7 +7,7 @@ use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, State
 use tokio::time::{Instant, timeout};
 
 use super::address::{Address, Encryption, Host};
-use super::fault::{hung_up, is_crowded, is_unfit, sentence};
+use super::fault::{hung_up, is_crowded, is_denied, is_unfit, sentence};
 use super::fitness::{self, Answers, Fitness};
 use super::group;
 use super::say::Phrase;
@@ -49,6 +49,8 @@ pub(super) enum Refused {
     Unreachable(String),
     /// The server was reached, but hung up before the connection was ready.
     HungUp(String),
+    /// The server was reached, and would refuse the same again.
+    Denied(String),
     /// The server does not meet the requirements.
     Unfit(String),
 }
@@ -56,7 +58,11 @@ pub(super) enum Refused {
 impl Refused {
     pub(super) fn why(self) -> String {
         match self {
-            Refused::Crowded(why) | Refused::Unreachable(why) | Refused::HungUp(why) | Refused::Unfit(why) => why,
+            Refused::Crowded(why)
+            | Refused::Unreachable(why)
+            | Refused::HungUp(why)
+            | Refused::Denied(why)
+            | Refused::Unfit(why) => why,
         }
     }
 }
@@ -65,6 +71,7 @@ impl From<Refused> for OpenError {
     fn from(refused: Refused) -> Self {
         match refused {
             Refused::Unfit(why) => OpenError::Unfit(why),
+            Refused::Denied(why) => OpenError::Refused(why),
             refused => OpenError::Unreachable(refused.why()),
         }
     }
@@ -237,6 +244,7 @@ impl Node {
             error if is_crowded(error) => Refused::Crowded(why),
             error if hung_up(error) => Refused::HungUp(why),
             error if is_unfit(error) => Refused::Unfit(why),
+            error if is_denied(error) => Refused::Denied(why),
             _ => Refused::Unreachable(why),
         }
     }

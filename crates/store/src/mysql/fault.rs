@@ -6,6 +6,7 @@ use mysql_async::{DriverError, Error, IoError};
 
 use crate::dialect::moving::REFUSAL;
 use crate::engine::Broken;
+use crate::remote::is_of_tls;
 
 /// What went wrong before COMMIT was sent: nothing of the batch took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,10 @@ const LOST: [u16; 14] = [1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1243, 1
 const UNFIT: [u16; 7] = [1047, 1290, 1792, 1836, 3032, 6400, 6401];
 /// The server has no free connection.
 const CROWDED: [u16; 3] = [1040, 1203, 1226];
+
+/// The account may not use the database, which may not exist; the account's password; the client's host. The account is
+/// locked, or its password has expired; no method to sign in is common to both; the server requires TLS.
+const DENIED: [u16; 12] = [1044, 1045, 1049, 1130, 1142, 1251, 1524, 1698, 1820, 1862, 3118, 3159];
 
 /// The server ended this connection because somebody asked it to.
 const KILLED: u16 = 1927;
@@ -88,6 +93,19 @@ pub(super) fn is_crowded(error: &Error) -> bool {
 /// Whether a server that refused a connection accepts no writes from anyone.
 pub(super) fn is_unfit(error: &Error) -> bool {
     matches!(error, Error::Server(server) if UNFIT.contains(&server.code))
+}
+
+/// Whether a server that refused a connection would refuse the same again, or this side would refuse the server again.
+pub(super) fn is_denied(error: &Error) -> bool {
+    match error {
+        Error::Server(server) => DENIED.contains(&server.code),
+        Error::Io(IoError::Io(error)) => is_of_tls(error),
+        Error::Io(IoError::Tls(_)) => true,
+        Error::Driver(error) => {
+            matches!(error, DriverError::UnknownAuthPlugin { .. } | DriverError::NoClientSslFlagFromServer)
+        }
+        _ => false,
+    }
 }
 
 /// Whether a server that was reached hung up.
@@ -146,6 +164,11 @@ mod tests {
         for code in [1213, 1020, 3101] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
         }
+        // Red without any of them in DENIED: a command would be told to try again.
+        assert!([1044, 1045, 1049, 1130, 3159].iter().all(|code| is_denied(&error(*code))));
+        assert!([1040, 1053, 1290].iter().all(|code| !is_denied(&error(*code))));
+        let of_tls = |error: rustls::Error| Error::from(std::io::Error::new(ErrorKind::InvalidData, error));
+        assert!(is_denied(&of_tls(rustls::Error::HandshakeNotComplete)));
         for code in [1205, 3572] {
             assert!(matches!(of(code), Fault::Held(_)), "{code}");
         }

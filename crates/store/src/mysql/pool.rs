@@ -430,8 +430,13 @@ impl Pool {
 /// Combines several refusals into one.
 fn together(refusals: Vec<Refused>) -> Refused {
     let unfit = refusals.iter().any(|refused| matches!(refused, Refused::Unfit(_)));
+    let denied = refusals.iter().any(|refused| matches!(refused, Refused::Denied(_)));
     let why = refusals.into_iter().map(Refused::why).collect::<Vec<_>>().join("; ");
-    if unfit { Refused::Unfit(why) } else { Refused::Unreachable(why) }
+    match (unfit, denied) {
+        (true, _) => Refused::Unfit(why),
+        (false, true) => Refused::Denied(why),
+        (false, false) => Refused::Unreachable(why),
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::dial::dial;
 use super::lane::Stream;
 use super::tls;
 use crate::caught::caught;
-use crate::remote::{DATABASE, OpenError, Settings};
+use crate::remote::{DATABASE, OpenError, Settings, is_of_tls};
 use crate::sealing::{self, Renewed};
 
 type Raw = Box<dyn Stream>;
@@ -40,6 +40,14 @@ pub(super) struct Door {
     /// The place that accepted us last; it is tried first.
     last: AtomicUsize,
     patience: Duration,
+}
+
+/// Why a place did not let us in.
+enum Shut {
+    /// It gave no answer, or has no room: it may open later.
+    Silent(String),
+    /// It does not open to those who come as the settings say.
+    ForUs(String),
 }
 
 /// One of the servers that the URL names.
@@ -96,22 +104,29 @@ impl Door {
     /// Opens a connection to this place and signs in. Also returns what the server sent after it accepted us.
     pub(super) async fn enter(&self, place: usize) -> Result<(Box<dyn Stream>, Vec<u8>), OpenError> {
         let place = self.places.get(place).ok_or_else(|| OpenError::Settings("no such place".to_owned()))?;
-        let unreachable = |why: String| OpenError::Unreachable(format!("{}: {why}", place.name()));
-        match tokio::time::timeout(self.patience, caught(self.try_enter(place))).await {
-            Ok(entered) => entered.flatten().map_err(unreachable),
-            Err(_) => Err(unreachable(format!("no answer within {:?}", self.patience))),
-        }
+        let entered = match tokio::time::timeout(self.patience, caught(self.try_enter(place))).await {
+            Ok(entered) => entered.map_err(Shut::Silent).flatten(),
+            Err(_) => Err(Shut::Silent(format!("no answer within {:?}", self.patience))),
+        };
+        entered.map_err(|shut| match shut {
+            Shut::Silent(why) => OpenError::Unreachable(format!("{}: {why}", place.name())),
+            Shut::ForUs(why) => OpenError::Refused(format!("{}: {why}", place.name())),
+        })
     }
 
-    async fn try_enter(&self, place: &Place) -> Result<(Box<dyn Stream>, Vec<u8>), String> {
-        let (mut raw, near) = place.dial().await?;
+    async fn try_enter(&self, place: &Place) -> Result<(Box<dyn Stream>, Vec<u8>), Shut> {
+        let (mut raw, near) = place.dial().await.map_err(Shut::Silent)?;
         let stream = if self.wants_tls(&place.host, near) {
             ask_for_tls(&mut raw).await?;
             let At::Name(name, _) = &place.host else {
-                return Err("TLS is not possible over a Unix socket".to_owned());
+                return Err(Shut::ForUs("TLS is not possible over a Unix socket".to_owned()));
             };
             let Ok(connect) = MakeTlsConnect::<Raw>::make_tls_connect(&mut self.tls.get().await, name);
-            Carrier::Sealed(Box::new(connect.connect(raw).await.map_err(|error| format!("TLS: {error}"))?))
+            let sealed = connect.connect(raw).await;
+            Carrier::Sealed(Box::new(sealed.map_err(|error| {
+                let shut = if is_of_tls(&error) { Shut::ForUs } else { Shut::Silent };
+                shut(format!("TLS: {error}"))
+            })?))
         } else {
             Carrier::Plain(raw)
         };
@@ -123,8 +138,11 @@ impl Door {
         // TLS, if any, is already established: nothing more has to be negotiated.
         config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
         let signed_in = config.connect_raw(Lent(Arc::clone(&wire)), AsIs).await;
-        drop(signed_in.map_err(|error| sentence(&error))?);
-        let wire = Arc::into_inner(wire).ok_or("the connection is still in use")?;
+        drop(signed_in.map_err(|error| {
+            let shut = if is_refusal(&error) { Shut::ForUs } else { Shut::Silent };
+            shut(sentence(&error))
+        })?);
+        let wire = Arc::into_inner(wire).ok_or_else(|| Shut::Silent("the connection is still in use".to_owned()))?;
         let Lendable { stream, inbox, read } = wire.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((stream.into_stream(), inbox[read..].to_vec()))
     }
@@ -216,13 +234,24 @@ impl Place {
 }
 
 /// PostgreSQL documentation, "SSL Session Encryption": a request of its own, answered by one letter.
-async fn ask_for_tls(raw: &mut Raw) -> Result<(), String> {
-    let lost = |error: io::Error| error.to_string();
+async fn ask_for_tls(raw: &mut Raw) -> Result<(), Shut> {
+    let lost = |error: io::Error| Shut::Silent(error.to_string());
     raw.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await.map_err(lost)?;
     match raw.read_u8().await.map_err(lost)? {
         b'S' => Ok(()),
-        _ => Err("the server does not support TLS; set sslmode=disable to connect without it".to_owned()),
+        _ => Err(Shut::ForUs("the server does not support TLS; set sslmode=disable to connect without it".to_owned())),
     }
+}
+
+/// Whether an error says that the server would refuse the same again: whoever signs in (class 28), a database that does
+/// not exist, rights that are missing; or that we refuse what it asks for.
+fn is_refusal(error: &tokio_postgres::Error) -> bool {
+    let Some(said) = error.as_db_error() else {
+        let cause = std::error::Error::source(error);
+        return !error.is_closed() && !cause.is_some_and(|cause| cause.is::<io::Error>());
+    };
+    let code = said.code().code();
+    code.starts_with("28") || ["3D000", "42501"].contains(&code)
 }
 
 fn sentence(error: &tokio_postgres::Error) -> String {

@@ -13,7 +13,7 @@ use super::wire::{self, Failure, Garbled, Message};
 use crate::dialect::moving::POSTGRES_STATE;
 use crate::dialect::postgres::RAISED;
 use crate::engine::{Broken, Must, Row};
-use crate::remote::REPLACED;
+use crate::remote::{POOLER, REPLACED};
 
 /// The outcome of a flight.
 pub(super) type Reply = Result<Done, Fault>;
@@ -272,7 +272,7 @@ fn sentence(failure: &Failure) -> String {
         // The message is our own already.
         POSTGRES_STATE => text.clone(),
         "42P05" | "26000" => {
-            format!("{text} ({code}): a connection pooler in transaction mode needs store.statements = \"unnamed\"")
+            format!("{text} ({code}): {POOLER}")
         }
         _ => format!("{text} ({code})"),
     }

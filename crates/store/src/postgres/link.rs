@@ -82,9 +82,11 @@ impl Link {
                     pool.tally.connections.fetch_add(1, Relaxed);
                     return Ok(link);
                 }
-                // That a server is unfit says more than that another one does not answer.
-                Err(error) if matches!(worst, Some(OpenError::Unfit(_))) => drop(error),
-                Err(error) => worst = Some(error),
+                // That a server is unfit, or refuses us, says more than that another one does not answer.
+                Err(error) => match (&worst, &error) {
+                    (Some(OpenError::Unfit(_)), _) | (Some(OpenError::Refused(_)), OpenError::Unreachable(_)) => {}
+                    _ => worst = Some(error),
+                },
             }
         }
         Err(worst.unwrap_or_else(|| OpenError::Settings("the URL of the database names no host".to_owned())))

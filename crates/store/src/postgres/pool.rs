@@ -331,7 +331,7 @@ impl Pool {
                     }
                 }
                 // The event that ended the previous connection may have ended this one too.
-                Err(OpenError::Unreachable(_)) if !failed => failed = true,
+                Err(OpenError::Unreachable(_) | OpenError::Refused(_)) if !failed => failed = true,
                 Err(error) => {
                     self.in_trouble(error.to_string());
                     // Not at once, however much a caller wants it.

@@ -81,14 +81,14 @@ async fn a_fence_that_fails_leaves_no_mark_or_says_that_there_is_one() {
     for place in place::all().await {
         let (engine, kind) = (&*place.engine, place.kind);
         let refuses = |after| Refuses { engine: Arc::clone(&place.engine), after };
-        let why = fence::raise(&refuses(0), "move-1", "there").await.unwrap_err().0;
+        let why = fence::raise(&refuses(0), "move-1", "there").await.unwrap_err().why;
         assert_eq!(why, "no more triggers", "{kind}");
         assert_eq!(Marks::read(engine).await.unwrap(), Marks::default(), "{kind}");
         // Some tables are fenced already.
-        let why = fence::raise(&refuses(2), "move-1", "there").await.unwrap_err().0;
+        let why = fence::raise(&refuses(2), "move-1", "there").await.unwrap_err().why;
         assert!(why.starts_with("no more triggers; ") && why.contains("portiere move --abort"), "{kind}: {why}");
         assert_eq!(Marks::read(engine).await.unwrap().out.unwrap().id, "move-1", "{kind}");
-        let why = fence::raise(&refuses(0), "move-2", "there").await.unwrap_err().0;
+        let why = fence::raise(&refuses(0), "move-2", "there").await.unwrap_err().why;
         assert!(why.contains("portiere move --abort"), "{kind}: {why}");
         // Run again, it goes on.
         assert_eq!(fence::raise(engine, "move-2", "there").await.unwrap(), "move-1", "{kind}");
@@ -101,7 +101,7 @@ async fn only_the_server_that_has_the_fences_is_marked_as_fenced() {
     // Red without the generation in moving/fence.rs, fence_all: the next server would be copied while it is written to.
     let place = place::file().await;
     let replaced = Replaced::new(Arc::clone(&place.engine), true);
-    let why = fence::raise(&replaced, "move-1", "there").await.unwrap_err().0;
+    let why = fence::raise(&replaced, "move-1", "there").await.unwrap_err().why;
     assert!(why.contains("another database server") && why.contains("run it again"), "{why}");
     assert_eq!(Marks::read(&*place.engine).await.unwrap().out.unwrap().state, Leave::Fencing);
     // Run again, it goes on.
@@ -126,10 +126,10 @@ async fn a_mark_without_all_of_its_triggers_is_no_fence() {
                 tokio::task::block_in_place(|| Handle::current().block_on(removed)).unwrap();
             }
         };
-        let why = place::run_with(source, &*to.engine, &opened).await.unwrap_err().0;
+        let why = place::run_with(source, &*to.engine, &opened).await.unwrap_err().why;
         assert!(why.contains("no longer fenced"), "{kind}: {why}");
         assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some(), "{kind}");
-        let why = fence::raise(source, "move-1", "there").await.unwrap_err().0;
+        let why = fence::raise(source, "move-1", "there").await.unwrap_err().why;
         assert!(why.contains("the table users is not fenced") && why.contains("--abort"), "{kind}: {why}");
         fence::lift(source, "move-1").await.unwrap();
         assert_eq!(Marks::read(source).await.unwrap(), Marks::default(), "{kind}");
@@ -210,5 +210,5 @@ async fn who_serves_from_a_target_first_and_who_gives_it_up_first() {
     marks::abandon(&*to.engine, &into).await.unwrap();
     assert!(marks::serve(&*to.engine, &into).await.is_err());
     assert!(Marks::read(&*to.engine).await.unwrap().obstacle().unwrap().contains("given up"));
-    assert!(run(&*from.engine, &*to.engine).await.unwrap_err().0.contains("given up"));
+    assert!(run(&*from.engine, &*to.engine).await.unwrap_err().why.contains("given up"));
 }

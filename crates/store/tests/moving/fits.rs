@@ -132,7 +132,7 @@ async fn many_that_do_not_fit_hide_none_behind_them_and_are_counted() {
 async fn a_source_with_a_table_of_somebody_else_is_told() {
     let from = odd(&["CREATE TABLE invoices (id bigint PRIMARY KEY)"]).await;
     let look = Look { from: &*from.engine, to: Dialect::Postgres, packet: None, page: 3, tell: &|_| {} };
-    assert!(look.run().await.unwrap_err().0.contains("a table invoices, which is not Portiere's"));
+    assert!(look.run().await.unwrap_err().why.contains("a table invoices, which is not Portiere's"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -149,7 +149,7 @@ async fn a_target_is_looked_at_before_anything_is_made_in_it() {
         let table = tables(&*to.engine).await.unwrap().pop().unwrap();
         to.engine.commit(vec![insert(&table, 1, false)]).await.unwrap();
         let why = before::of_target(&*from.engine, &*to.engine, None).await.unwrap_err();
-        assert!(why.0.contains("not empty") && why.0.contains(&table.name), "{}: {why}", to.kind);
+        assert!(why.why.contains("not empty") && why.why.contains(&table.name), "{}: {why}", to.kind);
     }
     assert!(before::size(&*from.engine).await.unwrap() > 100_000);
     assert!(before::of_source(&*from.engine).await.is_ok());
@@ -163,8 +163,8 @@ async fn who_may_not_do_what_a_move_does_is_told_before() {
     let from = place::file().await;
     for (limited, fill, fence) in place::limited().await {
         let why = before::of_target(&*from.engine, &*limited.engine, None).await.unwrap_err();
-        assert!(why.0.contains("the target: its user lacks") && why.0.contains(fill), "{}: {why}", limited.kind);
+        assert!(why.why.contains("the target: its user lacks") && why.why.contains(fill), "{}: {why}", limited.kind);
         let why = before::of_source(&*limited.engine).await.unwrap_err();
-        assert!(why.0.contains("the source: its user lacks") && why.0.contains(fence), "{}: {why}", limited.kind);
+        assert!(why.why.contains("the source: its user lacks") && why.why.contains(fence), "{}: {why}", limited.kind);
     }
 }

@@ -90,7 +90,7 @@ async fn a_row_that_arrived_otherwise_is_found() {
         let to = place::file().await;
         let cut = Cut { engine: Arc::clone(&to.engine), left: AtomicI64::new(page), end: End::Altered };
         let why = run(&*from.engine, &cut).await.unwrap_err();
-        assert!(why.0.contains("differs between source and target from row"), "{why}");
+        assert!(why.why.contains("differs between source and target from row"), "{why}");
         assert!(Marks::read(&*to.engine).await.unwrap().obstacle().is_some());
     }
 }
@@ -117,7 +117,7 @@ async fn a_target_that_fails_over_while_it_is_compared_is_not_ready() {
         }
     };
     let why = place::run_with(&*from.engine, &to, &fails_over).await.unwrap_err();
-    assert!(why.0.contains("took over during the comparison"), "{why}");
+    assert!(why.why.contains("took over during the comparison"), "{why}");
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Arriving);
     assert!(run(&*from.engine, &to).await.unwrap().is_some(), "the next time everything is compared anew");
     assert_eq!(Marks::read(&to).await.unwrap().into.unwrap().state, Arrival::Ready);
@@ -130,7 +130,7 @@ async fn the_end_that_fails_is_named() {
     fill(&*from.engine).await.unwrap();
     // The mark is there, and a page is not.
     let cut = Cut { engine: Arc::clone(&to.engine), left: AtomicI64::new(1), end: End::Before };
-    let why = run(&*from.engine, &Named::new(Arc::new(cut), "sqlite:/new.db")).await.unwrap_err().0;
+    let why = run(&*from.engine, &Named::new(Arc::new(cut), "sqlite:/new.db")).await.unwrap_err().why;
     assert_eq!(why, "sqlite:/new.db: no connection");
 }
 
@@ -139,11 +139,11 @@ async fn a_move_goes_on_with_the_version_that_began_it() {
     // red without `fits`: the target was brought to this program's schema first, and no version could go on.
     let folder = tempfile::tempdir().unwrap();
     let earlier = Sqlite::open(Options::at(folder.path().join("old.db")), &MIGRATIONS[..MIGRATIONS.len() - 1]).unwrap();
-    assert!(fits(&earlier, false).await.unwrap_err().0.contains("not a database of Portiere"));
+    assert!(fits(&earlier, false).await.unwrap_err().why.contains("not a database of Portiere"));
     earlier.migrate().await.unwrap();
-    assert!(fits(&earlier, false).await.unwrap_err().0.contains("run portiere migrate"));
+    assert!(fits(&earlier, false).await.unwrap_err().why.contains("run portiere migrate"));
     fence::raise(&earlier, "move-1", "there").await.unwrap();
-    let why = fits(&earlier, true).await.unwrap_err().0;
+    let why = fits(&earlier, true).await.unwrap_err().why;
     assert!(why.contains("begun by another version") && why.contains("--abort"), "{why}");
     fits(&*place::file().await.engine, true).await.unwrap();
 }

@@ -75,7 +75,7 @@ async fn a_target_with_anything_in_it_is_refused() {
         let last = tables.last().unwrap();
         to.engine.commit(vec![everything::insert(last, 1, false)]).await.unwrap();
         let why = run(&*from.engine, &*to.engine).await.unwrap_err();
-        assert!(why.0.contains("not empty") && why.0.contains(&last.name), "{why}");
+        assert!(why.why.contains("not empty") && why.why.contains(&last.name), "{why}");
         assert_eq!(Marks::read(&*to.engine).await.unwrap(), Marks::default());
     }
 }
@@ -87,7 +87,7 @@ async fn a_database_of_somebody_else_is_told_before_anything_is_made_in_it() {
         assert_eq!(vacant(&*to.engine).await, Ok(()), "{}", to.kind);
         to.engine.alter(vec!["CREATE TABLE invoices (id bigint, paid smallint)".to_owned()]).await.unwrap();
         let why = vacant(&*to.engine).await.unwrap_err();
-        assert!(why.0.contains("not empty") && why.0.contains("invoices"), "{}: {why}", to.kind);
+        assert!(why.why.contains("not empty") && why.why.contains("invoices"), "{}: {why}", to.kind);
         // Red where all of them are named, or one: whoever reads it knows whose database it is.
         let more = ["a", "b", "c"].map(|name| format!("CREATE TABLE {name} (id bigint)"));
         to.engine.alter(more.to_vec()).await.unwrap();
@@ -109,7 +109,7 @@ async fn a_target_of_another_move_is_refused() {
     assert_eq!(id, "another");
     run(&*one.engine, &*to.engine).await.unwrap();
     let why = run(&*other.engine, &*to.engine).await.unwrap_err();
-    assert!(why.0.contains("the copy of another move"), "{why}");
+    assert!(why.why.contains("the copy of another move"), "{why}");
     // Its own source finds it ready.
     assert_eq!(run(&*one.engine, &*to.engine).await, Ok(None));
 }
@@ -123,5 +123,5 @@ async fn databases_of_two_schemas_are_refused() {
     let to = place::file().await;
     let why = store::moving::Move { from: &older, to: &*to.engine, id: "x", from_name: "here", page: 3, tell: &|_| {} };
     let why = why.run().await.unwrap_err();
-    assert!(why.0.contains("schema 4") && why.0.contains("another version"), "{why}");
+    assert!(why.why.contains("schema 4") && why.why.contains("another version"), "{why}");
 }

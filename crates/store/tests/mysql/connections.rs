@@ -312,7 +312,7 @@ async fn tls_proves_who_the_server_is_and_who_we_are() {
         ("no TLS at all", &disabled, &files),
     ] {
         let opened = Mysql::open(with(url, tls), MIGRATIONS).await;
-        let Err(OpenError::Unreachable(why) | OpenError::Settings(why)) = opened else { panic!("{what}") };
+        let Err(OpenError::Refused(why) | OpenError::Settings(why)) = opened else { panic!("{what}") };
         assert!(!why.contains(":word@"), "{why}");
     }
     let missing = Tls { authorities: Some("/nowhere/authorities.pem".into()), identity: None };

@@ -61,7 +61,7 @@ async fn who_is_not_believed_is_not_talked_to() {
     let refused = |url: String, tls: Tls| async {
         match Postgres::open(Settings { tls, ..Settings::at(url) }, MIGRATIONS).await {
             Ok(_) => panic!("it was let in"),
-            Err(OpenError::Unreachable(why)) => assert!(why.contains("TLS"), "{why}"),
+            Err(OpenError::Refused(why)) => assert!(why.contains("TLS"), "{why}"),
             Err(error) => panic!("{error:?}"),
         }
     };
@@ -87,7 +87,7 @@ async fn a_server_that_asks_who_we_are_is_shown_a_certificate() {
     let known = Settings { tls: with(Some((file("client.pem"), file("client.key")))), ..Settings::at(&url) };
     Postgres::open(known, MIGRATIONS).await.map(drop).unwrap();
     let stranger = Postgres::open(Settings { tls: with(None), ..Settings::at(&url) }, MIGRATIONS).await;
-    assert!(matches!(stranger, Err(OpenError::Unreachable(_))));
+    assert!(matches!(stranger, Err(OpenError::Refused(_))));
 }
 
 #[tokio::test]

@@ -309,7 +309,9 @@ async fn what_is_wrong_with_a_way_in_is_said_without_the_password() {
         format!("postgres://{name}:{name}@127.0.0.1:{}/missing", database.port),
     ] {
         let error = refused(Settings::at(url)).await;
-        let OpenError::Unreachable(why) = &error else { panic!("{error:?}") };
+        let (OpenError::Unreachable(why) | OpenError::Refused(why)) = &error else { panic!("{error:?}") };
+        // Red without `is_refusal` in postgres/connect.rs: a command would be told to try again with the same.
+        assert_eq!(matches!(error, OpenError::Unreachable(_)), why.contains(&closed.to_string()), "{why}");
         assert!(why.starts_with("127.0.0.1:") && !why.contains("hunter2"), "{why}");
     }
 }

@@ -198,7 +198,7 @@ impl Target {
         if let Some(file) = self.config.database().map(|file| absolute(&file)) {
             let folder = file.parent().unwrap_or(Path::new("/"));
             own(folder)?;
-            sqlite::vacant(&file).map_err(|Trouble(why)| Failure::Failed(format!("{}: {why}", self.name)))?;
+            sqlite::vacant(&file).map_err(|trouble| trouble.told(|why| format!("{}: {why}", self.name)))?;
             if std::fs::metadata(&file).map_or(true, |found| found.len() == 0) {
                 sqlite::local(&file).map_err(|error| Failure::Failed(error.to_string()))?;
                 if let Some(why) = lacks_room(folder, before::size(from).await?)? {
@@ -264,7 +264,7 @@ fn unreached(config: &Config, error: BootError) -> Failure {
         ["store.url: ", "store.password_file: "].iter().find_map(|option| why.strip_prefix(option)).unwrap_or(&why);
     let told = format!("{}: {why}", name(config));
     match error {
-        BootError::Away(_) => Failure::Later(told),
+        BootError::Away(_) => Failure::away(told),
         _ => Failure::Failed(told),
     }
 }

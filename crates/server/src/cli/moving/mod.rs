@@ -72,12 +72,6 @@ fn secret_file(text: &str) -> Result<SecretFile, String> {
     SecretFile::parse(&Raw::Word(text.to_owned()))
 }
 
-impl From<Trouble> for Failure {
-    fn from(Trouble(why): Trouble) -> Self {
-        Failure::Failed(why)
-    }
-}
-
 /// The environment variables for the URLs.
 const FROM: &str = "PORTIERE_MOVE_FROM";
 const TO: &str = "PORTIERE_MOVE_TO";
@@ -388,12 +382,12 @@ fn stopped(why: Failure, source: &str, fenced: bool) -> Failure {
 
 /// Checks that this program can do the move. A finished move stays finished, whichever version did it.
 async fn fits(source: &Source<'_>, from: &dyn Engine, out: Option<&Mark<Leave>>) -> Result<(), Failure> {
-    moving::fits(from, out.is_some()).await.map_err(|Trouble(why)| match out {
+    moving::fits(from, out.is_some()).await.map_err(|trouble| match out {
         Some(out) if out.state == Leave::Left => Failure::Failed(format!(
             "{} was moved to {} already, by another version of this program",
             source.name, out.peer
         )),
-        _ => Failure::Failed(why),
+        _ => trouble.into(),
     })
 }
 
