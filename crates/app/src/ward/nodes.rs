@@ -15,6 +15,8 @@ use store::tables::nodes::{self, About, Journal, Node};
 
 /// A node seen within this time lives: six beats.
 const LIVES: Span = Span::seconds(30);
+/// A node not seen for longer than this has missed two beats, one of which may be a little late.
+const HEARD_WITHIN: Span = Span::seconds(12);
 /// A node that was away for this long, and that no fence waits for, is removed, and so is a fence of this age. The
 /// node's journal expired long before ([`KEPT`](super::KEPT)).
 const KEPT_FOR: Span = Span::days(30);
@@ -36,11 +38,20 @@ pub struct Shown {
     pub own: bool,
     /// Whether it was there a moment ago.
     pub lives: bool,
+    /// How long ago it was last seen, if its clock can be believed.
+    pub ago: Option<Span>,
     /// The newest fence that waits for it.
     pub fence: Option<i64>,
     /// By how many milliseconds, at least, its clock is ahead of this node's: negative where it is behind, 0 where the
     /// difference is small; `None` where this node has not heard it lately.
     pub ahead: Option<i64>,
+}
+
+impl Shown {
+    /// Whether a node that lives has missed two beats: it was killed or cut off, or its database stands still.
+    pub fn is_silent(&self) -> bool {
+        self.lives && self.ago.is_some_and(|ago| ago > HEARD_WITHIN)
+    }
 }
 
 impl App {
@@ -247,7 +258,13 @@ fn shown(
         let (own, ahead) = (node.node == own, skew(&node.node));
         let by_clock = newest.since(node.seen) <= LIVES && is_believable(node.seen, now);
         let lives = (by_clock || ahead.is_some()) && !node.has_stopped();
-        Shown { own, lives, fence: fence(&node), ahead, node }
+        // By this node's clock if it is known how much the other one differs.
+        let ago = match ahead {
+            Some(ahead) => Some(Span(now.0.saturating_sub(node.seen.0).saturating_add(ahead))),
+            None => is_believable(node.seen, now).then(|| newest.since(node.seen)),
+        };
+        let ago = ago.map(|ago| Span(ago.0.max(0)));
+        Shown { own, lives, ago, fence: fence(&node), ahead, node }
     };
     // A node that is waited for is shown, even if it was forgotten.
     nodes.into_iter().map(shown).filter(|shown| shown.node.gone.is_none() || shown.fence.is_some()).collect()
@@ -314,6 +331,24 @@ mod tests {
         assert!(may_be_swept(Some(NOW - KEPT_FOR), NOW));
         assert!(!may_be_swept(Some(NOW - Span::days(20)), NOW));
         assert!(!may_be_swept(None, NOW), "a memory that does not say");
+    }
+
+    #[test]
+    fn a_node_that_missed_two_beats_is_silent_long_before_it_is_away() {
+        // Red without `is_silent`, or without `ahead` in `ago`: a node whose clock is behind would always be silent.
+        let (late, behind) = (Span::seconds(12), Some(-20_000));
+        for (age, ahead, silent) in [
+            (late, None, false),
+            (late + Span(1), None, true),
+            (LIVES, None, true),
+            (LIVES + Span(1), None, false),
+            (Span::seconds(20), behind, false),
+            (Span::seconds(33), behind, true),
+        ] {
+            let shown = shown((vec![node("a", age, Journal::Kept)], &[]), "b", NOW, &|_| ahead);
+            assert_eq!(shown[0].is_silent(), silent, "{age:?} {ahead:?}");
+            assert_eq!(shown[0].ago, Some(Span(age.0 + ahead.unwrap_or(0))));
+        }
     }
 
     #[test]

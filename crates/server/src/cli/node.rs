@@ -19,8 +19,9 @@ pub enum Command {
     /// to be that the database acknowledged: zero-loss, durable or bounded-loss. Its journal is kept (whatever ends
     /// something is in it before it is acknowledged), idle (nothing acknowledged can be lost at present), failing (it
     /// cannot be written, and the node is not ready), off (store.journal) or closed (the node has stopped, as it was
-    /// told to). FENCE is the failover that waits for the node. A node that was away for 30 days is taken off the list,
-    /// unless a fence waits for it; a node without a journal, after an hour.
+    /// told to). FENCE is the failover that waits for the node. A node that has missed two reports is silent, and after
+    /// half a minute away. A node that was away for 30 days is taken off the list, unless a fence waits for it; a node
+    /// without a journal, after an hour.
     List,
     /// Forget a node that is gone for good
     ///
@@ -78,14 +79,15 @@ fn list(nodes: &[Shown]) -> Outcome {
         let text = "no nodes are registered: the database is a file, which has a single server, or no server runs";
         return Outcome::new(text, json!([]));
     }
-    let mut table = Table::new(["NODE", "", "VERSION", "SEEN (UTC)", "CLASS", "JOURNAL", "FENCE"], true);
-    for Shown { node, own, lives, fence, ahead } in nodes {
+    let mut table = Table::new(["NODE", "", "VERSION", "SEEN", "CLASS", "JOURNAL", "FENCE"], true);
+    for one @ Shown { node, own, lives, fence, ahead, .. } in nodes {
         let (version, class, journal) = match &node.about {
             Some(about) => (about.version.clone(), about.class_name(), about.journal.name()),
             None => (String::new(), "", ""),
         };
         let state = match (own, lives) {
             (true, _) => "this one",
+            (false, true) if one.is_silent() => "silent",
             (false, true) => "lives",
             (false, false) if node.has_stopped() => "stopped",
             (false, false) => "away",
@@ -95,12 +97,21 @@ fn list(nodes: &[Shown]) -> Outcome {
             Some(ahead) => format!("{state}, clock {}", clock_told(*ahead)),
         };
         let fence = fence.map(|number| format!("{number} waits")).unwrap_or_default();
-        table.row([node.node.clone(), state, version, when(node.seen), class.into(), journal.into(), fence]);
+        table.row([node.node.clone(), state, version, seen(one), class.into(), journal.into(), fence]);
     }
     Outcome::new(table.render(), nodes.iter().map(shown).collect())
 }
 
-fn shown(Shown { node, own, lives, fence, ahead }: &Shown) -> Value {
+/// Says when a node was last seen: how long ago, as long as that can be read at a glance.
+fn seen(one: &Shown) -> String {
+    match one.ago.map(|ago| ago.0 / 1000) {
+        Some(seconds @ ..120) => format!("{seconds} s ago"),
+        Some(seconds @ 120..7200) => format!("{} min ago", seconds / 60),
+        _ => format!("{} UTC", when(one.node.seen)),
+    }
+}
+
+fn shown(Shown { node, own, lives, fence, ahead, .. }: &Shown) -> Value {
     let about = node.about.as_ref();
     json!({
         "node": node.node,
@@ -113,4 +124,41 @@ fn shown(Shown { node, own, lives, fence, ahead }: &Shown) -> Value {
         "waiting_fence": fence,
         "clock_skew_seconds": ahead.map(|ahead| ahead as f64 / 1e3),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rules::{Span, Time};
+    use store::tables::nodes::Node;
+
+    #[test]
+    fn a_node_that_was_killed_is_silent_and_the_list_says_since_when() {
+        // Red with `when` for all of them: within a minute, a node that was killed looks like one that runs.
+        let at = Time::from_seconds(86_400);
+        let node = Node { node: "n".into(), seen: at, mark: 1, about: None, gone: None };
+        let of = |ago: i64, lives| {
+            let one = Shown {
+                node: node.clone(),
+                own: false,
+                lives,
+                ago: Some(Span::seconds(ago)),
+                fence: None,
+                ahead: None,
+            };
+            let row = list(&[one]).text.lines().nth(1).unwrap_or_default().to_owned();
+            row.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .skip(1)
+                .take(3)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        assert_eq!(of(4, true), "lives, -, 4 s ago");
+        assert_eq!(of(14, true), "silent, -, 14 s ago");
+        assert_eq!(of(119, false), "away, -, 119 s ago");
+        assert_eq!(of(7199, false), "away, -, 119 min ago");
+        assert_eq!(of(7200, false), "away, -, 1970-01-02 00:00 UTC");
+    }
 }
