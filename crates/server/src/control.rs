@@ -290,7 +290,7 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
             return Err(Failure::Failed(why));
         }
         Ok(Err(error)) => return Err(failed(error)),
-        Err(_) => return Err(failed(io::ErrorKind::TimedOut.into())),
+        Err(_) => return Err(Failure::Later(format!("the server {LATE}"))),
     };
     trusted(&stream, data).map_err(failed)?;
     let asked = Asked { version: env!("CARGO_PKG_VERSION").to_owned(), request };
@@ -305,17 +305,22 @@ pub async fn ask(data: &Path, request: &Request) -> Result<Option<Reply>, Failur
                 }
                 sent => sent.map_err(failed)?,
             }
-            Err(Failure::Failed(
-                "the server ended before it answered: the command may or may not have been carried out".into(),
-            ))
+            Err(unanswered(request, "ended before it answered"))
         }
-        Ok(Err(error)) if is_gone(&error) => Err(Failure::Failed(
-            "the server stopped before it answered: the command may or may not have been carried out".into(),
-        )),
+        Ok(Err(error)) if is_gone(&error) => Err(unanswered(request, "stopped before it answered")),
         Ok(Err(error)) => Err(failed(error)),
-        Err(_) => Err(Failure::Failed(
-            "the server did not answer in time: the command may or may not have been carried out".into(),
-        )),
+        Err(_) => Err(unanswered(request, LATE)),
+    }
+}
+
+/// What a server did that hangs, or waits for something itself.
+const LATE: &str = "did not answer in time";
+
+/// Says why there is no answer, and what that leaves in doubt. A question can be asked again.
+fn unanswered(request: &Request, why: &str) -> Failure {
+    match request.is_question() {
+        true => Failure::Later(format!("the server {why}")),
+        false => Failure::Failed(format!("the server {why}: the command may or may not have been carried out")),
     }
 }
 

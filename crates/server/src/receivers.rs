@@ -58,6 +58,7 @@ impl Files<'_> {
         let told = format!("{otherwise}: {error}");
         let (wrong, why) = match error {
             OpenError::File(wrong, why) => (wrong, why),
+            OpenError::Mismatch { .. } => return BootError::Other(format!("{}.key: {error}", self.section)),
             OpenError::Unreachable(_) => return BootError::Away(told),
             OpenError::Settings(_) | OpenError::Refused(_) | OpenError::Unfit(_) => return BootError::Other(told),
         };

@@ -170,6 +170,13 @@ pub enum OpenError {
     Settings(String),
     /// This file cannot be used.
     File(PathBuf, String),
+    /// The two files are not of one pair.
+    Mismatch {
+        /// The certificate's file.
+        certificate: PathBuf,
+        /// The key's file.
+        key: PathBuf,
+    },
     /// The server cannot be reached, or has no room: it may let us in later.
     Unreachable(String),
     /// The server was reached, and lets nobody in who comes as the settings say: the password, the name of the
@@ -187,6 +194,10 @@ impl fmt::Display for OpenError {
             | OpenError::Refused(why)
             | OpenError::Unfit(why) => out.write_str(why),
             OpenError::File(file, why) => write!(out, "{}: {why}", file.display()),
+            OpenError::Mismatch { certificate, key } => {
+                let (certificate, key) = (certificate.display(), key.display());
+                write!(out, "the key in {key} does not belong to the certificate in {certificate}")
+            }
         }
     }
 }

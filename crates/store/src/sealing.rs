@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, Error, RootCertStore};
+use rustls::{ClientConfig, Error, InconsistentKeys, RootCertStore};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -134,6 +134,9 @@ fn unreadable(file: &Path, why: &dyn fmt::Display) -> OpenError {
 /// The error that says whether the certificate chain or its key cannot be used. The key is read first, so an error
 /// about a certificate is about the chain.
 fn unusable((chain, key): &(PathBuf, PathBuf), error: &Error) -> OpenError {
+    if matches!(error, Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) {
+        return OpenError::Mismatch { certificate: chain.clone(), key: key.clone() };
+    }
     let Error::InvalidCertificate(why) = error else {
         let of = if matches!(error, Error::NoCertificatesPresented) { chain } else { key };
         return unreadable(of, error);
@@ -371,7 +374,8 @@ mod tests {
         first[at + 4] = 0;
         assert_eq!(tried(first, key(&one)), "chain: the certificate is of X.509 version 1; version 3 is needed");
         assert!(tried(whole[..40].to_vec(), key(&one)).starts_with("chain: the certificate cannot be used: "));
-        assert!(tried(whole, key(&other)).starts_with("key: "));
+        // Red without KeyMismatch in `unusable`.
+        assert_eq!(tried(whole, key(&other)), "the key in key does not belong to the certificate in chain");
     }
 
     #[tokio::test]

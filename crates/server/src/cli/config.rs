@@ -67,8 +67,21 @@ fn check(sources: Sources) -> (Outcome, Option<Failure>) {
         return (Outcome::new("", json), Some(failure(&problems)));
     }
     let what = named.unwrap_or_else(|| "no configuration file; defaults, environment and flags".to_owned());
-    let warnings: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-    (Outcome::new(format!("{warnings}{what}: nothing is wrong"), json), None)
+    let text = format!("{}{what}: {}", lines(&warnings), verdict(warnings.len()));
+    (Outcome::new(text, json), None)
+}
+
+fn lines(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("warning: {warning}\n")).collect()
+}
+
+/// Says how a configuration without errors is.
+fn verdict(warnings: usize) -> String {
+    match warnings {
+        0 => "nothing is wrong".to_owned(),
+        1 => "1 warning, no errors".to_owned(),
+        many => format!("{many} warnings, no errors"),
+    }
 }
 
 /// Describes a problem for programs; what is not known is null.
@@ -97,8 +110,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("p.toml");
         fs::write(&file, text.replace("FOLDER", &folder.path().display().to_string())).unwrap();
-        let made = rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap();
+        let [made, other] = [0; 2].map(|_| rcgen::generate_simple_self_signed(vec!["login.test".to_owned()]).unwrap());
         fs::write(folder.path().join("c.pem"), made.cert.pem()).unwrap();
+        fs::write(folder.path().join("other.key"), other.signing_key.serialize_pem()).unwrap();
         let flags = vec![("data", folder.path().join("data").display().to_string())];
         let (outcome, failure) = check(Sources { file: Some(file), flags, ..Sources::default() });
         assert!(!folder.path().join("data").exists(), "whoever looks makes nothing");
@@ -114,7 +128,7 @@ mod tests {
         for (text, why) in [
             // red without `option` in net/tls.rs: a file is named, and no option.
             ("[tls]\ncertificate = 'FOLDER/none.pem'\nkey = 'FOLDER/none.key'", "tls.certificate: cannot read "),
-            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'", "none.key: cannot be read: "),
+            ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'", "none.key cannot be read: "),
             ("[tls]\ncertificate = 'FOLDER/p.toml'\nkey = 'FOLDER/none.key'", "tls.certificate: "),
             ("[tls]\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/c.pem'", "tls.key: "),
             ("[store]\nurl = 'mysql://u:p%zz@127.0.0.1/d'", "store.url: "),
@@ -130,6 +144,13 @@ mod tests {
                 "[store]\nurl = 'postgres://u@127.0.0.1/d'\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/none.key'",
                 "store.key: ",
             ),
+            // red without Mismatch in receivers.rs: the error would be about store.url.
+            (
+                "[store]\nurl = 'postgres://u@db/d'\ncertificate = 'FOLDER/c.pem'\nkey = 'FOLDER/other.key'",
+                "other.key does not belong to the certificate in ",
+            ),
+            // red without `is_escape` in store/src/postgres/connect.rs: the driver sends it as it is.
+            ("[store]\nurl = 'postgres://u:p%zz@127.0.0.1/d'", "store.url: the URL of the database cannot be read: a "),
             ("[store]\nurl = 'postgres://u@db/d'\npassword_file = 'FOLDER/none'", "store.password_file: "),
             ("[store]\nurl = 'mysql://u@db/d'\npassword_file = 'FOLDER/none'", "store.password_file: "),
             ("[hash]\npeppers = ['p1:FOLDER/none']", "none"),
@@ -151,6 +172,11 @@ mod tests {
             let (json, lines) = checked(text);
             assert_eq!((&json["problems"], lines), (&json!([]), None), "{text}");
         }
+    }
+
+    #[test]
+    fn a_configuration_with_warnings_is_not_said_to_have_nothing_wrong() {
+        assert_eq!([0, 1, 2].map(verdict), ["nothing is wrong", "1 warning, no errors", "2 warnings, no errors"]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub enum Request {
     /// Say whether the running server is ready, and if not, why
     ///
     /// Prints what /readyz says, with its problems and warnings, and exits with 0 if the server is ready, with 1 if it
-    /// is not, and with 75 if no server runs on the data folder. With --wait, the command waits until the server is
+    /// is not, and with 75 if no server runs on the data folder, or it does not answer. With --wait, the command waits until the server is
     /// ready, also for a server that is only starting.
     #[command(after_long_help = "\
 Examples:
@@ -150,6 +150,33 @@ impl Request {
             // A server that works answers within two seconds, whatever its database does.
             Request::Ready(_) => Duration::from_secs(10),
             _ => Duration::from_secs(60),
+        }
+    }
+
+    /// Returns whether the request changes nothing, so that nothing is in doubt where no answer comes.
+    pub fn is_question(&self) -> bool {
+        use audit::Command as Audit;
+        use user::Command as User;
+        match self {
+            Request::User(command) => matches!(command, User::List(_) | User::Hashes(_) | User::Show(_)),
+            Request::Client(command) => matches!(command, client::Command::List(_) | client::Command::Show(_)),
+            Request::Group(command) => matches!(command, group::Command::List | group::Command::Show(_)),
+            Request::Keys(command) => matches!(command, keys::Command::List),
+            Request::Audit(command) => matches!(
+                **command,
+                Audit::List(_)
+                    | Audit::Export(_)
+                    | Audit::Tail(_)
+                    | Audit::Strangers(_)
+                    | Audit::Verify(_)
+                    | Audit::Head
+                    | Audit::Status
+            ),
+            Request::Fence(command) => matches!(command, fence::Command::Status),
+            Request::Node(command) => matches!(command, node::Command::List),
+            Request::Verifier(command) => matches!(command, verifier::Command::Status | verifier::Command::List),
+            Request::Ready(_) | Request::Profile(_) => true,
+            Request::SetupLink | Request::Migrate | Request::Backup(_) | Request::AtSource(_) => false,
         }
     }
 

@@ -33,10 +33,13 @@ impl SecretFile {
 
     /// Says what is wrong with the file, as a sentence about its `option`.
     pub fn wrong(&self, option: &str, why: &dyn Display) -> String {
-        let file = self.file.display();
+        let (file, why) = (self.file.display(), why.to_string());
+        // What goes on as a sentence about the file has no second colon.
+        let goes_on = ["is ", "cannot ", "holds "].iter().any(|verb| why.starts_with(verb));
+        let why = if goes_on { format!(" {why}") } else { format!(": {why}") };
         match (self.may_be_told(), self.ours || self.exists()) {
-            (true, true) => format!("{option}: {file}: {why}"),
-            (true, false) => format!("{option}: {file}: {why} (the option takes the path of a file)"),
+            (true, true) => format!("{option}: {file}{why}"),
+            (true, false) => format!("{option}: {file}{why} (the option takes the path of a file)"),
             (false, _) => format!(
                 "{option}: takes the path of a file, and the given file does not exist (its name is not repeated here: \
                  it may be the secret itself)"
@@ -106,7 +109,7 @@ mod tests {
         let there = folder.path().join("none").display().to_string();
         for path in [&*there, "./none", "../none", "/etc/none", "c:\\none", "D:/none"] {
             let said = named(path).wrong("metrics.secret", &"is missing");
-            let whole = format!("metrics.secret: {path}: is missing (the option takes the path of a file)");
+            let whole = format!("metrics.secret: {path} is missing (the option takes the path of a file)");
             assert_eq!((said, named(path).display().to_string()), (whole, path.to_owned()));
         }
         for secret in [
@@ -133,9 +136,11 @@ mod tests {
     fn a_file_that_is_there_is_named_however_it_is_called() {
         // The tests run in the folder of their crate.
         let said = named("Cargo.toml").wrong("keys.master", &"is not 32 bytes");
-        assert_eq!(said, "keys.master: Cargo.toml: is not 32 bytes");
+        assert_eq!(said, "keys.master: Cargo.toml is not 32 bytes");
         let ours = SecretFile::of_ours("data/master.key".into());
-        assert_eq!(ours.wrong("keys.master", &"is missing"), "keys.master: data/master.key: is missing");
+        // Red without `goes_on`: two colons in a row.
+        assert_eq!(ours.wrong("keys.master", &"is missing"), "keys.master: data/master.key is missing");
+        assert_eq!(ours.wrong("keys.master", &"line 2"), "keys.master: data/master.key: line 2");
     }
 
     const SECRET: &str = "Sup3rS3cretValue1234";

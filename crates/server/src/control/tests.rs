@@ -166,6 +166,16 @@ async fn nobody_listens_where_there_is_nothing() {
     assert!(why.ends_with("file is not a folder; is --data right?"), "{why}");
 }
 
+#[test]
+fn a_question_without_an_answer_leaves_nothing_in_doubt() {
+    // Red with one answer for both in `unanswered`: scripts would not ask again.
+    let asks = |request: Value| serde_json::from_value::<Request>(request).unwrap();
+    for (request, code) in [(json!({ "Node": "List" }), 75), (json!("SetupLink"), 1)] {
+        let failure = unanswered(&asks(request.clone()), LATE);
+        assert_eq!((failure.exit_code(), failure.told().contains("may or may not")), (code, code == 1), "{request}");
+    }
+}
+
 #[tokio::test]
 async fn a_server_that_goes_away_is_told_of_in_words() {
     let folder = tempfile::tempdir().unwrap();

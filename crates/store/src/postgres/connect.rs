@@ -164,6 +164,9 @@ fn parse(url: &str) -> Result<Config, OpenError> {
     if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
         return Err(refused("it does not begin with postgres://"));
     }
+    if !url.split('%').skip(1).all(is_escape) {
+        return Err(refused("a literal % must be written as %25"));
+    }
     // The server's certificate and name are always checked, so verify-full and verify-ca are the same as require.
     let (place, query) = url.split_once('?').unwrap_or((url, ""));
     let options: Vec<&str> = query
@@ -183,6 +186,11 @@ fn parse(url: &str) -> Result<Config, OpenError> {
             None => refused("it has an unknown option, or a character that has to be percent-encoded"),
         }
     })
+}
+
+/// Whether what follows a `%` makes it an escape (RFC 3986 §2.1). The driver takes any other one as it is.
+fn is_escape(rest: &str) -> bool {
+    rest.get(..2).is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
 fn places(config: &Config) -> Result<Vec<Place>, OpenError> {
@@ -403,6 +411,10 @@ mod tests {
             "postgres://u:hunter2@a/db?sslmode=hunter2",
             "postgres://u:hunter2@a,b/db?port=1,2,3",
             "postgres:///db?user=hunter2",
+            // Red without `is_escape`: the driver sends the password as it is written.
+            "postgres://u:hunter2%zz@a/db",
+            "postgres://u:hunter2%4@a/db",
+            "postgres://u:hunter2@a/db%",
         ] {
             let Err(OpenError::Settings(why)) = door(url) else { panic!("{url}") };
             assert!(!why.contains("hunter"), "{why}");

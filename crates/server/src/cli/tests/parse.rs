@@ -393,3 +393,33 @@ fn manual_pages_are_written_into_a_folder_that_is_made() {
 fn the_guide_says_what_the_table_says() {
     crate::generated::is_current("guide/commands.md", None, &guide::markdown());
 }
+
+#[test]
+fn whoever_asks_changes_nothing_and_whoever_changes_something_does_not_only_ask() {
+    // Red without a command in `is_question`: where no answer comes, a user of it would be left in doubt.
+    for (line, asks) in [
+        ("ready", true),
+        ("profile", true),
+        ("user list", true),
+        ("user hashes", true),
+        ("user show ada", true),
+        ("client list", true),
+        ("client show shop", true),
+        ("group list", true),
+        ("keys list", true),
+        ("audit list", true),
+        ("audit status", true),
+        ("fence status", true),
+        ("node list", true),
+        ("verifier status", true),
+        ("verifier list", true),
+        ("user disable ada", false),
+        ("client remove shop", false),
+        ("keys rotate", false),
+        ("setup-link", false),
+        ("migrate", false),
+        ("backup /tmp/copy.db", false),
+    ] {
+        assert_eq!(request(line, "").unwrap().is_question(), asks, "{line}");
+    }
+}

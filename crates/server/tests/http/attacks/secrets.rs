@@ -277,14 +277,14 @@ fn sr_05_no_secret_is_taken_from_a_file_that_others_can_open_or_of_another_lengt
         let list = |what: &str| refusal(&server, &["user", "list"], &[setting]).contains(what);
         for open in [0o604, 0o602, 0o620, 0o644, 0o666] {
             put(&file, good, open);
-            assert!(list(&format!("secret: is open to others (mode {open:04o})")), "{setting:?} {open:o}");
+            assert!(list(&format!("secret is open to others (mode {open:04o})")), "{setting:?} {open:o}");
         }
         for length in [0, 31, 33, 4096] {
             put(&file, &vec![5; length], 0o600);
-            assert!(list("secret: is not 32 bytes"), "{setting:?} {length}");
+            assert!(list("secret is not 32 bytes"), "{setting:?} {length}");
         }
         std::fs::remove_file(&file).unwrap();
-        assert!(list("secret: is missing"), "{setting:?}");
+        assert!(list("secret is missing"), "{setting:?}");
         for closed in [0o400, 0o640] {
             put(&file, good, closed);
             let told = server.command_with(&["user", "list"], "", &[setting]);
