@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 
 pub use backup::stands_alone;
 pub use onlooker::Onlooker;
-pub use open::{OpenError, absolute, local};
+pub use open::{OpenError, absolute, is_held, local};
 pub use state::{Check, Stats};
 pub use stranger::vacant;
 pub use writer::{ENOUGH, PACE};

@@ -108,6 +108,12 @@ pub(super) fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
+/// Whether another process, or another part of this one, has the database open. Makes nothing.
+pub fn is_held(path: &Path) -> bool {
+    let lock = OpenOptions::new().write(true).open(beside(path, ".lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// Network file systems, by the number that statfs(2) returns.
 #[cfg(any(target_os = "linux", test))]
 const REMOTE: [(u32, &str); 14] = [
@@ -308,7 +314,9 @@ mod tests {
         fs::write(at("disk/real.db"), "").unwrap();
         assert_eq!(absolute(&at("link.db")).unwrap(), at("disk/real.db"));
         assert_eq!(absolute(&at("disk/new.db")).unwrap(), at("disk/new.db"), "one that is yet to be made");
+        assert!(!is_held(&at("disk/real.db")) && !at("disk/real.db.lock").exists(), "whoever looks makes nothing");
         let _lock = lock(&absolute(&at("link.db")).unwrap()).unwrap();
+        assert!(is_held(&at("disk/real.db")));
         assert!(matches!(lock(&absolute(&at("disk/real.db")).unwrap()), Err(OpenError::InUse(_))));
         assert!(!at("link.db.lock").exists());
     }

@@ -32,6 +32,8 @@ const READERS: u32 = 3;
 /// What is done to a source.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Act {
+    /// Change nothing, and fail where the other acts would not reach the source.
+    Look,
     /// Stop writes.
     Raise {
         /// The move's ID, if it has none already.
@@ -76,6 +78,7 @@ impl AtSource {
 /// Carries out an act. Returns the move's ID.
 async fn perform(engine: &dyn Engine, act: &Act) -> Result<String, Trouble> {
     match act {
+        Act::Look => Ok(String::new()),
         Act::Raise { id, peer } => fence::raise(engine, id, peer).await,
         Act::Left { id } => fence::left(engine, id).await.map(|()| id.clone()),
         Act::Lift { id } => fence::lift(engine, id).await.map(|()| id.clone()),
@@ -119,6 +122,8 @@ pub struct Source<'a> {
     /// The data folder in which a server may listen that holds the database.
     data: &'a Path,
     config: Config,
+    /// How long the holder of the file may take.
+    patience: Duration,
 }
 
 impl<'a> Source<'a> {
@@ -126,12 +131,19 @@ impl<'a> Source<'a> {
     pub fn new(config: &'a Config, way: Way) -> Self {
         let data = &config.server.data;
         let config = patient(config, way);
-        Source { name: name(&config), data, config }
+        Source { name: name(&config), data, config, patience: PATIENCE }
     }
 
     /// Opens the source for reading, beside the process that holds it.
     pub async fn reading(&self) -> Result<Arc<dyn Engine>, Failure> {
         look(&self.config).await
+    }
+
+    /// Checks whether the source can be closed to writes: through the server of this data folder, if its file is held.
+    /// Changes nothing.
+    pub async fn is_within_reach(&self) -> Result<(), Failure> {
+        let held = self.config.database().is_some_and(|file| sqlite::is_held(&absolute(&file)));
+        if held { self.act(Act::Look).await.map(drop) } else { Ok(()) }
     }
 
     /// Does something to the source, through the server if one holds its file. Returns the move's ID.
@@ -157,7 +169,7 @@ impl<'a> Source<'a> {
             if let Some(reply) = control::ask(self.data, &request).await? {
                 return reply.map(|outcome| outcome.text);
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > self.patience {
                 let why = format!(
                     "{} is in use, and no server that listens in {} has it: give --data the folder of the server that \
                      runs on it",
@@ -287,6 +299,7 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check;
     use super::*;
     use crate::config::{Raw, Sources, Value as _};
 
@@ -297,6 +310,30 @@ mod tests {
         let Ok(Some(line)) = lacks_room(folder.path(), 1 << 60) else { panic!() };
         assert!(line.contains("MiB are free, but the database to move has 1099511627776 MiB"), "{line}");
         assert!(lacks_room(&folder.path().join("none"), 0).is_err());
+    }
+
+    #[test]
+    fn a_file_that_a_server_of_another_folder_holds_is_out_of_reach() {
+        // Red without `is_within_reach` in check.rs: `move --check` would promise what the move cannot do.
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().join("other").display().to_string())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let file = folder.path().join("portiere.db");
+        let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file.display()))).unwrap();
+        let mut source = Source::new(&config, Way { url, password: None });
+        source.patience = Duration::ZERO;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let held = Sqlite::open(Options::at(&file), MIGRATIONS).unwrap();
+            held.migrate().await.unwrap();
+            let target = StoreUrl::parse(&Raw::Text(format!("sqlite:{}/new.db", folder.path().display()))).unwrap();
+            let target = Target::new(&config, Way { url: target, password: None });
+            let refused = check::look(&source, &held, &target, None).await.err().unwrap();
+            assert!(refused.told().contains("is in use, and no server that listens in"), "{refused:?}");
+            held.close();
+            drop(held);
+            assert!(check::look(&source, &*source.reading().await.unwrap(), &target, None).await.is_ok());
+        });
     }
 
     #[test]
