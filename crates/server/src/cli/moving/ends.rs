@@ -1,5 +1,6 @@
 //! The two databases of a move, and how each is reached.
 
+use super::tls::Given;
 use crate::boot::BootError;
 use crate::cli::outcome::{Failure, Outcome, Reply, say};
 use crate::cli::reach::own;
@@ -105,12 +106,15 @@ pub struct Way {
     pub url: StoreUrl,
     /// The file with its password, if the URL has none.
     pub password: Option<SecretFile>,
+    /// TLS files for it alone.
+    pub tls: Given,
 }
 
 /// Returns the configuration for a database that may take its time.
 fn patient(config: &Config, way: Way) -> Config {
     let mut config = config.clone();
     (config.store.url, config.store.password_file) = (way.url, way.password);
+    way.tls.over(&mut config);
     config.store.timeout = config.store.timeout.max(SLOW);
     config
 }
@@ -269,11 +273,14 @@ fn lacks_room(folder: &Path, bytes: u64) -> Result<Option<String>, Failure> {
     Ok((free < bytes).then(why))
 }
 
+/// What errors about a server begin with, though options of the command may be meant.
+const OPTIONS: [&str; 5] =
+    ["store.url: ", "store.password_file: ", "store.authorities: ", "store.certificate: ", "store.key: "];
+
 /// Names the database that cannot be reached: there are two, and neither has to be the one of `store.url`.
 fn unreached(config: &Config, error: BootError) -> Failure {
     let why = error.to_string();
-    let why =
-        ["store.url: ", "store.password_file: "].iter().find_map(|option| why.strip_prefix(option)).unwrap_or(&why);
+    let why = OPTIONS.iter().find_map(|option| why.strip_prefix(option)).unwrap_or(&why);
     let told = format!("{}: {why}", name(config));
     match error {
         BootError::Away(_) => Failure::away(told),
@@ -320,14 +327,14 @@ mod tests {
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let file = folder.path().join("portiere.db");
         let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file.display()))).unwrap();
-        let mut source = Source::new(&config, Way { url, password: None });
+        let mut source = Source::new(&config, Way { url, password: None, tls: Given::default() });
         source.patience = Duration::ZERO;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let held = Sqlite::open(Options::at(&file), MIGRATIONS).unwrap();
             held.migrate().await.unwrap();
             let target = StoreUrl::parse(&Raw::Text(format!("sqlite:{}/new.db", folder.path().display()))).unwrap();
-            let target = Target::new(&config, Way { url: target, password: None });
+            let target = Target::new(&config, Way { url: target, password: None, tls: Given::default() });
             let refused = check::look(&source, &held, &target, None).await.err().unwrap();
             assert!(refused.told().contains("is in use, and no server that listens in"), "{refused:?}");
             held.close();
@@ -345,7 +352,7 @@ mod tests {
         let url = |path: &str| StoreUrl::parse(&Raw::Text(format!("postgres://u:secret@127.0.0.1:1/{path}")));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = runtime.block_on(async {
-            let way = |path: &str| Way { url: url(path).unwrap(), password: None };
+            let way = |path: &str| Way { url: url(path).unwrap(), password: None, tls: Given::default() };
             let source = Source::new(&config, way("from"));
             let target = Target::new(&config, way("to"));
             let act = Act::Lift { id: String::new() };

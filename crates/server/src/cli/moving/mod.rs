@@ -4,11 +4,13 @@ mod bar;
 mod check;
 mod ends;
 mod telling;
+mod tls;
 
 use self::bar::Bar;
 pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target, Way};
 use self::telling::{moved, status};
+use self::tls::{Given, OfSource, OfTarget, secret_file};
 use super::outcome::{Failure, Outcome, Reply, mutter, say};
 use crate::boot::Orders;
 use crate::config::{self, Config, Raw, SecretFile, Statements, StoreUrl, Value as _};
@@ -36,6 +38,8 @@ pub struct Moving {
     /// File with the password, if the URL has none [default without --from: store.password_file]
     #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
     from_password_file: Option<SecretFile>,
+    #[command(flatten)]
+    from_tls: OfSource,
     /// The database to move to
     #[arg(long, value_name = "URL", value_parser = secret, conflicts_with = "to_file")]
     to: Option<Secret>,
@@ -45,6 +49,8 @@ pub struct Moving {
     /// File with the password, if the URL has none
     #[arg(long, value_name = "FILE", value_parser = secret_file, value_hint = ValueHint::FilePath)]
     to_password_file: Option<SecretFile>,
+    #[command(flatten)]
+    to_tls: OfTarget,
     /// Do not ask for confirmation. Without a terminal, a move asks nothing, and --abort needs this option
     #[arg(long)]
     yes: bool,
@@ -68,10 +74,6 @@ fn secret(text: &str) -> Result<Secret, String> {
     Ok(Secret::new(text))
 }
 
-fn secret_file(text: &str) -> Result<SecretFile, String> {
-    SecretFile::parse(&Raw::Word(text.to_owned()))
-}
-
 /// The environment variables for the URLs.
 const FROM: &str = "PORTIERE_MOVE_FROM";
 const TO: &str = "PORTIERE_MOVE_TO";
@@ -81,20 +83,24 @@ impl Moving {
     pub async fn run(&self, config: &Config) -> Reply {
         let from = given(self.from.as_ref(), self.from_file.as_ref(), FROM)?;
         let to = given(self.to.as_ref(), self.to_file.as_ref(), TO)?;
+        let (of_source, of_target) = (self.from_tls.clone().into(), self.to_tls.clone().into());
         let from = match from {
-            Some(url) => way(read(&url, "--from")?, self.from_password_file.as_ref(), "--from")?,
+            Some(url) => way(read(&url, "--from")?, self.from_password_file.as_ref(), of_source, "--from")?,
             // Options about a server may be meant for the target.
             None => match config.without_server().first() {
                 None => {
                     let password = self.from_password_file.as_ref().or(config.store.password_file.as_ref());
-                    way(config.store.url.clone(), password, "store.url")?
+                    way(config.store.url.clone(), password, of_source, "store.url")?
                 }
                 Some(why) => {
                     return Err(Failure::Use(format!("{why}; if that is the target, name the source with --from")));
                 }
             },
         };
-        let to = to.map(|url| way(read(&url, "--to")?, self.to_password_file.as_ref(), "--to")).transpose()?;
+        let to = match to {
+            Some(url) => Some(way(read(&url, "--to")?, self.to_password_file.as_ref(), of_target, "--to")?),
+            None => None,
+        };
         let is_postgres = |way: &Way| matches!(way.url, StoreUrl::Postgres(_));
         let has_postgres = is_postgres(&from) || to.as_ref().is_some_and(is_postgres);
         if has_postgres && config.store.statements == Statements::Unnamed {
@@ -266,16 +272,17 @@ fn read(url: &Secret, what: &str) -> Result<StoreUrl, Failure> {
     StoreUrl::parse(&Raw::Word(url.reveal().to_owned())).map_err(|why| Failure::Use(format!("{what} {why}")))
 }
 
-/// Combines the URL with the password's file, if the password is not in the URL.
-fn way(url: StoreUrl, password: Option<&SecretFile>, what: &str) -> Result<Way, Failure> {
+/// Combines the URL with the password's file, if the password is not in the URL, and with TLS files.
+fn way(url: StoreUrl, password: Option<&SecretFile>, tls: Given, what: &str) -> Result<Way, Failure> {
     let why = match &url {
+        StoreUrl::Sqlite(_) if tls.is_some() => Some("is a file, which is reached without TLS"),
         _ if password.is_none() => None,
         StoreUrl::Sqlite(_) => Some("is a file, which has no password"),
         url => url.has_password().then_some("has a password, and a password file is given, too: give only one of them"),
     };
     match why {
         Some(why) => Err(Failure::Use(format!("{what} {why}"))),
-        None => Ok(Way { url, password: password.cloned() }),
+        None => Ok(Way { url, password: password.cloned(), tls }),
     }
 }
 
@@ -408,7 +415,7 @@ mod tests {
         let flags = vec![("data", folder.path().display().to_string())];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file("from.db").display()))).unwrap();
-        let source = Source::new(&config, Way { url, password: None });
+        let source = Source::new(&config, Way { url, password: None, tls: Given::default() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let done = runtime.block_on(fill(&source, (&from, &to), "a move", std::future::ready(())));
         assert_eq!(done.err(), Some(Failure::Failed("interrupted".into())));
@@ -435,7 +442,7 @@ mod tests {
         let earlier = Sqlite::open(Options::at(file.clone()), &MIGRATIONS[..1]).unwrap();
         let config = Config::load(Sources::default()).unwrap();
         let url = StoreUrl::parse(&Raw::Text(format!("sqlite:{}", file.display()))).unwrap();
-        let source = Source::new(&config, Way { url, password: None });
+        let source = Source::new(&config, Way { url, password: None, tls: Given::default() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let told = |state| {
             let out = Mark { id: "m".into(), state, peer: "mysql://h/d".into() };
