@@ -209,7 +209,9 @@ pub(crate) const POOLER: &str = "a connection pooler in transaction mode needs s
 
 /// Whether a sentence of a database that gave no answer says what only an operator can change.
 pub fn is_lasting(why: &str) -> bool {
-    why.contains(POOLER) || why.contains("max_allowed_packet")
+    // The last ones are missing rights, as PostgreSQL, and MySQL and MariaDB, call them.
+    let lasting = [POOLER, "max_allowed_packet", "(42501)", "error 1142: ", "error 1143: ", "error 1227: "];
+    lasting.iter().any(|part| why.contains(part))
 }
 
 /// Whether a connection ended because one side does not accept the certificate, or the TLS, of the other.

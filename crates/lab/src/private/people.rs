@@ -45,7 +45,7 @@ pub fn expect_empty(store: &Store) -> Result<(), Refusal> {
     if let Store::File = store {
         return Ok(());
     }
-    let tables = with_engine(store, Path::new(""), async |engine| tables(engine).await.map_err(|trouble| trouble.0));
+    let tables = with_engine(store, Path::new(""), async |engine| tables(engine).await.map_err(|trouble| trouble.why));
     match tables.map_err(|why| Refusal::Failure(format!("the database that was named: {why}")))? {
         tables if tables.is_empty() => Ok(()),
         _ => Err(Refusal::Failure("the database that was named is not empty: name one that is".to_owned())),

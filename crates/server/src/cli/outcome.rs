@@ -303,6 +303,7 @@ mod tests {
         assert_eq!(of_move("Connection refused (os error 111)"), 75);
         assert_eq!(Failure::from(Trouble::new("the target is not empty")).exit_code(), 1);
         let pooler = "(26000): a connection pooler in transaction mode needs store.statements = \"unnamed\"";
+        assert_eq!((of_move("permission denied (42501)"), of_move("error 1142: INSERT command denied")), (1, 1));
         assert_eq!((of_move(pooler), Failure::from(Fault::Unavailable(pooler.into())).exit_code()), (1, 1));
     }
 }

@@ -123,7 +123,7 @@ impl Restore {
         let wrong = |why: String| Failure::Failed(format!("{} cannot be restored: {why}", file.display()));
         let sqlite = Sqlite::open(Options::at(copy), MIGRATIONS).map_err(|error| wrong(error.to_string()))?;
         let realm = FIRST_REALM.into();
-        let triggers = fence::triggers(&sqlite).await.map_err(|error| wrong(error.0))?;
+        let triggers = fence::triggers(&sqlite).await.map_err(|error| wrong(error.why))?;
         let sound = ask(&sqlite, &realm, Soundness { triggers }).await.map_err(|error| wrong(error.0))?;
         if sound != ["ok"] {
             // SQLite breaks its messages into lines, and a command says one line.
@@ -133,7 +133,7 @@ impl Restore {
         if !matches!(ask(&sqlite, &realm, Epoch).await, Ok(Some(_))) {
             return Err(wrong("it is not a backup of Portiere".into()));
         }
-        let moved = fence::lift_in_copy(&sqlite).await.map_err(|error| wrong(error.0))?;
+        let moved = fence::lift_in_copy(&sqlite).await.map_err(|error| wrong(error.why))?;
         match moved.as_ref().filter(|out| out.state == Leave::Left && !self.target_is_gone) {
             None => Ok(moved),
             Some(out) => Err(wrong(format!(

@@ -231,7 +231,7 @@ fn a_backup_made_while_a_move_stands_still_or_after_it_can_be_restored() {
     let (app, person) = (App::trusted(server), Person::add(server));
     let to = refusing(Path::new(&at("full.db")));
     let stuck = server.command(&["move", "--to", &to, "--yes"], "");
-    assert!(stuck.code == 1 && stuck.err.contains(&format!("{to}: no room is left; sqlite:")), "{}", stuck.err);
+    assert!(stuck.code == 75 && stuck.err.contains(&format!("{to}: no room is left; sqlite:")), "{}", stuck.err);
     assert!(stuck.err.contains("takes no writes until this move is run again"), "{}", stuck.err);
     assert_eq!(state(server), "fenced");
     // Red without `noting` in cli/backup.rs.
@@ -348,7 +348,7 @@ fn a_move_is_given_up_whatever_its_target_is_called_now() {
     let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
     let (to, other) = (refusing(&at("full.db")), format!("sqlite:{}", at("other.db").display()));
     Person::add(server);
-    assert_eq!(server.command(&["move", "--to", &to, "--yes"], "").code, 1);
+    assert_eq!(server.command(&["move", "--to", &to, "--yes"], "").code, 75);
     for line in [&["move", "--to", &other, "--yes"][..], &["move", "--abort", "--to", &other, "--yes"]] {
         let refused = server.command(line, "");
         let why = format!("--to names {other}, but this move goes to {to}: name {to} as when the move began");

@@ -15,7 +15,7 @@ const LONG: [&str; 5] = ["claims", "data", "detail", "granted", "profile"];
 
 /// Fills every table. Rows that the schema refuses are inserted with other values.
 pub async fn fill(engine: &dyn Engine) -> Result<(), String> {
-    for table in tables(engine).await.map_err(|why| why.0)? {
+    for table in tables(engine).await.map_err(|why| why.why)? {
         for number in 0..EACH {
             if engine.commit(vec![insert(&table, number, true)]).await.is_err() {
                 let plain = engine.commit(vec![insert(&table, number, false)]).await;

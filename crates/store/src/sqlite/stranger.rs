@@ -66,7 +66,7 @@ mod tests {
         drop(conn);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let before = fs::read(&path).unwrap();
-        let why = vacant(&path).unwrap_err().0;
+        let why = vacant(&path).unwrap_err().why;
         assert!(why.ends_with("tables that are not Portiere's: invoices, orders"), "{why}");
         assert_eq!(fs::read(&path).unwrap(), before);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);

@@ -92,13 +92,13 @@ async fn a_database_of_somebody_else_is_told_before_anything_is_made_in_it() {
         let more = ["a", "b", "c"].map(|name| format!("CREATE TABLE {name} (id bigint)"));
         to.engine.alter(more.to_vec()).await.unwrap();
         let why = vacant(&*to.engine).await.unwrap_err();
-        assert!(why.0.ends_with(" that are not Portiere's: a, b, c and 1 more"), "{}: {why}", to.kind);
+        assert!(why.why.ends_with(" that are not Portiere's: a, b, c and 1 more"), "{}: {why}", to.kind);
     }
     for to in place::all().await {
         assert_eq!(vacant(&*to.engine).await, Ok(()), "{}: ours, also where it is not whole", to.kind);
         to.engine.alter(vec!["CREATE TABLE invoices (id bigint, paid smallint)".to_owned()]).await.unwrap();
         let why = run(&*place::file().await.engine, &*to.engine).await.unwrap_err();
-        assert!(why.0.starts_with("the target: invoices.paid"), "{}: {why}", to.kind);
+        assert!(why.why.starts_with("the target: invoices.paid"), "{}: {why}", to.kind);
     }
 }
 

@@ -109,7 +109,7 @@ mod tests {
         // Red without `over` in ends.rs: one end would get the other's certificate.
         let told = |files: [&str; 3]| files.map(|file| Some(file.to_owned()).filter(|file| !file.is_empty()));
         let ours = ["store-ca", "store-chain", ""];
-        assert_eq!(files(""), [told(ours); 2]);
+        assert_eq!(files(""), [told(ours), told(ours)]);
         let line = "--to-authorities b-ca --to-certificate b-chain --to-key b-key --from-authorities a-ca";
         assert_eq!(files(line), [told(["a-ca", "store-chain", ""]), told(["b-ca", "b-chain", "b-key"])]);
         let line = "--from-certificate a-chain --from-key a-key";
