@@ -2,6 +2,7 @@
 
 mod error;
 mod folder;
+mod lost;
 mod starts;
 mod stop;
 #[cfg(test)]
@@ -44,6 +45,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use error::BootError;
 pub use folder::{make as make_folder, was_used};
+pub use lost::{Lacking, lacking};
 pub use stop::Orders;
 
 /// How often the start tries to open the data folder and its database, and the pause between two tries.
@@ -67,9 +69,19 @@ impl Instance {
     /// Opens the data folder; makes the folder, its master key and its database if they are missing. A command, which
     /// has no `address` of its own, takes the address that the server had, unless the configuration names one.
     pub async fn open(config: &Config, address: Option<&PublicUrl>) -> Result<Self, BootError> {
+        Self::open_as_it_is(config, address, false).await
+    }
+
+    /// Opens a database that was restored, also if it lacks what this node acknowledged: whoever calls this ends all
+    /// that was issued in it.
+    pub async fn open_restored(config: &Config) -> Result<Self, BootError> {
+        Self::open_as_it_is(config, None, true).await
+    }
+
+    async fn open_as_it_is(config: &Config, address: Option<&PublicUrl>, is_restored: bool) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
         let id = RealmId::from(FIRST_REALM);
-        let (node, database, keyring) = hold(config, &id).await?;
+        let (node, database, keyring) = hold(config, &id, is_restored).await?;
         let issuer = match address.or(config.server.public_url.as_ref()) {
             Some(url) => url.as_str().to_owned(),
             None => last_issuer(config, &database, &id).await?,
@@ -108,7 +120,7 @@ impl Instance {
 
 /// Takes the data folder and the database for this process alone, with the keys that open what is sealed there. A
 /// process with another master key was meant for another database, and has changed nothing in this one.
-async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyring), BootError> {
+async fn hold(config: &Config, realm: &RealmId, is_restored: bool) -> Result<(File, Database, Keyring), BootError> {
     let (data, file) = (&config.server.data, config.database());
     // A restore holds the file and opens the folder meanwhile: a process that waits for the file must not hold the
     // folder. Otherwise the folder comes first: a process that is refused has made nothing and called no server.
@@ -142,6 +154,9 @@ async fn hold(config: &Config, realm: &RealmId) -> Result<(File, Database, Keyri
     };
     if let Some(master) = &known {
         Keyring::new(master)?.open(sealed).map_err(|fault| explain(fault, config))?;
+    }
+    if !is_restored {
+        lost::refuse(config, &database, realm).await?;
     }
     database.begin().await?;
     let master = match known {

@@ -53,6 +53,13 @@ impl App {
         Ok(Status { node, fence, up: fenced.is_some(), nodes })
     }
 
+    /// Returns the fences while one is up; `None` also if the database does not answer.
+    pub async fn fence_that_is_up(&self) -> Option<Status> {
+        let up = ask(&**self.below(), &self.realm.id, fences::Fenced).await.ok()?;
+        up.as_ref()?;
+        self.fences().await.ok()
+    }
+
     /// Stops waiting for a node: what it acknowledged before the fence and the database lost stays lost.
     pub async fn accept_loss(&self, node: &str) -> Result<Result<Status, Refused>, Fault> {
         let waiting = ask(&**self.below(), &self.realm.id, Waiting).await?;
@@ -141,6 +148,12 @@ impl App {
         self.commit_telling(&**self.below(), writes, [told]).await??;
         tracing::warn!(fence = number, lost, "this node has replayed what it had acknowledged");
         self.lift().await
+    }
+
+    /// Lifts a fence that is up although no node is waited for: a node stopped before it could do that.
+    pub(super) async fn lift_if_answered(&self) -> Result<(), Fault> {
+        let (waiting, up) = ask(&**self.below(), &self.realm.id, (Waiting, fences::Fenced)).await?;
+        if waiting.is_empty() && up.is_some() { self.lift().await } else { Ok(()) }
     }
 
     /// Lifts the fence unless a node is waited for.

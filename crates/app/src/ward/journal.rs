@@ -1,5 +1,6 @@
 //! What a node keeps on its own disk.
 
+use super::nodes::may_be_swept;
 use rules::ending::Record;
 use rules::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -56,4 +57,12 @@ pub struct Memory {
     /// Whether a failover could have lost something that was acknowledged since.
     #[serde(default)]
     pub lossy: bool,
+}
+
+impl Memory {
+    /// Whether a database that has `mark` of this node, or no row of the node, lacks what the node acknowledged.
+    pub fn is_ahead_of(&self, mark: Option<i64>, now: Time) -> bool {
+        let swept = mark.is_none() && may_be_swept(self.seen, now);
+        mark.unwrap_or(0) < self.mark && !swept
+    }
 }

@@ -1,6 +1,6 @@
 //! The nodes of a database: those that live, those that are waited for, and those that are gone.
 
-use super::Ward;
+use super::{Memory, Ward};
 use crate::admin::Refused;
 use crate::{App, Fault};
 use rules::events::{Event, Kind};
@@ -112,6 +112,21 @@ impl App {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Raises the mark of a node in a file to the mark that the node remembers from a server: the file was restored,
+    /// and all that was issued has ended there, so that nothing lost can come to life again. A start need not refuse it.
+    pub async fn accept_mark(&self, memory: &Memory) -> Result<(), Fault> {
+        let nodes = self.ask(nodes::All).await?;
+        let was = nodes.into_iter().find(|node| node.node == memory.node);
+        if !memory.is_ahead_of(was.as_ref().map(|was| was.mark), self.clock.now()) {
+            return Ok(());
+        }
+        let (mark, seen) = (was.as_ref().map(|was| was.mark), memory.seen.unwrap_or(self.clock.now()));
+        let about = was.and_then(|was| was.about);
+        let next = Node { node: memory.node.clone(), seen, mark: memory.mark, about, gone: None };
+        self.engine.commit(vec![nodes::beat(&self.realm.id, &next, mark)]).await?;
+        Ok(())
     }
 
     /// Removes nodes and fences of long ago.

@@ -1,7 +1,6 @@
 //! Checks which database server answers, and lets it in.
 
 use super::Ward;
-use super::nodes::may_be_swept;
 use super::replay::Said;
 use crate::{App, Fault};
 use rules::{Span, Time, keys};
@@ -47,6 +46,8 @@ impl App {
     /// Lets in the server that answers, after everything that has to be done first. To be called before anything else.
     pub async fn meet(&self) -> Result<(), Fault> {
         match &self.ward {
+            // On a file nobody else would: its nodes were those of the server from which it was moved.
+            None if self.engine.file().is_some() => self.lift_if_answered().await,
             None => Ok(()),
             Some(ward) => self.look_at_server(ward).await,
         }
@@ -151,9 +152,8 @@ impl App {
         let memory = ward.journal.memory();
         let nodes = ask(&**ward.gate.inner(), &self.realm.id, nodes::All).await?;
         let found = nodes.iter().find(|node| node.node == memory.node).map(|node| node.mark);
-        let mark = found.unwrap_or(0);
-        let swept = found.is_none() && may_be_swept(memory.seen, self.clock.now());
-        if mark < memory.mark && !swept {
+        if memory.is_ahead_of(found, self.clock.now()) {
+            let mark = found.unwrap_or(0);
             return Ok(Some(format!("it has mark {mark} of this node, but had acknowledged {}", memory.mark)));
         }
         let Some(was) = memory.identity.filter(|was| *was != answering.identity) else { return Ok(None) };

@@ -6,6 +6,7 @@ use super::reach::{must_be_there, names_its_database, own};
 use crate::boot::{BootError, FIRST_REALM, Instance, make_folder};
 use crate::config::{Config, StoreUrl};
 use crate::database::Database;
+use crate::journal;
 use crate::private::{Unread, beside, read_key};
 use app::App;
 use app::admin::restore::Ended;
@@ -152,13 +153,13 @@ impl Restore {
         own(data)?;
         must_be_there(config).await?;
         self.confirm(&mut Input::of_process())?;
-        let instance = match Box::pin(Instance::open(config, None)).await {
+        let instance = match Box::pin(Instance::open_restored(config)).await {
             Err(BootError::InUse) => return Err(serves(data)),
             Err(BootError::Away(why)) => return Err(Failure::Later(or_given_up(config, why).await)),
             Err(BootError::Other(why)) => return Err(Failure::Failed(or_given_up(config, why).await)),
             opened => opened?,
         };
-        let done = end_all(&instance.app).await;
+        let done = end_all(config, &instance.app).await;
         instance.close().await;
         let (ended, fences) = done?;
         let waiting: Vec<&str> = fences.waiting().collect();
@@ -243,12 +244,19 @@ fn still_to_come(waiting: &[&str]) -> String {
 }
 
 /// Ends all that was issued in a database that no other process works on, and lets the audit log go on from there.
-async fn end_all(app: &App) -> Result<(Ended, Status), Failure> {
+async fn end_all(config: &Config, app: &App) -> Result<(Ended, Status), Failure> {
     if let Some(node) = app.others_running().await?.first() {
         return Err(Failure::Failed(format!("node {node} runs on this database: stop every node first")));
     }
     let ended = app.revive_nothing().await?;
     app.fence_restored().await?;
+    // Only now, when nothing that the file lacks can come to life again. A server has the fence instead.
+    if config.database().is_some() {
+        let memory = journal::memory(&config.server.data)?;
+        if let Some(memory) = memory {
+            app.accept_mark(&memory).await?;
+        }
+    }
     app.accept_audit().await?;
     Ok((ended, app.fences().await?))
 }
@@ -277,9 +285,9 @@ fn serves(data: &Path) -> Failure {
 async fn made_safe(config: &Config, copy: &Path) -> Result<Ended, Failure> {
     let mut under_its_name = config.clone();
     under_its_name.store.url = StoreUrl::Sqlite(copy.to_owned());
-    let instance = Box::pin(Instance::open(&under_its_name, None)).await?;
+    let instance = Box::pin(Instance::open_restored(&under_its_name)).await?;
     // The backup's log is shorter than the log that this node saw: that is intended, and the log says so.
-    let done = end_all(&instance.app).await;
+    let done = end_all(config, &instance.app).await;
     instance.close().await;
     done.map(|(ended, _)| ended)
 }

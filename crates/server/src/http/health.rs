@@ -23,7 +23,7 @@ pub async fn alive() -> Response {
 }
 
 /// Says what the fence refuses, and until when.
-fn fenced(status: &Status) -> String {
+fn fenced(status: &Status, on_file: bool) -> String {
     let mut nodes: Vec<&str> = status.waiting().collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -31,8 +31,11 @@ fn fenced(status: &Status) -> String {
         [] => "all nodes have replayed what they had acknowledged".to_owned(),
         nodes => format!("these nodes have replayed what they had acknowledged: {}", nodes.join(", ")),
     };
+    // Of a database that was moved to a file: its nodes are not there any more.
+    let given_up = if on_file { ", which none of them does on a file: portiere fence accept-loss" } else { "" };
     format!(
-        "the database failed over: sessions and tokens from before are refused until {until} (portiere fence status)"
+        "the database failed over: sessions and tokens from before are refused until {until}{given_up} (portiere fence \
+         status)"
     )
 }
 
@@ -213,6 +216,8 @@ struct Found {
     warnings: Vec<String>,
     durability: &'static str,
     outgrown: Option<String>,
+    /// The fence of a node without a journal of its own; others know it from their last check.
+    fence: Option<Status>,
     seen: Flags,
 }
 
@@ -224,6 +229,7 @@ impl Found {
             warnings: Vec::new(),
             durability: "unknown",
             outgrown: None,
+            fence: None,
             seen: Flags::of(site),
         }
     }
@@ -254,12 +260,13 @@ async fn look(site: &Site) -> Found {
         problems.push(fault.to_string());
     }
     let outgrown = site.app.outgrown().await.ok().flatten();
-    Found { problems, warnings, durability, outgrown, seen }
+    let fence = if site.app.last_seen().is_none() { site.app.fence_that_is_up().await } else { None };
+    Found { problems, warnings, durability, outgrown, fence, seen }
 }
 
 /// Makes the answer of what was found, and of what is known without asking the database.
 fn told(site: &Site, found: Found) -> Readiness {
-    let Found { mut problems, mut warnings, durability, outgrown, seen } = found;
+    let Found { mut problems, mut warnings, durability, outgrown, fence, seen } = found;
     if let Some(what) = site.database.damage() {
         problems.push(format!("the database is damaged: {what}"));
     }
@@ -285,9 +292,9 @@ fn told(site: &Site, found: Found) -> Readiness {
     problems.extend(outgrown);
     warnings.extend(doubtful(site).chain(unverifiable(site)));
     warnings.extend(site.tls.as_ref().and_then(|tls| tls.outlived()));
-    let failover = site.app.last_seen();
+    let (failover, on_file) = (site.app.last_seen().or(fence), site.app.engine.file().is_some());
     warnings.extend(site.app.double().into_iter().chain(site.app.elsewhere()));
-    warnings.extend(failover.as_ref().filter(|status| status.up).map(fenced));
+    warnings.extend(failover.as_ref().filter(|status| status.up).map(|status| fenced(status, on_file)));
     let problems = each_once(problems);
     let body = json!({
         "status": word(problems.is_empty()),
@@ -350,6 +357,28 @@ mod tests {
         house.site.app.engine.alter(vec!["DELETE FROM realms".to_owned()]).await.unwrap();
         let (ready, told) = told_now(&house).await;
         assert!(!ready && told["problems"].to_string().contains("is not in the database"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_fence_that_came_with_a_database_is_told_of_on_a_file() {
+        // Red without `fence` in `look`: only a node with a journal of its own told of it.
+        let house = House::open(&[]).await;
+        assert_eq!(told_now(&house).await.1["fence"], Value::Null);
+        let fenced = [
+            "INSERT INTO fences (realm, number, at, identity, epoch) VALUES ('main', 1, 5, 'x', 1)",
+            "INSERT INTO fence_nodes (realm, number, node, state, at) VALUES ('main', 1, 'n2', 'waiting', 5)",
+            "UPDATE realms SET fenced = '0000000001'",
+        ];
+        house.site.app.engine.alter(fenced.map(str::to_owned).to_vec()).await.unwrap();
+        house.site.app.meet().await.unwrap();
+        let (ready, told) = told_now(&house).await;
+        assert!(ready && told["fence"]["waiting_for"] == json!(["n2"]), "{told}");
+        assert!(told["warnings"].to_string().contains("portiere fence accept-loss"), "{told}");
+        // Red without `lift_if_answered` in app/ward/watch.rs, meet: nobody would lift it.
+        let said = "UPDATE fence_nodes SET state = 'replayed'".to_owned();
+        house.site.app.engine.alter(vec![said]).await.unwrap();
+        house.site.app.meet().await.unwrap();
+        assert_eq!(told_now(&house).await.1["fence"], Value::Null);
     }
 
     #[tokio::test]

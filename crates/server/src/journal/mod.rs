@@ -32,13 +32,19 @@ const MEMORY: &str = "node.json";
 /// everything.
 const MOST: usize = 256;
 
+/// Returns what the node of a data folder remembers; `None` if it never kept a journal.
+pub fn memory(data: &Path) -> io::Result<Option<Memory>> {
+    match fs::read(data.join(FOLDER).join(MEMORY)) {
+        Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns whether the journal of a data folder remembers a server that the node acknowledged for. A memory that is
 /// there and cannot be read counts as one that does.
 pub fn remembers_a_server(data: &Path) -> bool {
-    match fs::read(data.join(FOLDER).join(MEMORY)) {
-        Ok(text) => serde_json::from_slice::<Memory>(&text).map_or(true, |memory| memory.identity.is_some()),
-        Err(error) => error.kind() != io::ErrorKind::NotFound,
-    }
+    memory(data).map_or(true, |memory| memory.is_some_and(|memory| memory.identity.is_some()))
 }
 
 /// A journal in a folder of its own.
@@ -68,14 +74,13 @@ impl Folder {
             fs::File::open(data)?.sync_all()?;
         }
         private::nothing_waits(&folder).map_err(io::Error::other)?;
-        let memory = match fs::read(folder.join(MEMORY)) {
-            Ok(text) => serde_json::from_slice(&text)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
+        let memory = match memory(data)? {
+            Some(memory) => memory,
+            None => {
                 let memory = Memory { node: name.to_owned(), ..Memory::default() };
                 private::replace(&folder.join(MEMORY), &serde_json::to_vec(&memory)?)?;
                 memory
             }
-            Err(error) => return Err(error),
         };
         let parts = parts(&folder)?;
         let cut = parts.last().is_some_and(|oldest| *oldest > 1);

@@ -101,6 +101,13 @@ fn d2_an_operator_gives_up_what_a_lost_node_knew() {
     let waited = nodes.as_array().unwrap().iter().find(|node| node["node"] == missing.as_str()).unwrap();
     assert_eq!(waited["waiting_fence"], 1, "{nodes}");
 
+    // Red without `nothing_is_lost` in cli/moving/check.rs: nobody replays anything to a file.
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!("sqlite:{}", folder.path().join("moved.db").display());
+    let refused = server.command(&["move", "--to", &file, "--yes"], "");
+    assert!(refused.code == 1 && refused.err.contains(&format!("waits for nodes ({missing})")), "{}", refused.err);
+    assert!(server.must(&["move", "--status"], "").contains("is not being moved"));
+
     assert_eq!(server.command(&["fence", "accept-loss", &missing], "").code, 2, "it asks, and there is nobody");
     assert_eq!(server.command(&["fence", "accept-loss", "nobody", "--yes"], "").code, 1);
     let status: Value = serde_json::from_str(&server.must(&["fence", "status", "--json"], "")).unwrap();

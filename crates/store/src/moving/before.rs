@@ -35,6 +35,24 @@ pub async fn of_source(from: &dyn Engine) -> Result<(), Trouble> {
     rights::suffice(from, Deed::Fence).await.map_err(of("the source"))
 }
 
+/// Checks that a fence of a source waits for no node, if the target is a file: nodes do not work on a file, so what
+/// they acknowledged would never be replayed there, and the fence would wait for ever.
+pub async fn nobody_is_awaited(from: &dyn Engine, to: Dialect) -> Result<(), Trouble> {
+    if to != Dialect::Sqlite || !catalogue::has(from, "fence_nodes").await? {
+        return Ok(());
+    }
+    let nodes = catalogue::listed(from, "SELECT DISTINCT node FROM fence_nodes WHERE state = 'waiting' ORDER BY node");
+    let nodes = nodes.await?;
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let nodes = nodes.join(", ");
+    Err(Trouble(format!(
+        "a fence of the source waits for nodes ({nodes}): what they acknowledged and the database lost is never \
+         replayed to a file; start them on the source first, or give that up: portiere fence accept-loss"
+    )))
+}
+
 fn of(end: &'static str) -> impl Fn(Trouble) -> Trouble {
     move |trouble| trouble.told(|why| format!("{end}: {why}"))
 }

@@ -217,7 +217,7 @@ pub(super) async fn names(engine: &dyn Engine) -> Result<Vec<String>, Trouble> {
 }
 
 /// Reads a list of names.
-async fn listed(engine: &dyn Engine, sql: &'static str) -> Result<Vec<String>, Trouble> {
+pub(super) async fn listed(engine: &dyn Engine, sql: &'static str) -> Result<Vec<String>, Trouble> {
     let rows = engine.fetch(&[Read { sql: Sql::fixed(sql), args: vec![] }]).await?.concat();
     let name = |row: Row| match row.into_iter().next() {
         Some(Value::Text(name)) => Some(name),

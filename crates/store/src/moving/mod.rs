@@ -130,6 +130,8 @@ impl Move<'_> {
         if self.claim(&tables).await? != Arrival::Arriving {
             return Ok(None);
         }
+        // Once more: a fence may have been raised since the source was checked.
+        before::nobody_is_awaited(self.from, self.to.dialect()).await?;
         let tables = page::counted(self.from, tables).await?;
         (self.tell)(Step::Counted(tables.iter().map(|(_, rows)| rows).sum()));
         let copies = stream::iter(&tables).map(|(table, _)| copy::table(self, table));

@@ -1,6 +1,6 @@
 //! The nodes, each with a mark that it raises: a database with a lower mark than the node remembers has lost commits.
 
-use super::row::{Columns, every};
+use super::row::{Columns, every, one};
 use super::{Question, read, values, write};
 use crate::engine::{Durability, Must, Read, Row, Write};
 use rules::id::RealmId;
@@ -103,6 +103,19 @@ impl Question for All {
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
         every(rows, node)
+    }
+}
+
+/// The mark of a node, if the node has a row. Only columns of the first version of the table are read.
+pub struct Mark<'a>(pub &'a str);
+
+impl Question for Mark<'_> {
+    type Fact = Option<i64>;
+    fn read(&self, realm: &RealmId) -> Read {
+        read("SELECT mark FROM nodes WHERE realm = ? AND node = ?", values![realm, self.0])
+    }
+    fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
+        one(rows, Columns::int)
     }
 }
 

@@ -7,6 +7,7 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "a test has no configuration, and its tasks end with it")]
 
+mod claims;
 mod fences;
 mod fits;
 mod interrupted;

@@ -2,9 +2,12 @@
 
 use super::bar::Bar;
 use super::ends::{Source, Target};
+use crate::boot::{FIRST_REALM, Lacking, lacking};
 use crate::cli::outcome::{Failure, Outcome, say};
+use rules::id::RealmId;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use store::dialect::Dialect;
 use store::engine::Engine;
 use store::moving::fit::{Fit, Look, Misfit};
 use store::moving::{PAGE, before};
@@ -27,6 +30,9 @@ pub async fn look(
     let began = Instant::now();
     source.is_within_reach().await?;
     before::of_source(from).await?;
+    if target.is_file() {
+        nothing_is_lost(source, from).await?;
+    }
     let takes = target.inspect(from, id).await?;
     let bar = Bar::new();
     let tell = |step| bar.tell(step);
@@ -37,6 +43,23 @@ pub async fn look(
         true => Ok(Looked { fit, took: began.elapsed() }),
         false => Err(Failure::Failed(misfits(&fit, (from_name, to_name)))),
     }
+}
+
+/// Checks that a source has what was acknowledged, as far as that can be known: on a file nobody replays the rest.
+async fn nothing_is_lost(source: &Source<'_>, from: &dyn Engine) -> Result<(), Failure> {
+    before::nobody_is_awaited(from, Dialect::Sqlite).await?;
+    if from.dialect() == Dialect::Sqlite {
+        return Ok(());
+    }
+    let lost = lacking(from, &RealmId::from(FIRST_REALM), source.data).await?;
+    let why = |Lacking { node, mark, found }| {
+        let name = &source.name;
+        format!(
+            "{name} lacks what its node {node} acknowledged (the node knows its mark {mark}, the database {found}), \
+             and nothing is replayed to a file: start the node on {name} first"
+        )
+    };
+    lost.map_or(Ok(()), |lost| Err(Failure::Failed(why(lost))))
 }
 
 /// Lists what is in the way, one line each.

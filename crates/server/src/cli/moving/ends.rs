@@ -124,7 +124,7 @@ pub struct Source<'a> {
     /// The database's name.
     pub name: String,
     /// The data folder in which a server may listen that holds the database.
-    data: &'a Path,
+    pub data: &'a Path,
     config: Config,
     /// How long the holder of the file may take.
     patience: Duration,
@@ -207,6 +207,11 @@ impl Target {
     pub fn new(config: &Config, way: Way) -> Self {
         let config = patient(config, way);
         Target { name: name(&config), config }
+    }
+
+    /// Whether the target is a file, on which one server works alone.
+    pub fn is_file(&self) -> bool {
+        self.config.database().is_some()
     }
 
     /// Checks, before anything is done, whether a source fits into the target; `id` is the move, if it was begun.

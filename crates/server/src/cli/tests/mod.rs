@@ -5,6 +5,7 @@ mod chain;
 mod ends;
 mod execute;
 mod lines;
+mod lost;
 mod parse;
 mod restore;
 
