@@ -2,6 +2,7 @@
 //! the new database. From whatever the servers under test keep their facts in, to a file, and to PostgreSQL and MariaDB
 //! where `PORTIERE_TEST_POSTGRES` and `PORTIERE_TEST_MYSQL` name servers.
 
+mod claims;
 mod looking;
 
 use crate::support::*;

@@ -1,20 +1,21 @@
 //! What can be known about both ends before anything is done. Nothing is changed here.
 
+use super::claim::{Mover, examine};
 use super::marks::Marks;
 use super::rights::{self, Deed};
-use super::{Arrival, Trouble, catalogue, examine, page, vacant};
+use super::{Arrival, Trouble, catalogue, page, vacant};
 use crate::dialect::Dialect;
 use crate::engine::{Engine, Read, Sql, Value};
 use crate::migrations::MIGRATIONS;
 use crate::schema;
 
-/// Whether a target can be filled from `from`, as the move `id` if that was begun. Returns how far the move is, or
-/// `None` if the target is empty, with or without our tables.
-pub async fn of_target(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
+/// Whether a target can be filled from `from` by this move. Returns how far the move is, or `None` if the target is
+/// empty, with or without our tables.
+pub async fn of_target(from: &dyn Engine, to: &dyn Engine, mover: Mover<'_>) -> Result<Option<Arrival>, Trouble> {
     vacant(to).await?;
     let (theirs, ours) = (catalogue::version(to).await?, schema::newest(MIGRATIONS));
     let arrival = match theirs == ours {
-        true => examine(from, to, id).await?,
+        true => examine(from, to, mover).await?,
         false if theirs > ours => {
             return Err(Trouble::new(format!(
                 "the target has schema {theirs}, this program {ours}: a newer version has used it"

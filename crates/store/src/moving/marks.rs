@@ -193,9 +193,62 @@ pub(super) async fn stays(engine: &dyn Engine, id: &str) -> Result<(), Trouble> 
     Ok(())
 }
 
-/// Marks that filling of a target begins.
-pub(super) async fn arrive(engine: &dyn Engine, id: &str, peer: &str) -> Result<(), Trouble> {
-    Ok(insert(engine, "in", id, name(Arrival::Arriving), peer).await?)
+/// Marks that a target is for a move, in the place of a claim that was `left` there, and, if it `begins`, that filling
+/// begins. Of two moves that do this, one fails.
+pub(super) async fn arrive(
+    engine: &dyn Engine,
+    (id, peer): (&str, &str),
+    left: Option<&Mark<Arrival>>,
+    begins: bool,
+) -> Result<(), Trouble> {
+    let args = vec![text("in"), text(id), name(Arrival::Arriving), text(peer)];
+    let claim = Write { sql: INSERT, args, must: Must::Touch(1) };
+    let writes = left.map(unclaim).into_iter().flatten().chain([claim]).chain(begins.then(|| begun(id))).collect();
+    engine.commit(writes).await.map_err(|error| match error {
+        CommitError::Conflict { .. } => Trouble("another move has just claimed the target: name another".to_owned()),
+        error => error.into(),
+    })?;
+    Ok(())
+}
+
+/// Removes a claim from which nothing followed.
+pub(super) async fn withdraw(engine: &dyn Engine, claim: &Mark<Arrival>) -> Result<(), Trouble> {
+    engine.commit(unclaim(claim).to_vec()).await?;
+    Ok(())
+}
+
+/// Removes a claim, unless its move began meanwhile.
+fn unclaim(claim: &Mark<Arrival>) -> [Write; 2] {
+    let begun = Sql::fixed("SELECT 1 FROM moves WHERE part NOT IN (?, ?, ?)");
+    let sql = Sql::fixed("DELETE FROM moves WHERE part = ? AND move = ? AND state = ?");
+    let args = vec![text("in"), text(&claim.id), name(Arrival::Arriving)];
+    [
+        Write { sql: begun, args: vec![text("in"), text("out"), text("from")], must: Must::Find(0) },
+        Write { sql, args, must: Must::Touch(1) },
+    ]
+}
+
+/// The part that says that a move has begun to fill a target: its source was fenced.
+const BEGUN: &str = "begun";
+
+/// Marks that filling of a target begins. Fails if the target is not claimed for the move any more.
+pub(super) async fn begin(engine: &dyn Engine, id: &str) -> Result<(), Trouble> {
+    let sql = Sql::fixed("SELECT 1 FROM moves WHERE part = ? AND move = ?");
+    let claimed = Write { sql, args: vec![text("in"), text(id)], must: Must::Find(1) };
+    engine.commit(vec![claimed, begun(id)]).await?;
+    Ok(())
+}
+
+fn begun(id: &str) -> Write {
+    let args = vec![text(BEGUN), text(id), text("copying"), Copied::default().text()];
+    Write { sql: INSERT, args, must: Must::Touch(1) }
+}
+
+/// Whether filling of a target has begun, also by an earlier version, which noted that with the first page.
+pub(super) async fn has_begun(engine: &dyn Engine) -> Result<bool, Trouble> {
+    let sql = Sql::fixed("SELECT part FROM moves WHERE part NOT IN (?, ?, ?)");
+    let read = Read { sql, args: vec![text("in"), text("out"), text("from")] };
+    Ok(!engine.fetch(&[read]).await?.concat().is_empty())
 }
 
 /// Marks that a target holds everything from the source server `source`, while its own server has this generation.

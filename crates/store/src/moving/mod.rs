@@ -3,14 +3,17 @@
 //! What can be known beforehand is checked first: the target ([`before`]), and every value of the source, which stays
 //! in use meanwhile ([`fit`]).
 //!
-//! Both ends record the state of the move in their table `moves` ([`marks`]). Then the source is fenced ([`fence`]):
-//! from then on triggers refuse every write to it, whichever program sends it. Then each table is copied page by page
-//! in key order (`copy`); a page and the progress are one commit, so an interrupted move continues where it was. At
-//! the end both ends are read again and compared row by row (`check`); only then is the target marked as ready.
+//! Both ends record the state of the move in their table `moves` ([`marks`]), the target first ([`claim`]): no server
+//! starts there from then on, and whoever comes second is refused before its source is fenced. Then the source is
+//! fenced ([`fence`]): from then on triggers refuse every write to it, whichever program sends it. Then each table is
+//! copied page by page in key order (`copy`); a page and the progress are one commit, so an interrupted move continues
+//! where it was. At the end both ends are read again and compared row by row (`check`); only then is the target marked
+//! as ready.
 
 pub mod before;
 pub mod catalogue;
 mod check;
+pub mod claim;
 mod copy;
 pub mod fence;
 pub mod fit;
@@ -27,7 +30,6 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::dialect::Dialect;
 use crate::engine::{CommitError, Engine, Unavailable};
-use catalogue::Table;
 pub use check::Sum;
 use marks::{Arrival, Leave, Marks};
 pub use named::Named;
@@ -127,7 +129,7 @@ impl Move<'_> {
     /// `None` if the target was already ready and nothing was left to do.
     pub async fn run(&self) -> Result<Option<Vec<Sum>>, Trouble> {
         let tables = catalogue::common(self.from, self.to).await?;
-        if self.claim(&tables).await? != Arrival::Arriving {
+        if claim::begin(self.to, &tables, self.id, self.from_name).await? != Arrival::Arriving {
             return Ok(None);
         }
         // Once more: a fence may have been raised since the source was checked.
@@ -171,15 +173,6 @@ impl Move<'_> {
                 .to_owned(),
         ))
     }
-
-    /// Claims the target for this move: it has to be empty, or to belong to the move already.
-    async fn claim(&self, tables: &[Table]) -> Result<Arrival, Trouble> {
-        if let Some(arrival) = standing(self.to, tables, Some(self.id)).await? {
-            return Ok(arrival);
-        }
-        marks::arrive(self.to, self.id, self.from_name).await?;
-        Ok(Arrival::Arriving)
-    }
 }
 
 /// Checks that a database may get a schema: it has no tables, or already has a table of ours. Asked before anything is
@@ -207,37 +200,4 @@ pub(crate) fn judge(names: &[String], dialect: Dialect) -> Result<(), Trouble> {
 /// Whether this program can move a source, or go on with a move that was `begun`. Asked before a target is changed.
 pub async fn fits(from: &dyn Engine, begun: bool) -> Result<(), Trouble> {
     catalogue::fits(from, begun).await
-}
-
-/// Whether a move can begin, or go on as `id`. Asked before anything is fenced.
-pub async fn examine(from: &dyn Engine, to: &dyn Engine, id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
-    let tables = catalogue::common(from, to).await?;
-    standing(to, &tables, id).await
-}
-
-/// How far the move `id` is at a target; `None` if the target is empty.
-async fn standing(to: &dyn Engine, tables: &[Table], id: Option<&str>) -> Result<Option<Arrival>, Trouble> {
-    let Marks { out, into } = Marks::read(to).await?;
-    if let Some(out) = out {
-        return Err(Trouble::new(format!("cannot move to the target: {}", out.sentence())));
-    }
-    match into {
-        Some(into) if into.state == Arrival::Abandoned => {
-            Err(Trouble::new("the target holds a copy that was given up: empty it, or name another".to_owned()))
-        }
-        Some(into) if Some(into.id.as_str()) != id => Err(Trouble::new(format!(
-            "the target holds the copy of another move, from {}: empty it, or name another",
-            into.peer
-        ))),
-        Some(into) => Ok(Some(into.state)),
-        None => {
-            for table in tables {
-                if page::count(to, table).await? > 0 {
-                    let name = &table.name;
-                    return Err(Trouble::new(format!("the target is not empty: it has rows in the table {name}")));
-                }
-            }
-            Ok(None)
-        }
-    }
 }

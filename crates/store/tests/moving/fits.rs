@@ -6,11 +6,15 @@ use store::conformance::everything::{EACH, fill, insert, rows, tables};
 use store::dialect::Dialect;
 use store::engine::{Engine, Value, Write};
 use store::moving::before;
+use store::moving::claim::Mover;
 use store::moving::fit::{Fit, Look, TOLD};
 use store::moving::marks::Marks;
 use store::moving::{Step, fence};
 
 const ALL: [Dialect; 3] = [Dialect::Sqlite, Dialect::Postgres, Dialect::Mysql];
+
+/// A move that has not begun.
+const NEW: Mover<'static> = Mover { id: None, from: "here" };
 
 /// What a look comes to, in small pages.
 async fn look(from: &dyn Engine, to: Dialect) -> Fit {
@@ -140,15 +144,15 @@ async fn a_target_is_looked_at_before_anything_is_made_in_it() {
     let from = place::file().await;
     fill(&*from.engine).await.unwrap();
     for to in place::all_bare().await {
-        assert_eq!(before::of_target(&*from.engine, &*to.engine, None).await, Ok(None), "{}", to.kind);
+        assert_eq!(before::of_target(&*from.engine, &*to.engine, NEW).await, Ok(None), "{}", to.kind);
         assert_eq!(before::packet(&*to.engine).await.unwrap().is_some(), to.kind == "MariaDB");
         assert_eq!(store::moving::catalogue::version(&*to.engine).await.unwrap(), 0, "{}: nothing was made", to.kind);
         assert!(before::of_source(&*to.engine).await.is_ok() && before::size(&*to.engine).await.is_ok());
         to.engine.migrate().await.unwrap();
-        assert_eq!(before::of_target(&*from.engine, &*to.engine, None).await, Ok(None), "{}", to.kind);
+        assert_eq!(before::of_target(&*from.engine, &*to.engine, NEW).await, Ok(None), "{}", to.kind);
         let table = tables(&*to.engine).await.unwrap().pop().unwrap();
         to.engine.commit(vec![insert(&table, 1, false)]).await.unwrap();
-        let why = before::of_target(&*from.engine, &*to.engine, None).await.unwrap_err();
+        let why = before::of_target(&*from.engine, &*to.engine, NEW).await.unwrap_err();
         assert!(why.why.contains("not empty") && why.why.contains(&table.name), "{}: {why}", to.kind);
     }
     assert!(before::size(&*from.engine).await.unwrap() > 100_000);
@@ -162,7 +166,7 @@ async fn a_target_is_looked_at_before_anything_is_made_in_it() {
 async fn who_may_not_do_what_a_move_does_is_told_before() {
     let from = place::file().await;
     for (limited, fill, fence) in place::limited().await {
-        let why = before::of_target(&*from.engine, &*limited.engine, None).await.unwrap_err();
+        let why = before::of_target(&*from.engine, &*limited.engine, NEW).await.unwrap_err();
         assert!(why.why.contains("the target: its user lacks") && why.why.contains(fill), "{}: {why}", limited.kind);
         let why = before::of_source(&*limited.engine).await.unwrap_err();
         assert!(why.why.contains("the source: its user lacks") && why.why.contains(fence), "{}: {why}", limited.kind);

@@ -9,6 +9,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use store::dialect::Dialect;
 use store::engine::Engine;
+use store::moving::claim::Mover;
 use store::moving::fit::{Fit, Look, Misfit};
 use store::moving::{PAGE, before};
 
@@ -33,7 +34,7 @@ pub async fn look(
     if target.is_file() {
         nothing_is_lost(source, from).await?;
     }
-    let takes = target.inspect(from, id).await?;
+    let takes = target.inspect(from, Mover { id, from: from_name }).await?;
     let bar = Bar::new();
     let tell = |step| bar.tell(step);
     let fit = Look { from, to: takes.dialect, packet: takes.packet, page: PAGE, tell: &tell }.run().await;

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use store::dialect::Dialect;
 use store::engine::Engine;
 use store::migrations::MIGRATIONS;
+use store::moving::claim::Mover;
 use store::moving::{Named, Trouble, before, fence};
 use store::sqlite::{self, Onlooker, OpenError, Options, Sqlite};
 
@@ -214,8 +215,8 @@ impl Target {
         self.config.database().is_some()
     }
 
-    /// Checks, before anything is done, whether a source fits into the target; `id` is the move, if it was begun.
-    pub async fn inspect(&self, from: &dyn Engine, id: Option<&str>) -> Result<Takes, Failure> {
+    /// Checks, before anything is done, whether a source fits into the target.
+    pub async fn inspect(&self, from: &dyn Engine, mover: Mover<'_>) -> Result<Takes, Failure> {
         if let Some(file) = self.config.database().map(|file| absolute(&file)) {
             let folder = file.parent().unwrap_or(Path::new("/"));
             own(folder)?;
@@ -233,7 +234,7 @@ impl Target {
             }
         }
         let engine = self.looking().await?;
-        before::of_target(from, &*engine, id).await?;
+        before::of_target(from, &*engine, mover).await?;
         Ok(Takes { dialect: engine.dialect(), packet: before::packet(&*engine).await? })
     }
 

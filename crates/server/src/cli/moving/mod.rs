@@ -3,6 +3,7 @@
 mod bar;
 mod check;
 mod ends;
+mod giving_up;
 mod telling;
 mod tls;
 
@@ -11,20 +12,20 @@ pub use self::ends::AtSource;
 use self::ends::{Act, Source, Target, Way};
 use self::telling::{moved, status};
 use self::tls::{Given, OfSource, OfTarget, secret_file};
-use super::outcome::{Failure, Outcome, Reply, mutter, say};
+use super::outcome::{Failure, Reply, mutter, say};
 use crate::boot::Orders;
 use crate::config::{self, Config, Raw, SecretFile, Statements, StoreUrl, Value as _};
 use crate::named_file;
 use clap::{Args, ValueHint};
 use rules::Secret;
-use serde_json::json;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use store::engine::{CommitError, Engine};
-use store::moving::marks::{self, Arrival, Leave, Mark, Marks};
-use store::moving::{self, Move, Named, PAGE, Sum, Trouble};
+use store::engine::Engine;
+use store::moving::claim::{self, Mover};
+use store::moving::marks::{Arrival, Leave, Mark, Marks};
+use store::moving::{self, Move, PAGE, Sum, Trouble};
 
 /// The arguments of `move`.
 #[derive(Clone, Debug, Args)]
@@ -154,7 +155,8 @@ impl Moving {
         }
         let database = target.open().await?;
         let to = target.named(&database);
-        let arrived = moving::examine(&*from, &to, out.as_ref().map(|out| out.id.as_str())).await?;
+        let mover = Mover { id: out.as_ref().map(|out| out.id.as_str()), from: &source.name };
+        let arrived = claim::examine(&*from, &to, mover).await?;
         let whole = matches!(arrived, Some(Arrival::Ready | Arrival::Serving));
         if out.as_ref().is_some_and(|out| out.state == Leave::Left) && !whole {
             return Err(Failure::Failed(format!(
@@ -163,20 +165,8 @@ impl Moving {
                 source.name, target.name
             )));
         }
-        if out.is_none() {
-            // On a database server, this waits for every process that holds a table.
-            say(&format!("closing {} to writes", source.name));
-        }
-        let began = Instant::now();
-        let fresh = app::entropy::fresh().map_err(Failure::from)?.name("move");
-        // The target as it was named first.
-        let peer = out.map_or_else(|| target.name.clone(), |out| out.peer);
-        let mut orders = Orders::listen();
-        let id = tokio::select! {
-            biased;
-            () = orders.next() => return Err(cut_short(&source.name)),
-            raised = source.act(Act::Raise { id: fresh, peer }) => raised?,
-        };
+        let (began, mut orders) = (Instant::now(), Orders::listen());
+        let id = close(source, (&*from, &to), (out, &target.name), orders.next()).await?;
         let done = fill(source, (&*from, &to), &id, orders.next()).await;
         // On a thread that may block: a disk may stall.
         let closed = tokio::task::spawn_blocking(move || database.close());
@@ -198,38 +188,47 @@ impl Moving {
         closed.await.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(moved((&source.name, &target.name), &id, sums, began.elapsed()))
     }
+}
 
-    async fn abort(&self, source: &Source<'_>, target: Option<&Target>) -> Reply {
-        let from = source.reading().await?;
-        let name = &source.name;
-        let Some(out) = Marks::read(&*from).await?.out else {
-            return Err(Failure::Failed(format!("{name} is not being moved")));
-        };
-        let copy = match target {
-            // Whatever target was named: there is none to ask.
-            _ if self.target_is_gone => None,
-            None => {
-                let peer = &out.peer;
-                return Err(Failure::Use(format!("name the target database ({peer}), or say --target-is-gone")));
-            }
-            Some(target) => {
-                is_target(target, &out).await?;
-                // Before it is opened: a server that runs on the target would keep this process off its file.
-                unserved(&*target.looking().await?, &out).await?;
-                Some(target.connect().await?)
-            }
-        };
-        self.confirm(&format!("{name} will take writes again, and its copy in {} becomes void", out.peer))?;
-        if let Some(copy) = copy {
-            give_up(&Named::new(copy.engine(), &out.peer), &out).await?;
-            copy.close();
+/// Claims the target, then closes the source to writes, in this order: no server starts on the target meanwhile, and of
+/// two moves to it, the second is refused while its users can still sign in. Returns the move's ID.
+async fn close(
+    source: &Source<'_>,
+    (from, to): (&dyn Engine, &dyn Engine),
+    (out, target): (Option<Mark<Leave>>, &str),
+    stop: impl Future<Output = ()>,
+) -> Result<String, Failure> {
+    let claimed = match &out {
+        Some(out) => out.id.clone(),
+        None => app::entropy::fresh().map_err(Failure::from)?.name("move"),
+    };
+    claim::claim(from, to, &claimed, &source.name).await?;
+    if out.is_none() {
+        // On a database server, this waits for every process that holds a table.
+        say(&format!("closing {} to writes", source.name));
+    }
+    // The target as it was named first.
+    let peer = out.map_or_else(|| target.to_owned(), |out| out.peer);
+    let raised = tokio::select! {
+        biased;
+        () = stop => return Err(cut_short(&source.name)),
+        raised = source.act(Act::Raise { id: claimed.clone(), peer }) => raised,
+    };
+    match raised {
+        Ok(id) if id == claimed => Ok(id),
+        // Another command began the same move meanwhile.
+        Ok(id) => {
+            claim::withdraw(to, &claimed).await?;
+            claim::claim(from, to, &id, &source.name).await?;
+            Ok(id)
         }
-        source.act(Act::Lift { id: out.id.clone() }).await?;
-        let text = match self.target_is_gone {
-            true => format!("{name} takes writes again"),
-            false => format!("{name} takes writes again\nno server starts on the copy in {}: empty it", out.peer),
-        };
-        Ok(Outcome::new(text, json!({ "from": name, "to": out.peer, "id": out.id, "state": "given up" })))
+        Err(why) => {
+            // A move that did not begin leaves nothing. If this fails, the same command takes the claim over.
+            if Marks::read(from).await.is_ok_and(|marks| marks.out.is_none()) {
+                drop(claim::withdraw(to, &claimed).await);
+            }
+            Err(why)
+        }
     }
 }
 
@@ -283,29 +282,6 @@ fn way(url: StoreUrl, password: Option<&SecretFile>, tls: Given, what: &str) -> 
     match why {
         Some(why) => Err(Failure::Use(format!("{what} {why}"))),
         None => Ok(Way { url, password: password.cloned(), tls }),
-    }
-}
-
-/// Why a move cannot be given up.
-const SERVED: &str = "a server has run on the target: what was done there would be lost, so the move stands";
-
-/// Returns the target's mark of this move, if the move was begun there. Fails if a server has run on the target.
-async fn unserved(to: &dyn Engine, out: &Mark<Leave>) -> Result<Option<Mark<Arrival>>, Failure> {
-    match Marks::read(to).await?.into.filter(|into| into.id == out.id) {
-        Some(into) if into.state == Arrival::Serving => Err(Failure::Failed(SERVED.into())),
-        into => Ok(into),
-    }
-}
-
-/// Keeps every server off the copy.
-async fn give_up(to: &dyn Engine, out: &Mark<Leave>) -> Result<(), Failure> {
-    match unserved(to, out).await? {
-        None => Ok(()),
-        Some(into) if into.state == Arrival::Abandoned => Ok(()),
-        Some(into) => match marks::abandon(to, &into).await {
-            Err(CommitError::Conflict { .. }) => Err(Failure::Failed(SERVED.into())),
-            done => done.map_err(|error| Trouble::from(error).into()),
-        },
     }
 }
 
@@ -419,6 +395,31 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let done = runtime.block_on(fill(&source, (&from, &to), "a move", std::future::ready(())));
         assert_eq!(done.err(), Some(Failure::Failed("interrupted".into())));
+    }
+
+    #[test]
+    fn a_move_claims_its_target_before_it_closes_its_source() {
+        // red where `close` raises the fence first, or leaves the claim of a move that did not begin.
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let open = |name: &str| Sqlite::open(Options::at(file(name)), MIGRATIONS).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (from, to) = (open("from.db"), open("to.db"));
+        let flags = vec![("data", folder.path().display().to_string())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        // Whose fence fails.
+        let url = StoreUrl::parse(&Raw::Text("postgres://u@127.0.0.1:1/none".into())).unwrap();
+        let source = Source::new(&config, Way { url, password: None });
+        let closed = || close(&source, (&from, &to), (None, "to"), std::future::pending());
+        runtime.block_on(async {
+            from.migrate().await.unwrap();
+            to.migrate().await.unwrap();
+            assert!(matches!(closed().await, Err(Failure::Later(_))));
+            assert_eq!(Marks::read(&to).await.unwrap(), Marks::default(), "nothing is left of it");
+            claim::claim(&from, &to, "another", "elsewhere").await.unwrap();
+            let Err(Failure::Failed(why)) = closed().await else { panic!("it reached for its source") };
+            assert!(why.contains("another move, from elsewhere"), "{why}");
+        });
     }
 
     #[test]
