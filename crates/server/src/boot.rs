@@ -14,7 +14,7 @@ use crate::control::{self, Control};
 use crate::database::Database;
 use crate::hashing;
 use crate::http::{self, Site};
-use crate::journal::Folder;
+use crate::journal::{self, Folder};
 use crate::logs;
 use crate::metrics::{self, Desk};
 use crate::net::{Bound, Listeners, Terms, raise_nofile, serve};
@@ -334,6 +334,7 @@ impl Ready {
             () = &mut commands => return ended("the control socket failed"),
             () = hashing::learn(&instance.app.hasher, config) => return ended(jobs),
             () = instance.app.watch() => return ended(jobs),
+            () = journal::expire(&config.server.data, &instance.app) => return ended(jobs),
             () = instance.app.keep_books() => return ended(jobs),
             () = auditing::deliver(&instance.app, streams) => return ended(jobs),
             () = look_after(announced.as_ref(), &instance.app) => return ended(jobs),

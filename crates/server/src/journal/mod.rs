@@ -3,6 +3,7 @@
 //! Each line is one record, with a checksum before it. One thread writes: all lines that wait go out together, with one
 //! sync. A line that was torn when the machine went down is not read: it was never acknowledged.
 
+mod expired;
 mod line;
 mod writer;
 
@@ -22,6 +23,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 use store::engine::Answer;
 use writer::{LARGEST, Writer};
+
+pub use expired::expire;
 
 /// The folder's name in the data folder.
 pub const FOLDER: &str = "journal";

@@ -227,3 +227,24 @@ fn what_a_node_remembers_is_there_at_the_next_start() {
     Folder::open(data.path(), "a").unwrap().remember(&memory).unwrap();
     assert_eq!(Folder::open(data.path(), "a").unwrap().memory(), memory);
 }
+
+#[tokio::test]
+async fn what_is_left_of_a_journal_that_is_not_kept_any_more_expires() {
+    // Red without `remove`: password hashes stayed in the folder for ever.
+    let data = tempfile::tempdir().unwrap();
+    expired::remove(data.path(), Time(i64::MAX)).unwrap();
+    assert!(!data.path().join(FOLDER).exists());
+    for at in 0..2 {
+        Folder::open(data.path(), "a").unwrap().append(&record(at)).await.unwrap();
+    }
+    expired::remove(data.path(), Time(0)).unwrap();
+    assert_eq!(times(&Folder::open(data.path(), "b").unwrap()), [0, 1], "they are young");
+    for _ in 0..2 {
+        expired::remove(data.path(), Time(i64::MAX)).unwrap();
+        let journal = Folder::open(data.path(), "b").unwrap();
+        assert!(times(&journal).is_empty());
+        assert_eq!(journal.memory().node, "a", "what it remembers stays");
+        // Red without the empty file: a replay would take the journal for whole.
+        assert!(journal.is_cut());
+    }
+}
