@@ -164,8 +164,11 @@ async fn insert(engine: &dyn Engine, part: &str, id: &str, state: Value, peer: &
 }
 
 async fn turn(engine: &dyn Engine, part: &str, id: &str, from: Value, to: Value) -> Result<(), CommitError> {
-    let args = vec![to, text(part), text(id), from];
-    engine.commit(vec![Write { sql: TURN, args, must: Must::Touch(1) }]).await.map(drop)
+    engine.commit(vec![turned(part, id, from, to)]).await.map(drop)
+}
+
+fn turned(part: &str, id: &str, from: Value, to: Value) -> Write {
+    Write { sql: TURN, args: vec![to, text(part), text(id), from], must: Must::Touch(1) }
 }
 
 /// Marks that fencing of a source begins.
@@ -291,9 +294,12 @@ pub fn is_same_server(one: &str, other: &str) -> bool {
     one == other || behind_host(one).is_some_and(|itself| !itself.is_empty() && behind_host(other) == Some(itself))
 }
 
-/// Marks that a server starts on a target that holds everything: from now on the move cannot be given up.
+/// Marks that a server starts on a target that holds everything: from now on the move cannot be given up. The jobs of
+/// the source's nodes came with everything else, and end here: the new nodes would wait for leases that nobody holds.
 pub async fn serve(engine: &dyn Engine, into: &Mark<Arrival>) -> Result<(), CommitError> {
-    turn(engine, "in", &into.id, name(Arrival::Ready), name(Arrival::Serving)).await
+    let jobs = Write { sql: Sql::fixed("DELETE FROM leases"), args: vec![], must: Must::Any };
+    let serving = turned("in", &into.id, name(Arrival::Ready), name(Arrival::Serving));
+    engine.commit(vec![serving, jobs]).await.map(drop)
 }
 
 /// Marks a target as abandoned, so that no server starts on it, unless one already has.

@@ -199,7 +199,10 @@ async fn who_serves_from_a_target_first_and_who_gives_it_up_first() {
         let ready = Marks::read(&*to.engine).await.unwrap();
         assert_eq!(ready.obstacle(), None);
         let into = ready.into.unwrap();
+        // Red without `jobs` in moving/marks.rs, serve: the jobs would wait for nodes of the source.
+        assert_eq!(rows(&*to.engine).await.unwrap()["leases"].len(), everything::EACH);
         marks::serve(&*to.engine, &into).await.unwrap();
+        assert!(rows(&*to.engine).await.unwrap()["leases"].is_empty(), "{}", to.kind);
         assert!(marks::abandon(&*to.engine, &into).await.is_err());
         let serving = Marks::read(&*to.engine).await.unwrap();
         assert_eq!((serving.obstacle(), serving.into.unwrap().state), (None, Arrival::Serving));
