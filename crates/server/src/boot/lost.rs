@@ -8,7 +8,7 @@ use app::clock::Clock;
 use rules::id::RealmId;
 use std::path::Path;
 use store::engine::Engine;
-use store::moving::{Trouble, catalogue};
+use store::moving::catalogue;
 use store::tables::ask;
 use store::tables::nodes::Mark;
 
@@ -29,7 +29,7 @@ pub async fn lacking(engine: &dyn Engine, realm: &RealmId, data: &Path) -> Resul
     // First: a node that runs raises the mark in the database before its own.
     let memory = journal::memory(data).map_err(|error| BootError::Other(format!("{}: {error}", data.display())))?;
     let Some(memory) = memory.filter(|memory| memory.mark > 0) else { return Ok(None) };
-    let found = match catalogue::has(engine, "nodes").await.map_err(|Trouble(why)| BootError::Other(why))? {
+    let found = match catalogue::has(engine, "nodes").await.map_err(|trouble| BootError::Other(trouble.why))? {
         true => ask(engine, realm, Mark(&memory.node)).await.map_err(|error| BootError::Away(error.0))?,
         false => None,
     };

@@ -48,7 +48,7 @@ pub async fn nobody_is_awaited(from: &dyn Engine, to: Dialect) -> Result<(), Tro
         return Ok(());
     }
     let nodes = nodes.join(", ");
-    Err(Trouble(format!(
+    Err(Trouble::new(format!(
         "a fence of the source waits for nodes ({nodes}): what they acknowledged and the database lost is never \
          replayed to a file; start them on the source first, or give that up: portiere fence accept-loss"
     )))

@@ -83,11 +83,11 @@ async fn is_left(to: &dyn Engine, into: &Mark<Arrival>) -> Result<bool, Trouble>
 async fn standing(to: &dyn Engine, tables: &[Table], mover: Mover<'_>) -> Result<Standing, Trouble> {
     let Marks { out, into } = Marks::read(to).await?;
     if let Some(out) = out {
-        return Err(Trouble(format!("cannot move to the target: {}", out.sentence())));
+        return Err(Trouble::new(format!("cannot move to the target: {}", out.sentence())));
     }
     let left = match into {
         Some(into) if into.state == Arrival::Abandoned => {
-            return Err(Trouble("the target holds a copy that was given up: empty it, or name another".to_owned()));
+            return Err(Trouble::new("the target holds a copy that was given up: empty it, or name another"));
         }
         Some(into) if Some(into.id.as_str()) == mover.id => return Ok(Standing::Ours(into.state)),
         Some(into) if into.peer == mover.from && is_left(to, &into).await? => Some(into),
@@ -97,7 +97,7 @@ async fn standing(to: &dyn Engine, tables: &[Table], mover: Mover<'_>) -> Result
     for table in tables {
         if page::count(to, table).await? > 0 {
             let name = &table.name;
-            return Err(Trouble(format!("the target is not empty: it has rows in the table {name}")));
+            return Err(Trouble::new(format!("the target is not empty: it has rows in the table {name}")));
         }
     }
     Ok(Standing::Free(left))
@@ -106,7 +106,7 @@ async fn standing(to: &dyn Engine, tables: &[Table], mover: Mover<'_>) -> Result
 /// Says that a target belongs to another move. Nobody is told to empty what a server may run on.
 fn taken(into: &Mark<Arrival>) -> Trouble {
     let peer = &into.peer;
-    Trouble(match into.state {
+    Trouble::new(match into.state {
         Arrival::Serving => format!("a server has run on the target, which was moved there from {peer}: name another"),
         _ => format!(
             "the target holds the copy of another move, from {peer}: name another, or empty it once that move is given \

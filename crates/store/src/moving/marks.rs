@@ -208,7 +208,7 @@ pub(super) async fn arrive(
     let claim = Write { sql: INSERT, args, must: Must::Touch(1) };
     let writes = left.map(unclaim).into_iter().flatten().chain([claim]).chain(begins.then(|| begun(id))).collect();
     engine.commit(writes).await.map_err(|error| match error {
-        CommitError::Conflict { .. } => Trouble("another move has just claimed the target: name another".to_owned()),
+        CommitError::Conflict { .. } => Trouble::new("another move has just claimed the target: name another"),
         error => error.into(),
     })?;
     Ok(())

@@ -80,6 +80,6 @@ async fn nothing_goes_to_a_file_while_a_fence_waits_for_a_node() {
         assert!(why.contains("(n2)") && why.contains("portiere fence accept-loss"), "{kind}: {why}");
         assert!(may(Dialect::Postgres).await.is_ok(), "its nodes go on there: {kind}");
         let to = place::file().await;
-        assert!(run(source, &*to.engine).await.unwrap_err().0.contains("(n2)"), "{kind}");
+        assert!(run(source, &*to.engine).await.unwrap_err().why.contains("(n2)"), "{kind}");
     }
 }
