@@ -21,7 +21,7 @@ async fn a_target_that_is_claimed_is_for_one_move_alone() {
         claim::claim(&*from.engine, to, "move-1", "here").await.unwrap();
         assert!(Marks::read(to).await.unwrap().obstacle().is_some(), "no server starts there: {kind}");
         claim::claim(&*from.engine, to, "move-1", "here").await.unwrap();
-        let why = claim::claim(&*from.engine, to, "move-2", "there").await.unwrap_err().0;
+        let why = claim::claim(&*from.engine, to, "move-2", "there").await.unwrap_err().why;
         assert!(why.contains("holds the copy of another move, from here"), "{kind}: {why}");
         let other = Mover { id: None, from: "there" };
         assert!(claim::examine(&*from.engine, to, other).await.is_err(), "{kind}");
@@ -63,7 +63,7 @@ async fn a_move_that_has_begun_keeps_its_target() {
     // Red without Arrival::Serving in `taken`, moving/claim.rs: it was told to empty what a server runs on.
     let into = Marks::read(&*to.engine).await.unwrap().into.unwrap();
     marks::serve(&*to.engine, &into).await.unwrap();
-    let why = claim::claim(&*from.engine, &*to.engine, "move-2", "here").await.unwrap_err().0;
+    let why = claim::claim(&*from.engine, &*to.engine, "move-2", "here").await.unwrap_err().why;
     assert!(why.contains("a server has run on the target") && !why.contains("empty"), "{why}");
 }
 
@@ -76,7 +76,7 @@ async fn nothing_goes_to_a_file_while_a_fence_waits_for_a_node() {
         assert!(may(Dialect::Sqlite).await.is_ok(), "{kind}");
         let waits = "INSERT INTO fence_nodes (realm, number, node, state, at) VALUES ('main', 1, 'n2', 'waiting', 5)";
         source.alter(vec![waits.to_owned()]).await.unwrap();
-        let why = may(Dialect::Sqlite).await.unwrap_err().0;
+        let why = may(Dialect::Sqlite).await.unwrap_err().why;
         assert!(why.contains("(n2)") && why.contains("portiere fence accept-loss"), "{kind}: {why}");
         assert!(may(Dialect::Postgres).await.is_ok(), "its nodes go on there: {kind}");
         let to = place::file().await;

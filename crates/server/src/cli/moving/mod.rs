@@ -25,7 +25,7 @@ use std::time::Instant;
 use store::engine::Engine;
 use store::moving::claim::{self, Mover};
 use store::moving::marks::{Arrival, Leave, Mark, Marks};
-use store::moving::{self, Move, PAGE, Sum, Trouble};
+use store::moving::{self, Move, PAGE, Sum};
 
 /// The arguments of `move`.
 #[derive(Clone, Debug, Args)]
@@ -409,7 +409,7 @@ mod tests {
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
         // Whose fence fails.
         let url = StoreUrl::parse(&Raw::Text("postgres://u@127.0.0.1:1/none".into())).unwrap();
-        let source = Source::new(&config, Way { url, password: None });
+        let source = Source::new(&config, Way { url, password: None, tls: Given::default() });
         let closed = || close(&source, (&from, &to), (None, "to"), std::future::pending());
         runtime.block_on(async {
             from.migrate().await.unwrap();

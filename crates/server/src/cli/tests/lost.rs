@@ -27,7 +27,8 @@ async fn a_file_that_lacks_what_its_node_acknowledged_is_served_from_only_after_
     let refused = Instance::open(&config, None).await.err().unwrap().to_string();
     assert!(refused.contains("its mark 6, the file 4") && refused.contains("portiere restore --in-place"), "{refused}");
     // Red without `accept_mark` in cli/restore.rs, end_all: no start would ever be possible again.
-    let restore = Restore { file: None, force: false, target_is_gone: false, in_place: true, yes: true };
+    let restore =
+        Restore { file: None, force: false, target_is_gone: false, raw_copy: false, in_place: true, yes: true };
     restore.run(&config).await.unwrap();
     instance(folder.path()).await.close().await;
 }
