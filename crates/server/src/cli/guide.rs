@@ -24,7 +24,8 @@ pub fn markdown() -> String {
          use, or a file to read that does not exist, exits with code 2; a\nfailure exits with 1, \
          or with 75 if the same command may succeed later (the database is away, is being moved or is full of\nother \
          changes; the server is busy, starts or stops). What a database server refuses exits with 1: a wrong \
-         password, a database that\ndoes not exist, missing rights, a certificate. Each says why in one line on standard error.\n\nEvery command takes:\n\n",
+         password, a\ndatabase that does not exist, missing rights, a certificate. Each says why in one line on \
+         standard error.\n\nEvery command takes:\n\n",
     );
     out.push_str(&rows(program.get_arguments().filter(|arg| arg.is_global_set())));
     for command in commands(&program) {

@@ -46,8 +46,8 @@ pub enum Request {
     /// Say whether the running server is ready, and if not, why
     ///
     /// Prints what /readyz says, with its problems and warnings, and exits with 0 if the server is ready, with 1 if it
-    /// is not, and with 75 if no server runs on the data folder, or it does not answer. With --wait, the command waits until the server is
-    /// ready, also for a server that is only starting.
+    /// is not, and with 75 if no server runs on the data folder, or it does not answer. With --wait, the command waits
+    /// until the server is ready, also for a server that is only starting.
     #[command(after_long_help = "\
 Examples:
   portiere ready

@@ -211,7 +211,10 @@ fn shells_offer_files_only_where_a_file_is_meant() {
         }
     }
     let of_files = "--ca --config --from --head --html --jwks --markdown --output --prediction --save --users";
-    let is_meant = |option: &str| option.ends_with("-file") || of_files.split(' ').any(|known| known == option);
+    let endings = ["-file", "-authorities", "-certificate", "-key"];
+    let is_meant = |option: &str| {
+        endings.iter().any(|ending| option.ends_with(ending)) || of_files.split(' ').any(|known| known == option)
+    };
     assert!(files.contains("--config") && files.iter().all(|option| is_meant(option)), "{files:?}");
     for option in ["--user)", "--of)", "--after-block)", "--wait)", "--target)"] {
         let case = bash.split(option).nth(1).unwrap().trim_start();
