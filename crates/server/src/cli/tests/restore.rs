@@ -1,5 +1,7 @@
 //! A restored copy has the accounts and the applications, and revives nothing.
 
+mod bare;
+
 use super::super::restore::Restore;
 use super::*;
 use app::browser::Browser;
@@ -130,6 +132,7 @@ impl House {
             fence::left(&sqlite, "move-1").await.unwrap();
         }
         sqlite.alter(more.iter().map(|sql| (*sql).to_owned()).collect()).await.unwrap();
+        drop(std::fs::remove_file(self.path(name)));
         sqlite.backup(&self.path(name)).await.unwrap();
         sqlite.close();
     }
@@ -407,34 +410,6 @@ async fn a_database_with_a_log_beside_it_is_no_backup() {
     assert!(why.contains("copy.db-wal") && why.contains("portiere backup"), "{why}");
     std::fs::write(house.path("copy.db-wal"), "").unwrap();
     house.restore(&data, "copy.db", false).await.unwrap();
-}
-
-/// The newest changes of a database in use are in its log: without it they are missing, and nothing in the file tells.
-#[tokio::test]
-async fn the_bare_file_of_a_database_is_restored_only_by_name() {
-    // Red without `journal_mode` in store/sqlite/backup.rs (the backup is refused, too), or without is_whole.
-    let house = House::new().await;
-    let data = house.fresh();
-    std::fs::copy(house.path("old/portiere.db"), house.path("bare.db")).unwrap();
-    let Err(Failure::Failed(why)) = house.restore(&data, "bare.db", false).await else { panic!("refused") };
-    assert!(why.contains("bare.db was not made by portiere backup") && why.contains("--raw-copy"), "{why}");
-    assert!(!data.join("portiere.db").exists());
-    let by_name = Restore { raw_copy: true, ..house.asked("bare.db", false, false) };
-    by_name.run(&config(&data)).await.unwrap();
-    house.restore(&data, "copy.db", true).await.unwrap();
-}
-
-/// The log of a killed server's database would be put aside, and only the rest restored.
-#[tokio::test]
-async fn a_database_with_its_log_is_not_restored_over_itself() {
-    // red where cli/restore.rs, make, does not look for a log.
-    let house = House::new().await;
-    let old = house.path("old");
-    std::fs::write(old.join("portiere.db-wal"), "what it knows last").unwrap();
-    let before = files(&old);
-    let Err(Failure::Failed(why)) = house.restore(&old, "old/portiere.db", true).await else { panic!("refused") };
-    assert!(why.contains("portiere.db-wal") && why.contains("portiere backup"), "{why}");
-    assert_eq!(files(&old), before);
 }
 
 /// An empty database in the place of one that was used looks like a new server.
