@@ -141,6 +141,7 @@ impl Request {
     /// Returns how long an answer may take. A copy takes as long as the disk needs, and so does a look at all accounts.
     pub fn patience(&self) -> Duration {
         match self {
+            Request::AtSource(at) if at.is_look() => Duration::from_secs(10),
             Request::Backup(_) | Request::AtSource(_) | Request::User(user::Command::Hashes(_)) => {
                 Duration::from_secs(24 * 60 * 60)
             }
@@ -176,7 +177,8 @@ impl Request {
             Request::Node(command) => matches!(command, node::Command::List),
             Request::Verifier(command) => matches!(command, verifier::Command::Status | verifier::Command::List),
             Request::Ready(_) | Request::Profile(_) => true,
-            Request::SetupLink | Request::Migrate | Request::Backup(_) | Request::AtSource(_) => false,
+            Request::AtSource(at) => at.is_look(),
+            Request::SetupLink | Request::Migrate | Request::Backup(_) => false,
         }
     }
 

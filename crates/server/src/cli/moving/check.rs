@@ -29,7 +29,6 @@ pub async fn look(
     let (from_name, to_name) = (&source.name, &target.name);
     say(&format!("checking whether {to_name} can take everything in {from_name}, which stays in use meanwhile"));
     let began = Instant::now();
-    source.is_within_reach().await?;
     before::of_source(from).await?;
     if target.is_file() {
         nothing_is_lost(source, from).await?;

@@ -63,6 +63,11 @@ pub struct AtSource {
 }
 
 impl AtSource {
+    /// Whether nothing is changed, so that the answer comes at once.
+    pub fn is_look(&self) -> bool {
+        matches!(self.act, Act::Look)
+    }
+
     /// Carries out the act, in the server.
     pub async fn execute(self, app: &App) -> Reply {
         if app.engine.file() != Some(&self.file) {
@@ -312,7 +317,7 @@ async fn look(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check;
+    use super::super::checked;
     use super::*;
     use crate::config::{Raw, Sources, Value as _};
 
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_file_that_a_server_of_another_folder_holds_is_out_of_reach() {
-        // Red without `is_within_reach` in check.rs: `move --check` would promise what the move cannot do.
+        // Red without `is_within_reach` in `checked`: `move --check` would promise what the move cannot do.
         let folder = tempfile::tempdir().unwrap();
         let flags = vec![("data", folder.path().join("other").display().to_string())];
         let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
@@ -341,11 +346,11 @@ mod tests {
             held.migrate().await.unwrap();
             let target = StoreUrl::parse(&Raw::Text(format!("sqlite:{}/new.db", folder.path().display()))).unwrap();
             let target = Target::new(&config, Way { url: target, password: None, tls: Given::default() });
-            let refused = check::look(&source, &held, &target, None).await.err().unwrap();
+            let refused = checked(&source, &target).await.unwrap_err();
             assert!(refused.told().contains("is in use, and no server that listens in"), "{refused:?}");
             held.close();
             drop(held);
-            assert!(check::look(&source, &*source.reading().await.unwrap(), &target, None).await.is_ok());
+            assert!(checked(&source, &target).await.is_ok());
         });
     }
 

@@ -251,6 +251,8 @@ async fn checked(source: &Source<'_>, target: &Target) -> Reply {
     if let Some(out) = out.as_ref().filter(|out| out.state == Leave::Left) {
         return Err(Failure::Failed(out.sentence()));
     }
+    // A move finds out by itself, before anything is changed.
+    source.is_within_reach().await?;
     let looked = check::look(source, &*from, target, out.as_ref().map(|out| out.id.as_str())).await?;
     Ok(looked.outcome((&source.name, &target.name)))
 }
