@@ -165,7 +165,7 @@ impl App {
 
     /// Makes an account on a first-party client's own screen, and signs its user in. The caller has checked that the
     /// realm allows it.
-    pub async fn enrol(
+    pub async fn enroll(
         &self,
         caller: &Caller,
         typed: NewPerson,

@@ -3,7 +3,7 @@
 //! With enough runs, the intervals come from the differences between runs: Welch's t on the logarithm of the ratio of
 //! the means, with the variances of the means by the delta method. Otherwise they come from a bootstrap (Efron 1979)
 //! over slices of time: slices are drawn again with replacement, many times, and the middle 95 % of the resulting
-//! ratios are the interval. They are drawn in blocks, because a slice resembles its neighbours (Künsch 1989). A
+//! ratios are the interval. They are drawn in blocks, because a slice resembles its neighbors (Künsch 1989). A
 //! bootstrap shows how much a run varies within itself; it is too certain, because it misses what differs between runs.
 
 use crate::Refusal;
@@ -26,7 +26,7 @@ const SLICES: usize = 5;
 const TAILS: [u64; 2] = [20, 100];
 /// The number of runs of each side that is enough for an interval over runs.
 const RUNS: usize = 5;
-/// The number of draws: fewer in tests, which compare many results and are not optimised.
+/// The number of draws: fewer in tests, which compare many results and are not optimized.
 const DRAWS: usize = if cfg!(test) { 400 } else { 2000 };
 /// The share that lies outside of the interval, on each side.
 const TAIL: f64 = 0.025;
@@ -353,7 +353,7 @@ fn of_draw(drawn: &[Piece<'_>], all: &[Piece<'_>]) -> Row {
     row
 }
 
-/// Draws as many as there are, with replacement, in blocks of neighbours.
+/// Draws as many as there are, with replacement, in blocks of neighbors.
 fn drawn<T: Clone>(from: &[T], block: usize, rng: &mut fastrand::Rng) -> Vec<T> {
     let mut drawn = Vec::with_capacity(from.len() + block);
     while drawn.len() < from.len() {

@@ -7,7 +7,7 @@ mod batches;
 mod copy;
 pub mod everything;
 pub mod forerunner;
-pub mod neighbours;
+pub mod neighbors;
 mod races;
 mod raising;
 mod replays;

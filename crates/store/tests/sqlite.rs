@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use rules::Time;
 use rules::id::RealmId;
 use rusqlite::Connection;
-use store::conformance::{self, MIGRATIONS, five_reads, neighbours, three_reads, three_rows};
+use store::conformance::{self, MIGRATIONS, five_reads, neighbors, three_reads, three_rows};
 use store::engine::{CommitError, Durability, Engine};
 use store::schema::Migration;
 use store::sqlite::{Check, OpenError, Options, Sqlite, Synchronous};
@@ -166,17 +166,17 @@ async fn a_database_of_a_newer_program_is_refused() {
 async fn a_program_starts_on_the_file_of_the_next_release_and_not_on_that_of_the_one_after() {
     let folder = folder();
     let open = |migrations| Sqlite::open(options(&folder), migrations).unwrap();
-    for migrations in [store::migrations::MIGRATIONS, neighbours::next(), store::migrations::MIGRATIONS] {
+    for migrations in [store::migrations::MIGRATIONS, neighbors::next(), store::migrations::MIGRATIONS] {
         let engine = open(migrations);
         engine.migrate().await.unwrap();
         let ensured = realms::ensure(&RealmId("main".to_owned()), "http://a", Time(1));
         engine.commit(ensured).await.unwrap();
         engine.close();
     }
-    let after_next = open(neighbours::after_next());
+    let after_next = open(neighbors::after_next());
     after_next.migrate().await.unwrap();
     after_next.close();
-    let next = open(neighbours::next());
+    let next = open(neighbors::next());
     next.migrate().await.unwrap();
     next.close();
     let why = open(store::migrations::MIGRATIONS).migrate().await.unwrap_err().0;

@@ -45,7 +45,7 @@ pub fn median(sorted: &[f64]) -> f64 {
     if sorted.len().is_multiple_of(2) { sorted[middle - 1].midpoint(sorted[middle]) } else { sorted[middle] }
 }
 
-/// Returns the value at this share (0 to 1) of sorted ones, interpolated between neighbours; zero if there are none.
+/// Returns the value at this share (0 to 1) of sorted ones, interpolated between neighbors; zero if there are none.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let place = share.clamp(0.0, 1.0) * last as f64;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_lie_between_neighbours() {
+    fn quantiles_lie_between_neighbors() {
         let values = [0.0, 10.0, 20.0];
         assert_eq!([0.0, 0.25, 0.5, 1.0, 7.0].map(|share| quantile(&values, share)), [0.0, 5.0, 10.0, 20.0, 20.0]);
         assert_eq!(quantile(&[], 0.5), 0.0);

@@ -98,7 +98,7 @@ impl Scene {
         bench.say("starts a server");
         let server = Private::start(&setup)?;
         for number in 1..=most {
-            bench.say(&format!("enrols worker {number} of {most}"));
+            bench.say(&format!("enrolls worker {number} of {most}"));
             enroll(&server, &folder, &program, (number, port))?;
         }
         let people = admit(&server, bench)?;

@@ -135,18 +135,18 @@ mod tests {
         assert_eq!(Cores::all().unwrap(), all, "after a panic, too");
     }
 
-    /// Red where cores are taken in numerical order: neighbours may be two threads of one core.
+    /// Red where cores are taken in numerical order: neighbors may be two threads of one core.
     #[test]
     fn one_thread_of_each_core_comes_first() {
-        let neighbours = |thread: usize| vec![thread / 2 * 2, thread / 2 * 2 + 1];
-        assert_eq!(apart((0..6).collect(), neighbours), [0, 2, 4, 1, 3, 5]);
+        let neighbors = |thread: usize| vec![thread / 2 * 2, thread / 2 * 2 + 1];
+        assert_eq!(apart((0..6).collect(), neighbors), [0, 2, 4, 1, 3, 5]);
         // The first thread of a core may belong to somebody else.
-        assert_eq!(apart(vec![1, 2, 3], neighbours), [1, 2, 3]);
+        assert_eq!(apart(vec![1, 2, 3], neighbors), [1, 2, 3]);
         let halves = |thread: usize| vec![thread % 4, thread % 4 + 4];
         assert_eq!(apart((0..8).collect(), halves), [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(apart(vec![3, 1], |thread| vec![thread]), [3, 1]);
         assert_eq!(
-            [second(&[0, 2, 4], neighbours), second(&[0, 2, 4, 1], neighbours), second(&[1, 0], neighbours)],
+            [second(&[0, 2, 4], neighbors), second(&[0, 2, 4, 1], neighbors), second(&[1, 0], neighbors)],
             [0, 1, 1]
         );
     }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const ROW: usize = 36;
 /// How much of the width the longest bar or range takes, in percent.
 const FULL: f64 = 99.0;
-/// The colours and fonts of a picture that stands alone.
+/// The colors and fonts of a picture that stands alone.
 const ALONE: &str = "text{font:13px system-ui,sans-serif;fill:#57606a}.bar{fill:#0b62c4}.first{fill:#8c959f}\
     .range{stroke:#1b1f24;stroke-width:2}@media(prefers-color-scheme:dark){text{fill:#9da7b3}.bar{fill:#6cb0ff}\
     .first{fill:#6e7681}.range{stroke:#e6edf3}}";

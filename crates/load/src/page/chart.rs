@@ -1,4 +1,4 @@
-//! Line charts as SVG, drawn without a script; colours come from the page's style.
+//! Line charts as SVG, drawn without a script; colors come from the page's style.
 
 use std::fmt::Write as _;
 
@@ -41,7 +41,7 @@ impl Axis {
     }
 }
 
-/// One line; its colour depends on its position.
+/// One line; its color depends on its position.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Its name.
@@ -196,7 +196,7 @@ impl Chart {
 /// An axis, and the function that places a value along it.
 type Place<'a> = (&'a Axis, &'a dyn Fn(f64) -> f64);
 
-fn draw(out: &mut String, colour: usize, line: &Line, ((x_axis, at_x), (y_axis, at_y)): (Place<'_>, Place<'_>)) {
+fn draw(out: &mut String, color: usize, line: &Line, ((x_axis, at_x), (y_axis, at_y)): (Place<'_>, Place<'_>)) {
     let is_sound = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
     let sound = line.points.iter().filter(is_sound);
     let placed: Vec<_> = sound.map(|(x, y)| (at_x(*x), at_y(*y), *x, *y)).collect();
@@ -208,11 +208,11 @@ fn draw(out: &mut String, colour: usize, line: &Line, ((x_axis, at_x), (y_axis, 
         }
         pen = if is_sound(&point) { 'L' } else { 'M' };
     }
-    let _ = write!(out, r#"<path class="line c{colour}" d="{path}"/>"#);
+    let _ = write!(out, r#"<path class="line c{color}" d="{path}"/>"#);
     let name = escaped(&line.name);
     for (x, y, of_x, of_y) in placed {
         let (of_x, of_y) = (escaped(&x_axis.tell(of_x)), escaped(&y_axis.tell(of_y)));
-        let dot = format!(r#"<circle class="c{colour}" cx="{x:.1}" cy="{y:.1}" r="2.5">"#);
+        let dot = format!(r#"<circle class="c{color}" cx="{x:.1}" cy="{y:.1}" r="2.5">"#);
         let _ = write!(out, "{dot}<title>{name}: {of_y} at {of_x}</title></circle>");
     }
 }

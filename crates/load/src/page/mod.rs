@@ -9,7 +9,7 @@ use chart::{Axis, Chart, Line, Scale, escaped, label};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("style.css");
-/// The labelled shares of the percentile curve; each step of the axis adds a nine.
+/// The labeled shares of the percentile curve; each step of the axis adds a nine.
 const SHARES: [(f64, &str); 5] = [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 
 /// Returns the page of a result.
@@ -241,7 +241,7 @@ fn climbs(timeline: &[Slice]) -> bool {
     levels().fold(0.0, f64::max) > 1.5 * levels().fold(f64::INFINITY, f64::min)
 }
 
-/// The number of levels that a ramp is drawn with: one point per slice is a scribble if neighbouring rates go up and
+/// The number of levels that a ramp is drawn with: one point per slice is a scribble if neighboring rates go up and
 /// down.
 const LEVELS: usize = 12;
 

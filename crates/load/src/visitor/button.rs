@@ -41,7 +41,7 @@ impl Button {
         }
     }
 
-    pub(super) fn labelled(self, label: &str) -> Button {
+    pub(super) fn labeled(self, label: &str) -> Button {
         // A button may show a picture alone, and say what it is elsewhere.
         if label.is_empty() { self } else { Button { label: label.to_owned(), ..self } }
     }

@@ -77,7 +77,7 @@ impl Field {
         let kind = match tag.value("type").unwrap_or("text").trim().to_ascii_lowercase().as_str() {
             _ if tag.has("disabled") => return None,
             "submit" | "image" => {
-                return Some(Err(Button::of(tag).labelled(tag.value("value").unwrap_or_default())));
+                return Some(Err(Button::of(tag).labeled(tag.value("value").unwrap_or_default())));
             }
             "button" | "reset" | "file" => return None,
             "hidden" => Kind::Hidden,
@@ -115,7 +115,7 @@ impl Field {
     }
 
     /// Sets the label: for now only the key under which its text will be found.
-    pub(super) fn labelled(self, key: String) -> Field {
+    pub(super) fn labeled(self, key: String) -> Field {
         Field { label: key, ..self }
     }
 

@@ -272,7 +272,7 @@ impl Reader {
             "input" => match Field::read(tag) {
                 Some(Ok(field)) if field.is_choice() => {
                     let label = self.labels.beside(tag);
-                    self.part(owner, Part::Field(field.labelled(label)));
+                    self.part(owner, Part::Field(field.labeled(label)));
                 }
                 Some(Ok(field)) => self.part(owner, Part::Field(field)),
                 Some(Err(button)) => {
@@ -336,7 +336,7 @@ impl Reader {
             Some(Open::Title) if self.page.title.is_none() => {
                 self.page.title = Some(words).filter(|words| !words.is_empty())
             }
-            Some(Open::Button(button, owner)) => self.part(owner, Part::Button(button.labelled(&words))),
+            Some(Open::Button(button, owner)) => self.part(owner, Part::Button(button.labeled(&words))),
             Some(Open::Area(name, required, owner)) => {
                 let value = typed(&self.words);
                 self.part(owner, Part::Field(Field::of(Kind::Other, name, value).required(required)));

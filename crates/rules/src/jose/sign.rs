@@ -22,7 +22,7 @@ const MAX_SIGNATURE: usize = 512;
 /// Room for the encoded claims of an ordinary token, so that making one allocates once.
 const ORDINARY_CLAIMS: usize = 1200;
 
-/// Why a token could not be made: the claims do not serialise, or the library failed.
+/// Why a token could not be made: the claims do not serialize, or the library failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignError(pub &'static str);
 
@@ -88,14 +88,14 @@ impl SigningKey {
         self.public.verifying_key(self.alg)
     }
 
-    /// Signs `claims`, which must serialise as a JSON object, into a compact JWS whose header is `alg`, `typ`, `kid`.
+    /// Signs `claims`, which must serialize as a JSON object, into a compact JWS whose header is `alg`, `typ`, `kid`.
     pub fn sign<C: Serialize + ?Sized>(&self, typ: Typ, claims: &C) -> Result<String, SignError> {
         let head = &self.heads[typ as usize];
         let mut token =
             String::with_capacity(head.len() + ORDINARY_CLAIMS + 1 + self.key.signature_len().div_ceil(3) * 4);
         token.push_str(head);
         let mut body = EncoderStringWriter::from_consumer(&mut token, &URL_SAFE_NO_PAD);
-        serde_json::to_writer(&mut body, claims).map_err(|_| SignError("the claims do not serialise"))?;
+        serde_json::to_writer(&mut body, claims).map_err(|_| SignError("the claims do not serialize"))?;
         body.into_inner();
 
         let mut room = [0; MAX_SIGNATURE];

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
-/// The longest password, in bytes, as typed and after normalisation: long enough for any passphrase, short enough that
+/// The longest password, in bytes, as typed and after normalization: long enough for any passphrase, short enough that
 /// hashing one costs no more than another.
 pub const MAX_BYTES: usize = 1024;
 /// The longest name that a password is compared with, in bytes.

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn bf_07_an_address_shares_its_networks_with_its_neighbours_and_nobody_else() {
+    fn bf_07_an_address_shares_its_networks_with_its_neighbors_and_nobody_else() {
         // red without the networks in Policy::shared_by.
         let policy = Policy::default();
         let of = |address: &str| policy.shared_by(&[7; 32], "sign-in", address.parse().expect("an address"));

@@ -42,7 +42,7 @@ impl ClaimsRequest {
         self
     }
 
-    /// OpenID Connect Core §5.5: reads what is asked for. Values that cannot be honoured are refused only if essential.
+    /// OpenID Connect Core §5.5: reads what is asked for. Values that cannot be honored are refused only if essential.
     ///
     /// # Errors
     /// It cannot be read, or asks for a value that nobody can have.

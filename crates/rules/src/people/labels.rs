@@ -67,7 +67,7 @@ fn composed(text: &str) -> String {
     text.nfc().collect()
 }
 
-/// Returns a character that is not seen and does not affect its neighbours.
+/// Returns a character that is not seen and does not affect its neighbors.
 fn unseen(text: &str, with_direction: bool) -> Option<char> {
     let marks = |c| with_direction && matches!(c, '\u{200E}' | '\u{200F}' | '\u{61C}');
     let all: Vec<char> = text.chars().collect();
@@ -81,7 +81,7 @@ fn unseen(text: &str, with_direction: bool) -> Option<char> {
     all.iter().copied().enumerate().find(is_idle).map(|(_, c)| c)
 }
 
-/// Whether a character that is not seen changes how its neighbours are drawn.
+/// Whether a character that is not seen changes how its neighbors are drawn.
 fn shapes(before: Option<char>, c: char, after: Option<char>) -> bool {
     let Some(before) = before else { return false };
     let script = before.script();

@@ -395,10 +395,10 @@ mod tests {
         // Red without within_address in admit.
         let caps = Caps::new(1000, 16, Vec::new());
         let admit = |text: &str| caps.admit(text.parse().unwrap());
-        let neighbour = admit("198.51.100.7").unwrap();
+        let neighbor = admit("198.51.100.7").unwrap();
         let mut idle: Vec<_> = (0..14).map(|_| admit("192.0.2.1").unwrap()).collect();
         let told = |place: &Place| Box::pin(place.asked_aside().unwrap());
-        let (mut own, mut other) = (told(&idle[0]), told(&neighbour));
+        let (mut own, mut other) = (told(&idle[0]), told(&neighbor));
         // The next to last: two places are left for newcomers while the others go.
         idle.push(admit("192.0.2.1").unwrap());
         assert!(tokio::time::timeout(Duration::ZERO, &mut own).await.is_ok());

@@ -1,6 +1,6 @@
 //! The account home: profile, password, sessions and applications.
 
-use super::agent::recognise;
+use super::agent::recognize;
 use super::messages::Messages;
 use super::moment::Moment;
 use super::problem::Problem;
@@ -182,7 +182,7 @@ impl Profile<'_> {
 impl SessionRow<'_> {
     /// Returns "Firefox on Linux", as far as it is known.
     fn device(&self, t: &Messages) -> String {
-        match recognise(self.agent) {
+        match recognize(self.agent) {
             (Some(browser), Some(system)) => {
                 let text = t.with("session.device", "browser", browser);
                 text.replacen("{system}", system, 1)

@@ -1,4 +1,4 @@
-//! A browser's `User-Agent` in two words, by which users recognise their own devices.
+//! A browser's `User-Agent` in two words, by which users recognize their own devices.
 
 /// Headers are read only up to this length.
 const LONGEST: usize = 1024;
@@ -31,7 +31,7 @@ const SYSTEMS: [(&str, &str); 8] = [
 ];
 
 /// Returns the browser and the system that `header` names, if it does.
-pub(super) fn recognise(header: &str) -> (Option<&'static str>, Option<&'static str>) {
+pub(super) fn recognize(header: &str) -> (Option<&'static str>, Option<&'static str>) {
     let header = &header[..header.floor_char_boundary(LONGEST)];
     let named =
         |table: &[(&str, &'static str)]| table.iter().find(|(mark, _)| header.contains(mark)).map(|(_, name)| *name);
@@ -64,8 +64,8 @@ mod tests {
             ("curl/8.5.0", Some("curl"), None),
             ("", None, None),
         ] {
-            assert_eq!(recognise(header), (browser, system), "{header}");
+            assert_eq!(recognize(header), (browser, system), "{header}");
         }
-        assert_eq!(recognise(&"é".repeat(100_000)), (None, None));
+        assert_eq!(recognize(&"é".repeat(100_000)), (None, None));
     }
 }

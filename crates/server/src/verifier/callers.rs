@@ -18,7 +18,7 @@ app::labels! {
         Crowd = "crowd",
         /// No TLS as workers speak it.
         Handshake = "handshake",
-        /// A token that enrols nobody.
+        /// A token that enrolls nobody.
         Token = "token",
         /// It speaks no version that the server speaks.
         Version = "version",

@@ -76,7 +76,7 @@ impl Caller {
 enum Ended {
     /// The worker was refused.
     Refused(String),
-    /// A caller that wanted to enrol was refused.
+    /// A caller that wanted to enroll was refused.
     NotEnrolled(String),
     /// It speaks no version that the server speaks.
     Apart(Apart),
@@ -321,7 +321,7 @@ async fn talk(
         Frame::Enroll { speaks, token, name } => {
             understood(&mut stream, speaks).await?;
             let token = Secret::new(base64url(&*token));
-            return enrol(&mut stream, app, (token, &name), (key, from)).await;
+            return enroll(&mut stream, app, (token, &name), (key, from)).await;
         }
         _ => return Err(out_of_turn()),
     };
@@ -369,8 +369,8 @@ fn address(from: SocketAddr) -> String {
     from.ip().to_canonical().to_string()
 }
 
-/// Enrols a worker that shows a token.
-async fn enrol(
+/// Enrolls a worker that shows a token.
+async fn enroll(
     stream: &mut Stream,
     app: &App,
     (token, name): (Secret, &str),

@@ -53,7 +53,7 @@ fn read_token(text: &str) -> Option<(Zeroizing<[u8; TOKEN]>, Handle)> {
     Some((Zeroizing::new(secret.as_slice().try_into().ok()?), super::identity::read(pin)?))
 }
 
-/// Enrols the worker of a folder at the first of these servers that answers. Returns its name.
+/// Enrolls the worker of a folder at the first of these servers that answers. Returns its name.
 pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String], &str)) -> Result<String, Unenrolled> {
     let (secret, pin) = read_token(token.reveal()).ok_or("not a token from portiere verifier token")?;
     if folder.is_taken() {
@@ -128,7 +128,7 @@ async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
 pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) -> Result<(), String> {
     let (identity, post) = (folder.identity()?, folder.post()?);
     let _alone = folder.take()?;
-    let pin = post.pin().ok_or("the server's key in worker.json cannot be read: enrol the worker anew")?;
+    let pin = post.pin().ok_or("the server's key in worker.json cannot be read: enroll the worker anew")?;
     let bench = Arc::new(Bench { folder, work, served: watch::Sender::new(0), pool: Mutex::new(None) });
     let config = identity.dialling(pin)?;
     drop::<Identity>(identity);

@@ -3,7 +3,7 @@
 use crate::support::*;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use store::conformance::neighbours::{after_next, next};
+use store::conformance::neighbors::{after_next, next};
 use store::engine::Engine;
 use store::mysql::Mysql;
 use store::postgres::Postgres;

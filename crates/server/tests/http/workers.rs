@@ -62,7 +62,7 @@ fn token(server: &Server) -> String {
     json(server, &["verifier", "token"])["token"].as_str().unwrap().to_owned()
 }
 
-/// Enrols a worker at every node.
+/// Enrolls a worker at every node.
 fn enroll(server: &Server, folder: &Path, name: &str, token: &str) -> Output {
     let (doors, folder) = (doors(server), folder.join(name));
     let mut line = vec!["verifier", "enroll", "--name", name, "--token-stdin", "--folder", folder.to_str().unwrap()];
@@ -387,8 +387,8 @@ fn a_worker_of_another_version_works_in_a_common_one_or_is_told_who_has_to_be_up
     let good = token(server);
     let secret = rules::secret::from_base64url(good.split('.').nth(1).unwrap()).unwrap();
     let speaks = Versions::between(highest + 1, 255).unwrap();
-    let enrol = Frame::Enroll { speaks, token: Zeroizing::new(secret.try_into().unwrap()), name: "two".into() };
-    assert_eq!(begin(&enrol.encode()), Some(Err(why)));
+    let enroll = Frame::Enroll { speaks, token: Zeroizing::new(secret.try_into().unwrap()), name: "two".into() };
+    assert_eq!(begin(&enroll.encode()), Some(Err(why)));
     until("it is counted, too", || refused(server) == 2.0);
     assert_eq!(enroll(server, folder.path(), "two", &good).code, 0);
 
@@ -420,7 +420,7 @@ fn no_server_listens_for_workers_without_the_keys_that_make_them_harmless() {
 
 #[test]
 fn a_token_of_a_server_that_hears_no_workers_comes_with_what_is_missing() {
-    // Red where the token is all that is told: whoever enrols with it would look for a port that is not there.
+    // Red where the token is all that is told: whoever enrolls with it would look for a port that is not there.
     let folder = tempfile::tempdir().unwrap();
     let (pepper, binding) = keys(folder.path());
     let server = Server::leaked(&[("PORTIERE_HASH_PEPPERS", &pepper), ("PORTIERE_HASH_BINDING_KEYS", &binding)]);

@@ -8,7 +8,7 @@
 //! | `REFERENCES` beside a column | a foreign key of the table: MySQL parses the other form and ignores it |
 //! | `WITHOUT ROWID` | `ENGINE=InnoDB` (rows in primary key order) `ROW_FORMAT=DYNAMIC` (other formats index 767 bytes) |
 //! | `ON CONFLICT DO NOTHING` | `ON DUPLICATE KEY UPDATE` of a column to itself, which reports the conflict (`TOUCHED_NOTHING`) |
-//! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, in the DELETE form that is optimised as a join |
+//! | `DELETE … IN (SELECT … LIMIT ?)` | a derived table around the inner select, in the DELETE form that is optimized as a join |
 
 pub(crate) mod block;
 pub(crate) mod lookup;
@@ -107,7 +107,7 @@ pub(crate) fn say(sql: &str) -> Result<Said, NotPortable> {
         "DELETE" => {
             let table = named("FROM")?;
             let text = bounded(sql, &words);
-            // The multi-table form goes through the join optimiser; the plain form would look at every row.
+            // The multi-table form goes through the join optimizer; the plain form would look at every row.
             let joined =
                 if text == sql { text } else { text.replacen("DELETE FROM", &format!("DELETE {table} FROM"), 1) };
             said(Kind::Change, table, joined)

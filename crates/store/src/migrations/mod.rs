@@ -47,7 +47,7 @@ mod tests {
     use crate::dialect;
 
     /// The first version that older programs may meet.
-    const NEIGHBOURS: i64 = 7;
+    const NEIGHBORS: i64 = 7;
 
     /// Whether an older program cannot notice that a step was done.
     fn only_adds(step: &str) -> bool {
@@ -59,8 +59,8 @@ mod tests {
 
     #[test]
     fn a_version_that_takes_something_away_says_that_programs_of_before_cannot_stay() {
-        for later in MIGRATIONS.iter().filter(|later| later.version > NEIGHBOURS) {
-            assert!(later.oldest >= NEIGHBOURS, "{}: programs before {NEIGHBOURS} refuse it", later.name);
+        for later in MIGRATIONS.iter().filter(|later| later.version > NEIGHBORS) {
+            assert!(later.oldest >= NEIGHBORS, "{}: programs before {NEIGHBORS} refuse it", later.name);
             if !later.steps.iter().all(|step| only_adds(step)) {
                 assert_eq!(later.oldest, later.version, "{}", later.name);
             }

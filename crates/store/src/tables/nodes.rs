@@ -152,7 +152,7 @@ pub fn is_counted_on(realm: &RealmId, node: &str) -> Write {
 }
 
 /// Stops expecting a node to return. Fails if the node has reported since it was read, or if a fence waits for it. Its
-/// mark stays, so that the node is recognised if it returns.
+/// mark stays, so that the node is recognized if it returns.
 ///
 /// The node's row comes first: a batch that raises a fence that waits for the node locks that row ([`is_counted_on`]),
 /// so one of the two sees the other.

@@ -8,7 +8,7 @@ use rules::id::RealmId;
 use rules::time::Time;
 use store::conformance::everything;
 use store::conformance::forerunner::forerunner;
-use store::conformance::neighbours::neighbours;
+use store::conformance::neighbors::neighbors;
 use store::conformance::sealing;
 use store::conformance::{MIGRATIONS, Shared, three_rows};
 use store::engine::{CommitError, Engine, Value};
@@ -87,7 +87,7 @@ async fn a_table_that_another_program_has_changed_meanwhile_is_done() {
     // red without is_marked in mysql/migrate.rs.
     let Some(place) = Place::new().await else { return };
     place.ready().await;
-    place.conn().await.query_drop("ALTER TABLE label ADD COLUMN colour text").await.unwrap();
+    place.conn().await.query_drop("ALTER TABLE label ADD COLUMN color text").await.unwrap();
     let between = Between::new(&place).await;
     // It looked before the other one had begun.
     between.ask_instead(
@@ -127,7 +127,7 @@ async fn a_schema_interrupted_after_any_step_is_continued() {
 #[tokio::test]
 async fn a_table_of_somebody_elses_is_not_taken_for_ours() {
     let Some(place) = Place::new().await else { return };
-    place.conn().await.query_drop("CREATE TABLE label (id text, colour text)").await.unwrap();
+    place.conn().await.query_drop("CREATE TABLE label (id text, color text)").await.unwrap();
     let engine = place.open().await;
     for _ in 0..2 {
         let why = engine.migrate().await.unwrap_err().0;
@@ -170,7 +170,7 @@ async fn programs_of_two_releases_work_beside_each_other() {
     let shared = &place;
     let open =
         |migrations| async move { Arc::new(Mysql::open(shared.settings(), migrations).await.unwrap()) as Shared };
-    neighbours(open).await.unwrap();
+    neighbors(open).await.unwrap();
     place.remove().await;
 }
 
@@ -195,7 +195,7 @@ async fn a_step_that_changes_rows_is_done_once() {
             name: "a first note",
             oldest: 3,
             steps: &[
-                "ALTER TABLE note ADD COLUMN colour text",
+                "ALTER TABLE note ADD COLUMN color text",
                 "INSERT INTO note (realm, name, number) SELECT id, title, 0 FROM label",
                 "UPDATE note SET number = number + 1",
             ],
@@ -210,7 +210,7 @@ async fn a_step_that_changes_rows_is_done_once() {
     engine.migrate().await.unwrap();
     conn.query_drop("DELETE FROM schema_steps WHERE version = 3 AND step = 0").await.unwrap();
     engine.migrate().await.unwrap();
-    let notes: Vec<(String, i64, Option<String>)> = conn.query("SELECT name, number, colour FROM note").await.unwrap();
+    let notes: Vec<(String, i64, Option<String>)> = conn.query("SELECT name, number, color FROM note").await.unwrap();
     assert_eq!(notes, [("1-code".to_owned(), 1, None)]);
     place.remove().await;
 }

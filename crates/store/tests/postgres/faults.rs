@@ -429,7 +429,7 @@ async fn a_lost_connection_is_made_anew_for_who_asks() {
 
 /// A flight that fails early leaves out what others count on having been prepared by it.
 #[tokio::test]
-async fn neighbours_of_a_failed_flight_are_spared() {
+async fn neighbors_of_a_failed_flight_are_spared() {
     let Some(database) = database().await else { return };
     let engine = Arc::new(database.ready(|settings| settings.connections = NonZeroUsize::MIN).await);
     let mut broken = three_rows(1);

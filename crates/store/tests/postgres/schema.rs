@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
 use store::conformance::forerunner::forerunner;
-use store::conformance::neighbours::neighbours;
+use store::conformance::neighbors::neighbors;
 use store::conformance::sealing;
 use store::conformance::{MIGRATIONS, Shared, three_reads, three_rows};
 use store::engine::Engine;
@@ -94,12 +94,12 @@ async fn a_database_of_a_newer_program_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_of_two_releases_work_beside_each_other() {
-    // red without `ahead` in schema.rs, plan; with a column in `neighbours::ADDS` that has to be given.
+    // red without `ahead` in schema.rs, plan; with a column in `neighbors::ADDS` that has to be given.
     let Some(database) = database().await else { return };
     let database = &database;
     let open =
         |migrations| async move { Arc::new(Postgres::open(database.settings(), migrations).await.unwrap()) as Shared };
-    neighbours(open).await.unwrap();
+    neighbors(open).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -172,8 +172,8 @@ async fn who_waits_for_the_lock_of_the_schema_is_patient_and_says_so_once() {
 /// Red where the lock in another database of the same server is taken for ours.
 #[tokio::test]
 async fn who_finds_the_lock_of_the_schema_free_says_nothing_of_it() {
-    let (Some(database), Some(neighbour)) = (database().await, database().await) else { return };
-    let other = neighbour.admin().await;
+    let (Some(database), Some(neighbor)) = (database().await, database().await) else { return };
+    let other = neighbor.admin().await;
     other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(8102098814193724005)").await.unwrap();
     let engine = Postgres::open(database.settings(), MIGRATIONS).await.unwrap();
     let said = Said::default();

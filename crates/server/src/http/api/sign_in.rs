@@ -24,7 +24,7 @@ pub async fn sign_up(call: Call, input: Input) -> Result<Response, Problem> {
         return Err(Problem::of(Kind::SignupClosed));
     }
     let typed = NewPerson::new(input.text("username"), input.text("email"), input.text("password").as_bytes());
-    let entered = app.enrol(&caller, typed, &call.browser(&input), call.before()).await?.map_err(not_in)?;
+    let entered = app.enroll(&caller, typed, &call.browser(&input), call.before()).await?.map_err(not_in)?;
     let mut response = call.came_in(&entered, DONE);
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)

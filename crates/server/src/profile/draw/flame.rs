@@ -13,7 +13,7 @@ const NARROWEST: f64 = 0.000_5;
 /// The longest name in a tooltip.
 const LONGEST: usize = 240;
 
-/// Whose code a function is, as the colours show it: the class, and its name.
+/// Whose code a function is, as the colors show it: the class, and its name.
 const OWNERS: [(&str, &str); 6] = [
     ("own", "Portiere"),
     ("sql", "SQLite"),

@@ -93,7 +93,7 @@ fn functions_of_the_runtime_that_only_call_on_are_one_box() {
 
 /// Red without `ASSEMBLER`: a function whose callers were lost would count as the libraries'.
 #[test]
-fn assembler_of_the_cryptography_has_its_colour_and_its_callers_are_told_to_be_lost() {
+fn assembler_of_the_cryptography_has_its_color_and_its_callers_are_told_to_be_lost() {
     let named =
         ["bn_powerx5", "__bn_sqrx8x_reduction", "mulx4x_internal", "_aesni_encrypt4", "sha256_block_data_order"];
     for (name, class) in named.map(|name| (name, "tls")).into_iter().chain([("_mi_page_free", "lib"), ("main", "lib")])
@@ -136,14 +136,14 @@ fn a_bar_says_what_a_route_waited_for() {
 }
 
 #[test]
-fn every_stage_of_a_request_has_a_colour_and_an_explanation() {
+fn every_stage_of_a_request_has_a_color_and_an_explanation() {
     for stage in app::stopwatch::Stage::ALL {
         let mut of = taken(&[("network threads", &[], 1)]);
         let phases = vec![Phase { name: stage.name().into(), seconds: 1.0, share: 1.0 }];
         of.routes = vec![Route { route: "/".into(), requests: 1, seconds: 1.0, phases }];
         let drawn = picture(&of);
         assert!(drawn.contains(&format!(">{}: ", stage.name())), "{stage:?} is not explained");
-        assert!(drawn.contains(&format!(".{} {{ fill", stage.name())), "{stage:?} has no colour");
+        assert!(drawn.contains(&format!(".{} {{ fill", stage.name())), "{stage:?} has no color");
         let longest = drawn.lines().filter_map(|line| line.split("20\" y=\"12\">").nth(1)).map(|text| text.find('<'));
         assert!(longest.max().flatten() <= Some(55), "a phone has no room for it: {drawn}");
     }

@@ -232,7 +232,7 @@ fn bf_a_right_current_password_leaves_no_count_whether_the_answer_is_awaited_or_
 
 #[test]
 fn ds_05_a_sign_up_goes_on_to_its_end_whether_the_answer_is_awaited_or_not() {
-    // red without to_the_end in app/sign_up.rs, sign_up, or in app/api.rs, enrol: its hash would be had for nothing.
+    // red without to_the_end in app/sign_up.rs, sign_up, or in app/api.rs, enroll: its hash would be had for nothing.
     let server = server("8");
     let screens = Screens::of(server);
     let sign_up = |door: usize| {

@@ -81,7 +81,7 @@ fn cs_01_cookies_alone_change_nothing() {
 fn cs_01_a_page_of_another_origin_changes_and_reads_nothing() {
     // red without lives_at in http/api/caller.rs, account, and in app/api.rs, first_party.
     let server = default_server();
-    let (screens, neighbour) = (Screens::of(server), Screens::of(server));
+    let (screens, neighbor) = (Screens::of(server), Screens::of(server));
     let person = Person::add(server);
     let (cookies, bearer) = (screens.sign_in(&person, true), screens.sign_in(&person, false));
     let read = ("GET", "me", Value::Null);
@@ -109,8 +109,8 @@ fn cs_01_a_page_of_another_origin_changes_and_reads_nothing() {
     }
     // Another application of the house is somebody else, too.
     for request in changes(&person, &screens).iter().chain([&read]) {
-        let call = with_cookies(&cookies, Some(&neighbour.origin), request).header("x-csrf-token", &cookies.csrf);
-        assert_eq!(server.send(&call).status, 403, "{} from a neighbour", request.1);
+        let call = with_cookies(&cookies, Some(&neighbor.origin), request).header("x-csrf-token", &cookies.csrf);
+        assert_eq!(server.send(&call).status, 403, "{} from a neighbor", request.1);
     }
     let origins = [screens.origin.as_str(), &screens.origin];
     let twice = origins.into_iter().fold(with_cookies(&cookies, None, &read), |call, one| call.header("origin", one));

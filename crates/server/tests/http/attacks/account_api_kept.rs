@@ -113,10 +113,10 @@ fn di_01_a_line_that_is_over_tells_nothing_to_go_on_with() {
 
 #[test]
 fn se_02_cookies_whose_place_others_take_are_dead() {
-    // red without leave_before in app/api.rs, hand_over; without `before` in http/api/sign_in.rs, enter or enrol.
+    // red without leave_before in app/api.rs, hand_over; without `before` in http/api/sign_in.rs, enter or enroll.
     let server = sign_up_server();
     let (screens, person) = (Screens::of(server), Person::add(server));
-    let enrol = |browser: &mut Browser, cookies: bool| {
+    let enroll = |browser: &mut Browser, cookies: bool| {
         let body = json!({
             "client_id": screens.app.id, "username": unique("new"), "password": person.password, "cookies": cookies,
         });
@@ -129,7 +129,7 @@ fn se_02_cookies_whose_place_others_take_are_dead() {
     let comings: [(&str, ComeIn<'_>); 3] = [
         ("the same person", &|browser, cookies| enter(browser, &person, cookies)),
         ("somebody else", &|browser, cookies| enter(browser, &other, cookies)),
-        ("a new account", &|browser, cookies| enrol(browser, cookies)),
+        ("a new account", &|browser, cookies| enroll(browser, cookies)),
     ];
     for (who, come_in) in comings {
         let line = screens.sign_in(&person, true);

@@ -47,7 +47,7 @@ fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
         answers.find(|answer| answer.status == 429).expect("slowed")
     };
     // The addresses of one subscriber are one.
-    for (address, neighbour) in [("203.0.113.7", "203.0.113.7"), ("2001:db8::1", "2001:db8::ffff:2")] {
+    for (address, neighbor) in [("203.0.113.7", "203.0.113.7"), ("2001:db8::1", "2001:db8::ffff:2")] {
         let first = fail(address).must_fail(401, "invalid_client");
         assert_eq!(first.header("ratelimit-remaining"), Some("4"));
         for path in ["token", "introspect", "revoke", "device", "userinfo"] {
@@ -56,7 +56,7 @@ fn who_fails_too_often_is_slowed_at_every_door_and_nobody_else_is() {
             // RFC 8628 §3.5: `slow_down` is for devices that poll, and for good.
             assert_eq!(refused.json()["error"], "temporarily_unavailable", "{path}");
         }
-        must_slow_down(&over(neighbour, &|| Call::get("/oauth2/jwks")));
+        must_slow_down(&over(neighbor, &|| Call::get("/oauth2/jwks")));
         let page = over(address, &|| Call::get("/login"));
         must_slow_down(&page);
         assert!(page.text().contains("<html"), "{}", page.text());

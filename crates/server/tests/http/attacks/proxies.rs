@@ -84,7 +84,7 @@ fn bf_04_a_subscriber_has_one_counter_for_all_of_its_addresses() {
     let server = server("x-forwarded-for");
     assert_eq!(guesses_with(server, "x-forwarded-for", "2001:db8:0:1::#"), HEARD);
     assert_eq!(guesses_with(server, "x-forwarded-for", "[2001:db8:0:1:ffff:ffff:ffff:#]:443"), 0);
-    assert_eq!(guesses_with(server, "x-forwarded-for", "2001:db8:0:2::#"), HEARD, "the neighbour");
+    assert_eq!(guesses_with(server, "x-forwarded-for", "2001:db8:0:2::#"), HEARD, "the neighbor");
     server.kill();
 }
 

@@ -184,7 +184,7 @@ fn oidc_prompt_create_leads_to_an_account_whoever_is_signed_in() {
 
 #[test]
 fn an_account_is_told_of_with_the_application_that_it_was_made_through() {
-    // red without `origin_of` in app/sign_up.rs, enrolled, or `on_screen_of` in app/api.rs, enrol.
+    // red without `origin_of` in app/sign_up.rs, enrolled, or `on_screen_of` in app/api.rs, enroll.
     let server = sign_up_server();
     let (app, screens) = (App::trusted(server), Screens::of(server));
     let [plain, on_page, on_screen] = [(); 3].map(|()| unique("new"));

@@ -51,7 +51,7 @@ fn with(more: &[Migration]) -> &'static [Migration] {
 
 /// The older program works before, during and after the migration, and can start again; two releases apart, it is
 /// refused. `open` returns an engine on the same database each time.
-pub async fn neighbours<F: Future<Output = Shared>>(open: impl Fn(&'static [Migration]) -> F) -> Done {
+pub async fn neighbors<F: Future<Output = Shared>>(open: impl Fn(&'static [Migration]) -> F) -> Done {
     let migrate = async |engine: &Shared| engine.migrate().await.map_err(|why| why.0);
     let older = open(MIGRATIONS).await;
     migrate(&older).await?;
