@@ -387,8 +387,8 @@ fn a_worker_of_another_version_works_in_a_common_one_or_is_told_who_has_to_be_up
     let good = token(server);
     let secret = rules::secret::from_base64url(good.split('.').nth(1).unwrap()).unwrap();
     let speaks = Versions::between(highest + 1, 255).unwrap();
-    let enroll = Frame::Enroll { speaks, token: Zeroizing::new(secret.try_into().unwrap()), name: "two".into() };
-    assert_eq!(begin(&enroll.encode()), Some(Err(why)));
+    let asking = Frame::Enroll { speaks, token: Zeroizing::new(secret.try_into().unwrap()), name: "two".into() };
+    assert_eq!(begin(&asking.encode()), Some(Err(why)));
     until("it is counted, too", || refused(server) == 2.0);
     assert_eq!(enroll(server, folder.path(), "two", &good).code, 0);
 
