@@ -26,3 +26,22 @@ fn no_source_file_is_longer_than_can_be_held() {
     let long: Vec<_> = found.iter().filter(|path| lines(path) > LONGEST).collect();
     assert!(long.is_empty(), "cut along a noun: {long:?}");
 }
+
+#[test]
+fn everything_has_its_place_on_the_page_about_the_architecture() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
+    let mut left_out = Vec::new();
+    for room in ["rules", "store", "hasher", "app", "load", "lab", "server"] {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{room}` |"))).expect("a row for each room");
+        let named: Vec<&str> = row.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+        for entry in fs::read_dir(root.join("crates").join(room).join("src")).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            if !["lib", "tests"].contains(&name.as_str()) && !named.contains(&name.as_str()) {
+                left_out.push(format!("{room}/{name}"));
+            }
+        }
+    }
+    assert!(left_out.is_empty(), "say what they are for: {left_out:?}");
+}
