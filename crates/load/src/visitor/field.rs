@@ -114,7 +114,7 @@ impl Field {
         self.kind == Kind::Radio
     }
 
-    /// Sets the label: for now only the key under which its text will be found.
+    /// Sets the key under which the text of its label is found once the page has been read.
     pub(super) fn labeled(self, key: String) -> Field {
         Field { label: key, ..self }
     }

@@ -182,8 +182,8 @@ pub fn ask(
 }
 
 /// Makes `XXXX-XXXX` of 64 random bits, without bias that matters: 2^64 is taken modulo 20^8.
-fn user_code(chance: &[u8; 32]) -> String {
-    let mut value = chance.first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+fn user_code([a, b, c, d, e, f, g, h, ..]: &[u8; 32]) -> String {
+    let mut value = u64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
     let mut letters = String::with_capacity(LENGTH + 1);
     for at in 0..LENGTH {
         if at == LENGTH / 2 {

@@ -3,7 +3,7 @@
 use super::state;
 use crate::support::*;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::engine::Engine as _;
 use store::migrations::MIGRATIONS;
 use store::moving::marks::Marks;
@@ -21,17 +21,28 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
+/// A server with somebody who can be moved.
+fn inhabited() -> &'static Server {
+    let server = Server::leaked(&[]);
+    Person::add(server);
+    server
+}
+
+/// A folder, a file in it to move to, and its name.
+fn place() -> (tempfile::TempDir, PathBuf, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().canonicalize().unwrap().join("new.db");
+    let to = format!("sqlite:{}", file.display());
+    (folder, file, to)
+}
+
 /// Red with the name of the target alone in `abort`, cli/moving/giving_up.rs: the operator was told to empty it.
 #[test]
 fn a_target_without_anything_of_the_move_is_left_as_it_is() {
     if !on_file() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().canonicalize().unwrap().join("new.db");
-    let to = format!("sqlite:{}", file.display());
-    let server = Server::leaked(&[]);
-    Person::add(server);
+    let (server, (_folder, file, to)) = (inhabited(), place());
     assert_eq!(server.stop(), Some(0));
     runtime().block_on(async {
         let source = opened(&server.data().join("portiere.db")).await;
@@ -57,11 +68,7 @@ fn a_claim_of_a_move_that_did_not_begin_is_taken_over_or_given_up() {
     if !on_file() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().canonicalize().unwrap().join("new.db");
-    let to = format!("sqlite:{}", file.display());
-    let server = Server::leaked(&[]);
-    Person::add(server);
+    let (server, (_folder, file, to)) = (inhabited(), place());
     let status: Value = serde_json::from_str(&server.must(&["move", "--status", "--json"], "")).unwrap();
     let name = status["from"]["database"].as_str().unwrap().to_owned();
     let claimed = |by: &str| {
