@@ -1,6 +1,7 @@
 //! Counters and histograms. Each thread has a record of its own, so nothing is locked while load is made; the records
 //! are merged at the end.
 
+use crate::pacer::Paced;
 use crate::timeline::Tally;
 use crate::visitor::{Cause, Lap, Setback, Step};
 use hdrhistogram::Histogram;
@@ -143,6 +144,8 @@ pub struct Record {
     pub slices: Vec<Tally>,
     /// How busy the thread was, if that can be read; of several threads the busiest.
     pub busy: Busy,
+    /// What it took to release the starts of an open loop.
+    pub paced: Paced,
 }
 
 impl Record {
@@ -235,6 +238,8 @@ impl Record {
         self.rested += other.rested;
         self.unfinished += other.unfinished;
         self.under_way.extend(&other.under_way);
+        self.paced.starts += other.paced.starts;
+        self.paced.spent += other.paced.spent;
         if other.busy.all() >= self.busy.all() {
             self.busy = other.busy;
         }

@@ -115,6 +115,10 @@ pub struct Report {
     /// The share in which that thread was ready to run but had no processor; `None` where that cannot be read.
     #[serde(default = "nothing")]
     pub generator_waited: Option<f64>,
+    /// The processor time that it took the generator to release a start of an open loop, in microseconds, beside what
+    /// its users did; `None` in a closed loop, and in results from before this field.
+    #[serde(default)]
+    pub pacing_us: Option<f64>,
     /// How late those starts of an open loop were that found a free user; `None` in a closed loop, where no start found
     /// one, and in results from before this field.
     #[serde(default)]
@@ -292,6 +296,8 @@ impl Report {
             timeline,
             generator_busiest: record.busy.running,
             generator_waited: record.busy.waiting,
+            pacing_us: (record.paced.starts > 0)
+                .then(|| record.paced.spent.as_secs_f64() * 1e6 / record.paced.starts as f64),
             lateness: Lateness::of(&record.lateness),
             refusals: Refusals::of(&record),
             failures: failures(record),

@@ -293,7 +293,7 @@ impl Post {
         let Ok(visitors) = prepared else { return Record::default() };
         let started = self.window.wait_for(Option::is_some).await.map(|window| *window);
         let Ok(Some(window)) = started else { return Record::default() };
-        let gate = pacer.map(|pacer| pacer.begin(window.begin, window.until));
+        let (gate, paced) = pacer.map(|pacer| pacer.begin(window.begin, window.until)).unzip();
         let desk = Rc::new(Desk::new(window, (&self.scene, self.index), self.pulses.is_some()));
         let mut tasks = JoinSet::new();
         for (at, visitor) in visitors.into_iter().enumerate() {
@@ -313,7 +313,8 @@ impl Post {
         porter.inspect(tokio::task::JoinHandle::abort);
         // This task ends with the window, which is over.
         let busy = busy.await.unwrap_or_default();
-        Record { busy, ..desk.close() }
+        let paced = paced.and_then(|paced| paced.get().copied()).unwrap_or_default();
+        Record { busy, paced, ..desk.close() }
     }
 
     /// Returns this thread's share of the visitors, all of them prepared.

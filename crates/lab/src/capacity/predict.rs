@@ -52,6 +52,10 @@ pub fn stations(probes: &Probes, generator: Generator) -> Stations {
         writer: writer(probes),
         pool: pool(&probes.hashing, &probes.http),
         generator: (generator == Generator::Here).then_some(asking),
+        pacing: match (generator, http.pacing_us) {
+            (Generator::Here, Some(pacing)) => pacing.value * MICRO,
+            _ => 0.0,
+        },
     }
 }
 

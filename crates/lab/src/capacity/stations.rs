@@ -223,6 +223,8 @@ pub struct Stations {
     pub pool: Pool,
     /// What asking for the key set costs the load generator, if it runs on the same cores.
     pub generator: Option<f64>,
+    /// What each start of an open loop costs it besides.
+    pub pacing: f64,
 }
 
 /// How much of each station an operation needs: seconds of it per operation.
@@ -242,6 +244,11 @@ impl Needs {
     /// Returns the operations per second at which the first station is full.
     pub fn bound(&self) -> f64 {
         self.stations.first().map_or(f64::INFINITY, |(_, need)| 1.0 / need)
+    }
+
+    /// Returns how much of this station an operation needs.
+    pub fn of(&self, station: Station) -> f64 {
+        self.stations.iter().find(|(found, _)| *found == station).map_or(0.0, |(_, need)| *need)
     }
 
     /// Returns the first station.

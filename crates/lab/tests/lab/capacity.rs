@@ -43,6 +43,7 @@ pub fn machine() -> Stations {
             workers: 0.0,
         },
         generator: None,
+        pacing: 0.0,
     }
 }
 
@@ -150,6 +151,39 @@ fn threads_that_wake_up_are_late_beside_hashing_and_nowhere_else() {
     let [idle, tardy] = [machine(), tardy].map(|stations| more_cores(&stations, 8));
     let few = |stations: &Stations| simulate(stations, Operation::SignIn, Arrivals::People(100.0), 4000);
     assert_eq!(few(&tardy), few(&idle), "most cores are idle");
+}
+
+/// Red where every start came to the users for nothing: an open loop has a thread that sleeps until each is due.
+#[test]
+fn what_the_generator_spends_on_starts_is_in_an_open_loop_and_in_no_other() {
+    let here = |pacing| Stations { generator: Some(8e-6), pacing, ..machine() };
+    let cores = |stations: &Stations, arrivals| simulate(stations, Operation::Introspect, arrivals, 8000).cores;
+    let open = |pacing| cores(&here(pacing), Arrivals::People(1000.0));
+    near(open(50e-6) - open(0.0), 1000.0 * 50e-6 / 2.0, 0.05, "of two cores");
+    let closed = |pacing| cores(&here(pacing), Arrivals::Users(8));
+    assert_eq!(closed(50e-6).to_bits(), closed(0.0).to_bits());
+    let mut probes: Probes = serde_json::from_str(include_str!("probes.json")).unwrap();
+    let pacing = |probes: &Probes, generator| stations(probes, generator).pacing;
+    assert_eq!(pacing(&probes, Generator::Here), 0.0, "saved before it was measured");
+    probes.http.pacing_us = Some(Figure::exact(20.0));
+    near(pacing(&probes, Generator::Here), 20e-6, 1e-9, "measured");
+    assert_eq!(pacing(&probes, Generator::Elsewhere), 0.0);
+}
+
+/// Red where a thread that wakes up always found the idle core: beside a hash on one of two, it often does not.
+#[test]
+fn a_hash_waits_for_others_although_a_core_is_idle_where_the_system_does_not_look_for_it() {
+    let of = |stations: &Stations, share: f64| {
+        let rate = bound(stations, Operation::Day) * share;
+        let (_, steps) = in_steps(stations, Operation::Day, Arrivals::People(rate), 40_000);
+        steps.iter().find(|step| step.name == "login").map_or(0.0, |step| step.p95)
+    };
+    // Few cores are not looked through once most of their time is used, and many are.
+    let signing = Stations { sign: [3e-3, 1e-3, 1e-3], ..machine() };
+    let [few, many] = [more_cores(&signing, 1), more_cores(&signing, 8)];
+    let grows = |stations| of(stations, 0.61) / of(stations, 0.6);
+    assert!(grows(&few) > 1.06, "{}", grows(&few));
+    near(grows(&many), 1.0, 0.02, "of sixteen cores");
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub fn report(workload: &str, count: u64, rate: f64) -> Report {
         stolen_cores: None,
         generator_busiest: 0.0,
         generator_waited: Some(0.0),
+        pacing_us: None,
         lateness: None,
         server: None,
         notes: vec![],

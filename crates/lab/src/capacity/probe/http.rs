@@ -22,6 +22,9 @@ pub struct Http {
     pub server_us: Figure,
     /// What the generator spends on each.
     pub generator_us: Figure,
+    /// What the generator's pacer spends on each start of an open loop; `None` in results from before this field.
+    #[serde(default)]
+    pub pacing_us: Option<Figure>,
     /// Occasional requests on an idle machine.
     pub rested: Slow,
     /// The same while all cores hash.
@@ -72,6 +75,7 @@ struct Samples {
     rate: Vec<f64>,
     server_us: Vec<f64>,
     generator_us: Vec<f64>,
+    pacing_us: Vec<f64>,
 }
 
 /// Connections of the closed loop.
@@ -169,6 +173,7 @@ impl Probe {
             rate: Figure::of(&self.rate),
             server_us: Figure::of(&self.server_us),
             generator_us: Figure::of(&self.generator_us),
+            pacing_us: (!self.rested.pacing_us.is_empty()).then(|| Figure::of(&self.rested.pacing_us)),
             rested: self.rested.figures(),
             hashing: self.hashing.figures(),
             often: self.often.many(&self.left),
@@ -220,6 +225,7 @@ impl Samples {
         self.rate.push(report.requests_per_second);
         self.server_us.push(spent.as_secs_f64() * 1e6 / all.max(1.0));
         self.generator_us.push(asking(&report));
+        self.pacing_us.extend(report.pacing_us);
         self.p50_ms.push(report.latency.p50);
         let Latency { p50, p90, p95, p99, p999, .. } = report.latency;
         self.tails.push(vec![p50, p90, p95, p99, p999]);

@@ -29,14 +29,6 @@ impl World<'_> {
         ((threads - waiting) as f64 + LEFT_OVER * waiting as f64) / threads as f64
     }
 
-    /// Returns whether a thread that gets a core takes it from one that hashes, because no core is idle.
-    pub(super) fn displace(&mut self) -> bool {
-        let (threads, cores) = (self.hashing.len(), self.stations.cores);
-        let displaces = self.displaced < threads && self.busy + threads - self.displaced >= cores;
-        self.displaced += usize::from(displaces);
-        displaces
-    }
-
     /// Advances each batch by the time since the pool was last updated.
     pub(super) fn progress(&mut self) {
         let (pace, active) = (self.pace(), self.hashing.len());

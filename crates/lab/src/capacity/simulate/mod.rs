@@ -1,12 +1,15 @@
 //! A simulation of the stations, event by event, with random numbers from a fixed seed. No formula for one queue covers
 //! this: a sign-in goes through twenty queues, hashes run side by side, and commits gather while the disk is busy.
 
+mod chance;
+mod cores;
 mod hashing;
 mod writer;
 
 use super::demand::{Act, Course, Operation, Request};
 use super::figure::quantile;
-use super::stations::{Stations, lateness};
+use super::stations::Stations;
+use chance::Chances;
 use hashing::Batch;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -71,36 +74,6 @@ pub fn in_steps(
     (world.outcome(), steps.collect())
 }
 
-/// Numbers for each thing that chance decides. Two machines that differ in one thing meet the same people in the same
-/// order, so that they differ by that, and not by who came when.
-struct Chances {
-    coming: Chance,
-    kind: Chance,
-    late: Chance,
-    core: Chance,
-    sync: Chance,
-}
-
-impl Chances {
-    fn new() -> Self {
-        let [coming, kind, late, core, sync] =
-            [1, 2, 3, 4, 5].map(|of: u64| Chance(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(of)));
-        Chances { coming, kind, late, core, sync }
-    }
-}
-
-/// Pseudorandom numbers, the same in every run (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 /// One operation that has arrived.
 struct Visit {
     came: f64,
@@ -119,6 +92,8 @@ struct Visit {
 enum Task {
     /// A network thread works for this visit.
     Serve(usize),
+    /// The load generator begins this visit when it is due.
+    Release(usize),
     /// The load generator works for this visit: it sends a request, or receives an answer.
     Ask(usize),
     /// The writer begins the commit with this number.
@@ -191,6 +166,8 @@ struct World<'a> {
     hashing: Vec<Batch>,
     /// Hashing threads that were displaced from their core by a task that still runs there.
     displaced: usize,
+    /// Whether the system looks for an idle core for a thread that wakes up.
+    looks_for_idle: bool,
     passwords: VecDeque<usize>,
     /// Passwords that workers are computing.
     away: usize,
@@ -234,6 +211,7 @@ impl<'a> World<'a> {
             asks: VecDeque::new(),
             hashing: Vec::new(),
             displaced: 0,
+            looks_for_idle: cores::looks_for_idle(stations, operation, rate),
             passwords: VecDeque::new(),
             away: 0,
             looked: 0.0,
@@ -316,7 +294,11 @@ impl<'a> World<'a> {
         let counts = self.came >= self.operations / 5;
         self.came += 1;
         self.visits.push(Visit { came: self.now, asked: self.now, requests, request: 0, act: 0, owed: 0.0, counts });
-        self.ask(self.visits.len() - 1);
+        let visit = self.visits.len() - 1;
+        if matches!(self.arrivals, Arrivals::People(_)) && self.stations.pacing > 0.0 {
+            return self.wake(Task::Release(visit), (self.stations.pacing, 0.0, 0.0));
+        }
+        self.ask(visit);
     }
 
     /// The visit sends its next request.
@@ -398,53 +380,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A thread gets work: `warm` while the caches are warm, `fixed` in any case, and `rouse` if it was asleep. It
-    /// takes a moment to start, longer if others hold the cores.
-    fn wake(&mut self, task: Task, (warm, fixed, rouse): (f64, f64, f64)) {
-        let delay = self.waking();
-        let rouse = if self.busy < self.stations.cores { rouse } else { 0.0 };
-        let seconds = fixed + (warm + rouse) * self.stations.chill(self.hashing_share(), self.requests);
-        self.after(delay, Event::Awake(task, seconds));
-    }
-
-    /// Returns how long a thread takes to wake up and run.
-    fn waking(&mut self) -> f64 {
-        let (rested, crowded) = self.stations.wake;
-        // In a request two threads wake up, and the measured lateness is that of both.
-        let chance = &mut self.chances.late;
-        let late = if chance.next() < 0.5 { lateness(&self.late, chance.next()) } else { 0.0 };
-        if self.wakes_at_once() { rested } else { crowded + late }
-    }
-
-    /// Whether a thread that wakes up need not wait for one that hashes, which does not give way at once: nobody
-    /// hashes, or a core is idle besides the one that its waker still uses.
-    fn wakes_at_once(&self) -> bool {
-        self.busy + 1 + self.hashing.len() < self.stations.cores || self.hashing.is_empty()
-    }
-
     fn hashing_share(&self) -> f64 {
         (self.hashing.len() as f64 / self.stations.cores as f64).min(1.0)
-    }
-
-    fn start(&mut self, task: Task, seconds: f64) {
-        if self.busy < self.stations.cores && !self.is_behind_another() {
-            self.progress();
-            self.hinder();
-            let displaces = self.displace();
-            self.busy += 1;
-            self.after(seconds, Event::Done(task, displaces));
-            self.foresee();
-        } else {
-            self.ready.push_back((task, seconds));
-        }
-    }
-
-    /// Whether a thread that is to run is placed on a core where another task runs, although a hashing thread elsewhere
-    /// would give way: if no core is idle, it stays on the core of its last run, or on its waker's.
-    fn is_behind_another(&mut self) -> bool {
-        let cores = self.stations.cores;
-        let crowded = !self.hashing.is_empty() && self.busy + self.hashing.len() >= cores;
-        crowded && self.chances.core.next() * (cores as f64) < self.busy as f64
     }
 
     fn done(&mut self, task: Task, displaces: bool) {
@@ -459,6 +396,7 @@ impl<'a> World<'a> {
         }
         match task {
             Task::Serve(visit) => self.proceed(visit),
+            Task::Release(visit) => self.ask(visit),
             Task::Ask(visit) => {
                 self.asking = false;
                 self.ask_on();
