@@ -12,9 +12,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// How guessers are slowed down.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// Failures of one account that cost no wait.
+    /// With so many failures, attempts on one account begin to wait.
     pub free: i64,
-    /// Failures of one address that cost no wait.
+    /// The same of one address.
     pub address_free: i64,
     /// How many times as many failures as an address the network around it may have; zero: networks are not counted.
     pub network_factor: i64,

@@ -17,10 +17,10 @@ use std::time::Duration;
 pub enum Command {
     /// Measure this machine, and recommend parameters for new password hashes
     ///
-    /// Takes all cores for some seconds and touches no data. It recommends the Argon2id parameters that cost an
-    /// attacker most, among parameters with which one hash takes no longer than --target here, and all cores together
-    /// no more memory than --memory; never below OWASP's list. Then it prints what the parameters that OWASP and RFC
-    /// 9106 recommend cost.
+    /// Takes all cores for about a quarter of a minute and touches no data. It recommends the Argon2id parameters that
+    /// cost an attacker most, among parameters with which one hash takes no longer than --target here, and all cores
+    /// together no more memory than --memory; never below OWASP's list. Then it prints what the parameters that OWASP
+    /// and RFC 9106 recommend cost.
     #[command(after_long_help = "\
 Examples:
   portiere hash tune

@@ -23,8 +23,8 @@ pub struct Serve {
     /// An address to listen on; may be given several times [default: 127.0.0.1:8080 and [::1]:8080]
     #[arg(long, value_name = "ADDR:PORT", num_args = 1..)]
     pub listen: Vec<String>,
-    /// The URL at which users and applications reach the server: the issuer [default: http://localhost with the port of
-    /// --listen]
+    /// The URL at which users and applications reach the server: the issuer [default: http://localhost (https with
+    /// tls.certificate) with the port of --listen]
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
 }

@@ -107,7 +107,7 @@ options! {
         listen: Vec<SocketAddr> = default_listen(), Start, |all: &Vec<SocketAddr>| listens(all);
         /// The URL at which users and applications reach the server. It is the issuer, byte for byte. It must be https,
         /// except on localhost, and must have no query, no fragment and no trailing slash.
-        public_url: Option<PublicUrl> = None => "http://localhost with the port of `listen`", Start;
+        public_url: Option<PublicUrl> = None => "http://localhost (https with `tls.certificate`) with the port of `listen`", Start;
         /// The data folder. The server creates it with mode 0700.
         data: PathBuf = "./data".into(), Start;
         /// Whether the home page offers "Try it". `auto`: only if the public URL is on localhost.
