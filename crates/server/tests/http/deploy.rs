@@ -84,6 +84,18 @@ fn pods_may_do_no_more_than_they_need() {
     }
 }
 
+/// Red where a block of the page writes `.env` without the public URL: the nodes would start under another one.
+#[test]
+fn every_environment_of_the_guide_to_containers_has_the_public_url() {
+    let page = read("deploy/README.md");
+    let written: Vec<_> = page.split("cat > deploy/.env) <<END\n").skip(1).collect();
+    assert_eq!(written.len(), 2);
+    for rest in written {
+        let set = variables(rest.split("\nEND\n").next().unwrap(), '=');
+        assert!(set.contains_key("PORTIERE_PUBLIC_URL") && set.len() == 3, "{set:?}");
+    }
+}
+
 /// Red with a password in an environment, which `docker inspect` tells whoever may ask.
 #[test]
 fn compose_files_give_the_database_s_password_as_a_secret() {
