@@ -13,8 +13,10 @@ pub enum Fault {
     Busy(Span),
     /// This client has asked more often than it may.
     Over(Over),
-    /// The database cannot be reached or written at present, or the outcome of a commit is unknown.
+    /// The database cannot be reached or written at present.
     Unavailable(String),
+    /// The outcome of a commit is unknown: what was asked for may have been done.
+    InDoubt(String),
     /// Others changed the same thing at every try. What a try met is for the log.
     Contended(String),
     /// Something is as it can never be.
@@ -27,6 +29,7 @@ impl std::fmt::Display for Fault {
             Fault::Busy(after) => write!(f, "busy; try again in {} s", after.whole_seconds()),
             Fault::Over(over) => write!(f, "too many requests; try again in {:?}", over.wait),
             Fault::Unavailable(why) => write!(f, "unavailable: {why}"),
+            Fault::InDoubt(why) => write!(f, "the outcome of a commit is unknown: {why}"),
             Fault::Contended(_) => f.write_str("many changes at once; try again"),
             Fault::Broken(why) => write!(f, "broken: {why}"),
         }
@@ -52,7 +55,7 @@ impl From<CommitError> for Fault {
     fn from(error: CommitError) -> Self {
         match error {
             CommitError::Unavailable(why) => Fault::Unavailable(why),
-            CommitError::Unknown(why) => Fault::Unavailable(format!("the outcome of a commit is unknown: {why}")),
+            CommitError::Unknown(why) => Fault::InDoubt(why),
             CommitError::Conflict { at, why } => Fault::Contended(format!("statement {at} met {why:?} every time")),
         }
     }

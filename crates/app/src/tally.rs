@@ -60,7 +60,7 @@ impl Entry {
         match fault {
             Fault::Busy(_) => Entry::Busy,
             Fault::Over(_) => Entry::Throttled,
-            Fault::Unavailable(_) | Fault::Contended(_) | Fault::Broken(_) => Entry::Failed,
+            Fault::Unavailable(_) | Fault::InDoubt(_) | Fault::Contended(_) | Fault::Broken(_) => Entry::Failed,
         }
     }
 }

@@ -320,7 +320,7 @@ const LATE: &str = "did not answer in time";
 fn unanswered(request: &Request, why: &str) -> Failure {
     match request.is_question() {
         true => Failure::Later(format!("the server {why}")),
-        false => Failure::Failed(format!("the server {why}: the command may or may not have been carried out")),
+        false => request.doubted(Failure::in_doubt(&format!("the server {why}"))),
     }
 }
 

@@ -33,6 +33,8 @@ impl From<Fault> for BootError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Unavailable(why) => BootError::Away(why),
+            // Whatever a start sets up may be there already.
+            Fault::InDoubt(_) => BootError::Away(fault.to_string()),
             Fault::Broken(why) => BootError::Other(why),
             other => BootError::Other(other.to_string()),
         }

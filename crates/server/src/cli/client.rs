@@ -139,6 +139,17 @@ impl Command {
         }
     }
 
+    /// Returns the id of the client of which the command may make a secret, which it shows only once.
+    pub fn makes_secret_of(&self) -> Option<&str> {
+        match self {
+            Command::Add(add) => add.generates_secret().then_some(&add.id),
+            Command::Set(set) => (!set.edit.auth_method.is_empty()).then_some(&set.id),
+            Command::RotateSecret(rotate) => (!rotate.secret_stdin).then_some(&rotate.id),
+            _ => None,
+        }
+        .map(String::as_str)
+    }
+
     /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
@@ -165,11 +176,11 @@ impl Command {
                 Ok(Outcome::new(format!("client {} removed; nothing issued to it works any more", named.id), json))
             }
             Command::RotateSecret(rotate) => {
-                find(app, &rotate.id).await?;
+                // Read before: a secret that is made must be shown, whatever the database does afterwards.
+                let client = find(app, &rotate.id).await?;
                 let id = ClientId(rotate.id);
                 let made = rotate.secret.is_none();
                 let secret = app.rotate_secret(&id, rotate.secret).await??;
-                let client = find(app, id.as_str()).await?;
                 let told = made.then_some(&secret);
                 let text = format!(
                     "client {id} has a new secret; the old one no longer works\n{}",

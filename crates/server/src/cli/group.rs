@@ -165,7 +165,7 @@ impl Member {
         let user = user::find(app, &self.user).await?;
         find(app, &self.name).await?;
         let changed = app.set_member(&self.name, &user, !self.remove).await??;
-        let groups = app.groups_of(&user).await?;
+        let groups = app.groups_of(&user).await.map_err(|fault| Failure::unread(&fault))?;
         let (what, as_before) = match (self.remove, changed) {
             (false, true) => ("was added to", ""),
             (true, true) => ("was removed from", ""),

@@ -86,7 +86,7 @@ async fn list(app: &App) -> Reply {
 }
 
 async fn told(app: &App, text: String, (made, changed): (&[Kid], bool), revoked: Option<&Kid>) -> Reply {
-    let keys = app.signing_keys().await?;
+    let keys = app.signing_keys().await.map_err(|fault| Failure::unread(&fault))?;
     let shown: Vec<Value> = keys.iter().map(shown).collect();
     let json = json!({ "made": made, "revoked": revoked, "changed": changed, "keys": shown });
     Ok(Outcome::new(format!("{text}\n{}", table(&keys)), json))

@@ -34,10 +34,21 @@ pub enum Failure {
     Use(String),
     /// It was understood, but could not be done.
     Failed(String),
-    /// Likewise, but the same command may succeed later.
+    /// Likewise, but the same command may succeed later: nothing was done.
     Later(String),
+    /// Nobody knows whether it was done.
+    InDoubt(String),
     /// Likewise, and a command that follows something must not go on with it later.
     Lasting(String),
+}
+
+/// The commands that make another link, and another token of a worker.
+pub const ANOTHER_LINK: &str = "portiere setup-link";
+pub const ANOTHER_TOKEN: &str = "portiere verifier token";
+
+/// Returns the command that makes another secret of a client.
+pub fn another_secret(client: &str) -> String {
+    format!("portiere client rotate-secret {client}")
 }
 
 /// The result of carrying out a command.
@@ -48,9 +59,9 @@ impl Outcome {
     fn told_once(&self) -> Option<(&'static str, String)> {
         let says = |name: &str| self.json.get(name).and_then(Value::as_str);
         let of_client = || says("client_secret").and(says("client_id"));
-        let rotate = |id| ("the client has a new secret", format!("portiere client rotate-secret {id}"));
-        let link = || says("link").map(|_| ("the link was made", "portiere setup-link".to_owned()));
-        let token = || says("token").map(|_| ("the token was made", "portiere verifier token".to_owned()));
+        let rotate = |id| ("the client has a new secret", another_secret(id));
+        let link = || says("link").map(|_| ("the link was made", ANOTHER_LINK.to_owned()));
+        let token = || says("token").map(|_| ("the token was made", ANOTHER_TOKEN.to_owned()));
         of_client().map(rotate).or_else(link).or_else(token)
     }
 
@@ -89,7 +100,7 @@ impl Failure {
         match self {
             Failure::Use(_) => 2,
             Failure::Later(_) => 75,
-            Failure::Failed(_) | Failure::Lasting(_) => 1,
+            Failure::Failed(_) | Failure::InDoubt(_) | Failure::Lasting(_) => 1,
         }
     }
 
@@ -99,17 +110,30 @@ impl Failure {
         if is_lasting(&why) { Failure::Failed(why) } else { Failure::Later(why) }
     }
 
+    /// Returns the failure of a command of which nobody knows whether it was carried out.
+    pub fn in_doubt(why: &str) -> Self {
+        Failure::InDoubt(format!("{why}: the command may or may not have been carried out"))
+    }
+
+    /// Returns the failure of a command that was carried out, and whose answer could not be read: the same command
+    /// would do it once more.
+    pub fn unread(fault: &Fault) -> Self {
+        Failure::Failed(format!("{fault}: the command was carried out, but its outcome could not be read"))
+    }
+
     /// Returns the problems, a line each.
     pub fn told(&self) -> &str {
-        let (Failure::Use(lines) | Failure::Failed(lines) | Failure::Later(lines) | Failure::Lasting(lines)) = self;
-        lines
+        match self {
+            Failure::Use(lines) | Failure::Failed(lines) | Failure::Later(lines) => lines,
+            Failure::InDoubt(lines) | Failure::Lasting(lines) => lines,
+        }
     }
 
     /// Returns why, if a command that follows something goes on when that is over.
     pub fn passes(&self) -> Option<&str> {
         match self {
             Failure::Failed(why) | Failure::Later(why) => Some(why),
-            Failure::Use(_) | Failure::Lasting(_) => None,
+            Failure::Use(_) | Failure::InDoubt(_) | Failure::Lasting(_) => None,
         }
     }
 
@@ -150,6 +174,7 @@ impl From<Fault> for Failure {
         let told = fault.to_string();
         match fault {
             Fault::Unavailable(_) => Failure::away(told),
+            Fault::InDoubt(_) => Failure::in_doubt(&told),
             Fault::Busy(_) | Fault::Over(_) | Fault::Contended(_) => Failure::Later(told),
             Fault::Broken(_) => Failure::Failed(told),
         }

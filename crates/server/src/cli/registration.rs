@@ -207,6 +207,11 @@ impl Add {
         self.if_absent && self.secret_stdin && self.secret.is_none()
     }
 
+    /// Returns whether a secret is made for it.
+    pub fn generates_secret(&self) -> bool {
+        by_secret(&self.auth_methods()) && !self.secret_stdin
+    }
+
     /// Returns the application, and where its secret comes from.
     pub fn client(self) -> (Client, ClientSecret) {
         let auth_methods = self.auth_methods();

@@ -3,7 +3,7 @@
 use super::backup::Backup;
 use super::input::Input;
 use super::moving::AtSource;
-use super::outcome::{Failure, Outcome, Reply};
+use super::outcome::{self, Failure, Outcome, Reply};
 use super::{audit, client, fence, group, keys, migrate, node, profile, ready, user, verifier};
 use crate::setup_link::{self, LinkFile};
 use app::App;
@@ -182,6 +182,27 @@ impl Request {
         }
     }
 
+    /// Adds to a failure that leaves in doubt whether this was carried out what makes another of what would have been
+    /// shown only this once.
+    pub fn doubted(&self, failure: Failure) -> Failure {
+        match (failure, self.makes_anew()) {
+            (Failure::InDoubt(told), Some(command)) => {
+                Failure::InDoubt(format!("{told}; what it made was not shown: make another: {command}"))
+            }
+            (failure, _) => failure,
+        }
+    }
+
+    /// Returns the command that makes another of what this shows only once.
+    fn makes_anew(&self) -> Option<String> {
+        match self {
+            Request::Client(command) => command.makes_secret_of().map(outcome::another_secret),
+            Request::SetupLink => Some(outcome::ANOTHER_LINK.to_owned()),
+            Request::Verifier(verifier::Command::Token) => Some(outcome::ANOTHER_TOKEN.to_owned()),
+            _ => None,
+        }
+    }
+
     /// Returns whether the answer is printed as it is, JSON or not.
     pub fn prints(&mut self, as_json: bool) -> bool {
         match self {
@@ -245,6 +266,11 @@ impl Request {
 
     /// Carries out the request.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
+        let asked = self.clone();
+        self.carry_out(app, place).await.map_err(|failure| asked.doubted(failure))
+    }
+
+    async fn carry_out(self, app: &App, place: Place<'_>) -> Reply {
         match self {
             Request::User(command) => Box::pin(command.execute(app, place)).await,
             Request::Client(command) => command.execute(app).await,

@@ -176,12 +176,14 @@ impl Set {
     async fn execute(self, app: &App) -> Reply {
         self.names_each_claim_once()?;
         let claims: Vec<(&str, &str)> = self.claims.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-        let (user, changed) = app.set_claims(&find(app, &self.name).await?, &claims).await??;
+        let found = find(app, &self.name).await?;
+        let groups = app.groups_of(&found).await?;
+        let (user, changed) = app.set_claims(&found, &claims).await??;
         let text = match changed.is_empty() {
             true => format!("user {} is already as requested: nothing was changed", who(&user)),
             false => format!("user {} changed\n{}", who(&user), differences(&changed)),
         };
-        let mut told = whole(&user, &app.groups_of(&user).await?);
+        let mut told = whole(&user, &groups);
         told["changed"] = Value::Object(changed);
         Ok(Outcome::new(text, told))
     }

@@ -105,7 +105,7 @@ pub fn refused_for(fault: &Fault) -> Refused {
     match fault {
         Fault::Busy(_) => Refused::Busy,
         Fault::Over(_) => Refused::Rate,
-        Fault::Unavailable(_) => Refused::Database,
+        Fault::Unavailable(_) | Fault::InDoubt(_) => Refused::Database,
         Fault::Contended(_) => Refused::Contended,
         Fault::Broken(_) => Refused::Fault,
     }
@@ -124,6 +124,11 @@ pub fn log(fault: &Fault, visit: &Visit) {
         Fault::Unavailable(why) => {
             if let Some(left_out) = FAILED.room() {
                 tracing::warn!(%request, why, left_out, "unavailable");
+            }
+        }
+        Fault::InDoubt(why) => {
+            if let Some(left_out) = FAILED.room() {
+                tracing::warn!(%request, why, left_out, "the outcome of a commit is unknown");
             }
         }
         Fault::Contended(why) => {
@@ -160,7 +165,7 @@ impl Refusal {
                 wait: Some(over.wait.into()),
                 ..new(StatusCode::TOO_MANY_REQUESTS, LATER, "too many requests", Reason::Denied)
             },
-            Refusal::Fault(Fault::Unavailable(_) | Fault::Contended(_)) => Outside {
+            Refusal::Fault(Fault::Unavailable(_) | Fault::InDoubt(_) | Fault::Contended(_)) => Outside {
                 wait: Some(site.strain.database_back()),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "unavailable", Reason::Unavailable)
             },
@@ -240,7 +245,10 @@ impl Refusal {
         let seconds = wait?.whole_seconds();
         Some(match status {
             StatusCode::TOO_MANY_REQUESTS => Setback::Throttled { seconds },
-            _ => Setback::Busy { seconds, away: matches!(self, Refusal::Fault(Fault::Unavailable(_))) },
+            _ => Setback::Busy {
+                seconds,
+                away: matches!(self, Refusal::Fault(Fault::Unavailable(_) | Fault::InDoubt(_))),
+            },
         })
     }
 
@@ -303,7 +311,7 @@ impl Refusal {
                 ThrottledPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
             (_, Some(wait)) => {
-                let away = matches!(self, Refusal::Fault(Fault::Unavailable(_)));
+                let away = matches!(self, Refusal::Fault(Fault::Unavailable(_) | Fault::InDoubt(_)));
                 BusyPage { away, seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
             }
             _ => {

@@ -2,6 +2,7 @@
 
 mod absent;
 mod chain;
+mod doubt;
 mod ends;
 mod execute;
 mod lines;
