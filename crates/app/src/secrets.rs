@@ -12,7 +12,7 @@ use store::tables::secrets::{Secrets, forget, held, note};
 pub(crate) struct Proofs(OnceLock<Vec<KeyCheck>>);
 
 impl App {
-    fn proofs(&self) -> &[KeyCheck] {
+    pub(crate) fn proofs(&self) -> &[KeyCheck] {
         self.proofs.0.get_or_init(|| self.hasher.keys().checks().collect())
     }
 

@@ -2,10 +2,11 @@
 
 use super::users::PAGE;
 use crate::{App, Fault};
-use hasher::Stored;
+use hasher::{KeyCheck, Stored};
 use rules::people::User;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
+use store::tables::secrets::Secrets;
 use store::tables::users::Page;
 
 /// What a stored hash has in common with others.
@@ -24,8 +25,32 @@ pub struct HashKind {
 impl HashKind {
     /// Whether an operator means it by `word`: an algorithm, or the name of a secret.
     fn is_called(&self, word: &str) -> bool {
-        let is_named = |secret: &String| secret == word || secret.split_once(' ').is_some_and(|(_, name)| name == word);
-        self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(is_named)
+        self.algorithm.unwrap_or(UNREADABLE) == word || self.secrets.iter().any(|secret| is_named(secret, word))
+    }
+}
+
+/// Whether `word` is the name of a secret such as `pepper p1`, with its role or without it.
+fn is_named(secret: &str, word: &str) -> bool {
+    secret == word || secret.split_once(' ').is_some_and(|(_, name)| name == word)
+}
+
+/// The words that mean hashes, whether or not there are any.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// The secrets that are configured here or were once, by role and name.
+    pub secrets: BTreeSet<String>,
+}
+
+impl Words {
+    /// The names of algorithms, and of what has none.
+    pub fn algorithms() -> impl Iterator<Item = &'static str> {
+        Stored::SCHEMES.into_iter().chain([UNREADABLE])
+    }
+
+    /// Whether there could be hashes that an operator means by `word`. Of another word, it proves nothing that no hash
+    /// is called so.
+    pub fn know(&self, word: &str) -> bool {
+        Words::algorithms().any(|name| name == word) || self.secrets.iter().any(|secret| is_named(secret, word))
     }
 }
 
@@ -56,6 +81,12 @@ impl App {
             after = last;
             tokio::time::sleep(began.elapsed()).await;
         }
+    }
+
+    /// Returns the words that mean hashes here.
+    pub async fn hash_words(&self) -> Result<Words, Fault> {
+        let noted = self.ask(Secrets).await?.into_iter().map(|(name, _)| name);
+        Ok(Words { secrets: noted.chain(self.proofs().iter().map(KeyCheck::name)).collect() })
     }
 
     fn hash_kind(&self, hash: &str) -> HashKind {
@@ -89,5 +120,17 @@ mod tests {
             assert!(kind.is_called(word), "{word}");
         }
         assert!(!kind.is_called("azE") && !kind.is_called("pepper") && !kind.is_called(UNREADABLE));
+    }
+
+    #[test]
+    fn a_word_that_means_no_hash_is_not_known() {
+        let words = Words { secrets: ["pepper p1", "binding b1", "import my key"].map(str::to_owned).into() };
+        let known = ["p1", "pepper p1", "b1", "binding b1", "my key", "import my key", UNREADABLE];
+        assert!(known.into_iter().chain(Stored::SCHEMES).all(|word| words.know(word)));
+        let unknown =
+            ["", " ", "argon2", "Argon2id", "BCRYPT", "wrapped", "argon2id,bound", "P1", "p1 ", "p2", "pepper"];
+        for word in unknown.into_iter().chain(["binding p1", "pepper  p1", "p1.key", "/etc/portiere/p1.key", "key"]) {
+            assert!(!words.know(word), "{word:?}");
+        }
     }
 }

@@ -198,6 +198,26 @@ impl fmt::Debug for Stored {
 }
 
 impl Stored {
+    /// Every name that [`Stored::scheme`] returns.
+    pub const SCHEMES: [&str; 16] = [
+        "argon2id",
+        "argon2id, bound",
+        "argon2i",
+        "argon2d",
+        "bcrypt",
+        "pbkdf2",
+        "scrypt",
+        "firebase scrypt",
+        "sha-crypt",
+        "phpass",
+        "drupal",
+        "md5, wrapped",
+        "sha1, wrapped",
+        "sha256, wrapped",
+        "sha384, wrapped",
+        "sha512, wrapped",
+    ];
+
     /// The algorithm, for statistics on how many hashes of each kind are left.
     pub fn scheme(&self) -> &'static str {
         match &self.0 {

@@ -10,7 +10,7 @@ use super::text::{Table, differences, facts, harmless};
 use crate::setup_link::LinkFile;
 use app::App;
 use app::admin::Refused;
-use app::admin::hashes::{HashKind, UNREADABLE};
+use app::admin::hashes::{HashKind, UNREADABLE, Words};
 use app::admin::users::PAGE;
 use app::sign_up::NewPerson;
 use clap::{Args, Subcommand};
@@ -325,9 +325,26 @@ impl Hashes {
             return Ok(kinds(&app.hash_kinds().await?, app.realm.settings.hash_upgrade));
         };
         let (users, next) = app.users_with_hash(of, self.after.as_deref().unwrap_or("")).await?;
+        if users.is_empty() && !self.goes_on {
+            // An operator removes a secret on this answer: a word that means nothing is not answered with it.
+            let words = app.hash_words().await?;
+            if !words.know(of) {
+                return Err(Failure::Use(unknown(of, &words)));
+            }
+        }
         let nobody = format!("no account has such a password hash: {}", harmless(of));
         Ok(page(&users, self.goes_on, &nobody).then(next))
     }
+}
+
+/// Says that a word means no hashes, and which words do.
+fn unknown(of: &str, words: &Words) -> String {
+    let quoted: Vec<_> = Words::algorithms().map(|name| format!("\"{name}\"")).collect();
+    let secrets = match words.secrets.is_empty() {
+        true => "; there are no secrets".to_owned(),
+        false => format!("; or a secret: {}", words.secrets.iter().cloned().collect::<Vec<_>>().join(", ")),
+    };
+    format!("--of {of}: no such algorithm or secret; say one of {}{secrets}", quoted.join(", "))
 }
 
 fn kinds(found: &BTreeMap<HashKind, u64>, upgrades: bool) -> Outcome {

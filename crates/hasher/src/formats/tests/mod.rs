@@ -76,3 +76,16 @@ fn verify(stored: &Stored, password: &[u8]) -> bool {
 fn parse(text: &str) -> Stored {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
+
+#[test]
+fn every_algorithm_is_listed() {
+    let bound =
+        "$pv1$m=64,t=2,p=1,keyid=azE,bindid=YjE$c2l4dGVlbiBieXRlIHNsdA$xCx6TzAjWZx7FnQVoBzb/MoX5N9ILT3QY0qhOXwGUj4";
+    let texts = vectors::VECTORS.iter().map(|(_, text)| *text).chain([bound]);
+    let mut found: Vec<_> = texts.map(|text| parse(text).scheme()).collect();
+    found.sort_unstable();
+    found.dedup();
+    let mut listed = Stored::SCHEMES.to_vec();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+}

@@ -1,6 +1,7 @@
 //! Every request, once on the database itself and once through the control socket of the process that holds it.
 
 use super::absent::again;
+use super::hashes::counted;
 use super::*;
 use crate::control;
 use serde_json::{Value, json};
@@ -37,13 +38,13 @@ here_and_there!(what_an_application_registered_is_changed, changes);
 here_and_there!(no_client_is_called_as_a_resource, distinct);
 here_and_there!(groups_are_managed, groups);
 here_and_there!(what_is_there_already_is_found_and_left, again);
-here_and_there!(hashes_are_counted, hashes);
+here_and_there!(hashes_are_counted, counted);
 here_and_there!(keys_are_managed, keys);
 here_and_there!(events_are_listed, events);
 here_and_there!(a_set_up_link_is_made_until_there_is_an_owner, setup_link);
 here_and_there!(a_backup_overwrites_nothing, backup);
 
-async fn add_user(operator: &mut Operator<'_>, flags: &str) -> Value {
+pub async fn add_user(operator: &mut Operator<'_>, flags: &str) -> Value {
     operator.types(&format!("user add {flags} --password-stdin"), PASSWORD).await.unwrap().json
 }
 
@@ -209,24 +210,6 @@ async fn no_changes(operator: &mut Operator<'_>) {
     ] {
         assert!(operator.cannot(line).await.contains(why), "{line}");
     }
-}
-
-async fn hashes(operator: &mut Operator<'_>) {
-    assert!(operator.does("user hashes").await.text.contains("no account has a password"));
-    add_user(operator, "ada").await;
-    let hash = "$2b$04$abcdefghijklmnopqrstuubzadhGtS2zEF.gu0yd0opP6cVzb.e0i\n";
-    operator.types("user add bob --password-hash-stdin", hash).await.unwrap();
-    let told = operator.does("user hashes").await;
-    let kinds = told.json["kinds"].as_array().unwrap();
-    let told_of = |kind: &Value| (kind["algorithm"].clone(), kind["accounts"].clone(), kind["is_outdated"].clone());
-    assert_eq!(
-        kinds.iter().map(told_of).collect::<Vec<_>>(),
-        [(json!("argon2id"), json!(1), json!(false)), (json!("bcrypt"), json!(1), json!(true))]
-    );
-    assert!(told.text.contains("rehashed at the next sign-in, unless"), "{}", told.text);
-    let listed = operator.does("user hashes --of bcrypt").await.json;
-    assert_eq!((&listed[0]["username"], listed.as_array().unwrap().len()), (&json!("bob"), 1));
-    assert!(operator.does("user hashes --of p9").await.text.contains("no account has such"));
 }
 
 async fn groups(operator: &mut Operator<'_>) {

@@ -5,6 +5,7 @@ mod chain;
 mod doubt;
 mod ends;
 mod execute;
+mod hashes;
 mod lines;
 mod lost;
 mod parse;
