@@ -98,7 +98,7 @@ fn shown(config: &Config) -> Outcome {
         table.row([option.name.into(), value, option.source.as_str().into()]);
         json.push(json!({ "name": option.name, "value": option.json(), "source": option.source.as_str() }));
     }
-    Outcome::new(table.render(), Value::Array(json))
+    Outcome::new(table.render(), Value::Array(json)).noting(config.warnings.clone())
 }
 
 #[cfg(test)]

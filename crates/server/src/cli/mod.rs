@@ -83,13 +83,13 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         Command::Request(Request::Ready(command)) => command.run(&global),
         Command::Request(request) => carry_out(&global, request),
         Command::Restore(restore) => {
-            let config = quiet(&global)?;
+            let config = opening(&global, true)?;
             let _logs = logged(&config)?;
             let outcome = runtime()?.block_on(Box::pin(restore.run(&config)))?;
             Ok(show(&global, &outcome))
         }
         Command::Move(command) => {
-            let config = quiet(&global)?;
+            let config = opening(&global, false)?;
             let _logs = logged(&config)?;
             let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             let outcome = run_out(threads, Box::pin(command.run(&config)));
@@ -173,6 +173,13 @@ fn quiet(global: &Global) -> Result<Config, Failure> {
     let mut config = config::load(global.sources(Vec::new()))?;
     config.log.level = config.log.level.min(LevelFilter::WARN);
     config.log.format = LogFormat::Text;
+    Ok(config)
+}
+
+/// Loads it for a command that opens the database itself, and perhaps begins one.
+fn opening(global: &Global, begins: bool) -> Result<Config, Failure> {
+    let config = quiet(global)?;
+    reach::spelled(&config, begins)?;
     Ok(config)
 }
 
@@ -281,7 +288,9 @@ fn version() -> Outcome {
 
 fn show(global: &Global, outcome: &Outcome) -> ExitCode {
     let mut printer = Printer::new(io::stdout().lock(), global.json);
-    written(printer.show(outcome).and_then(|()| printer.finish()))
+    let shown = written(printer.show(outcome).and_then(|()| printer.finish()));
+    outcome.notes.iter().for_each(|note| outcome::say(note));
+    shown
 }
 
 /// Writes a text as it is.

@@ -109,6 +109,9 @@ impl<'a> Reach<'a> {
             Some(found) => found,
             None => found(self.config).await?,
         };
+        if self.found.is_none() {
+            spelled(self.config, found != Found::Realm && request.begins())?;
+        }
         if found != Found::Realm && !request.begins() {
             return Err(Failure::Failed(missing(self.config, found)));
         }
@@ -130,6 +133,18 @@ impl<'a> Reach<'a> {
         }
         instance.close().await;
     }
+}
+
+/// Says which variables are no options. Refuses to begin a database while one is nearly an option: what was meant, and
+/// perhaps where the database is, is not known.
+pub fn spelled(config: &Config, begins: bool) -> Result<(), Failure> {
+    let misspelled: Vec<_> = config.unknown.iter().filter(|unknown| begins && unknown.is_misspelled()).collect();
+    if misspelled.is_empty() {
+        config.unknown.iter().for_each(|unknown| say(&unknown.to_string()));
+        return Ok(());
+    }
+    let lines = misspelled.into_iter().map(|unknown| format!("{unknown} Correct or unset it; no database was made"));
+    Err(Failure::Use(lines.collect::<Vec<_>>().join("\n")))
 }
 
 /// Returns what a database holds of Portiere, before anything is made: a file has to exist, and a server is asked.

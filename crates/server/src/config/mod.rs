@@ -35,6 +35,7 @@ pub use value::{
 
 use reader::{Given, Reader, find, suggestion};
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -79,16 +80,16 @@ impl Sources {
         self.read().0.take("log.format", || LogFormat::Text, |_: &LogFormat| Ok(()))
     }
 
-    /// Reads what the sources give, and warns of what is odd about them.
-    fn read(&self) -> (Reader, Vec<String>) {
+    /// Reads what the sources give, and finds the variables that are no options.
+    fn read(&self) -> (Reader, Strange) {
         let mut reader = Reader::default();
         if let Some(path) = &self.file {
             file::read(path, &mut reader);
         }
         reader.problems.extend(self.unreadable.iter().map(|place| not_utf8(place)));
-        let warnings = read_env(&self.env, &mut reader);
+        let strange = read_env(&self.env, &mut reader);
         read_flags(&self.flags, &mut reader);
-        (reader, warnings)
+        (reader, strange)
     }
 }
 
@@ -125,7 +126,7 @@ impl Config {
 
     /// Does the same, and returns a configuration in any case: an option that is wrong has its default there.
     pub fn judged(sources: Sources) -> (Config, Vec<Problem>) {
-        let (mut reader, warnings) = sources.read();
+        let (mut reader, (unknown, links)) = sources.read();
         let mut config = options::build(&mut reader);
         // About the default of an option that is wrong by itself there is nothing to say.
         let wrong: Vec<String> = reader.problems.iter().filter_map(|problem| problem.option.clone()).collect();
@@ -138,7 +139,8 @@ impl Config {
             message: joint.why,
         }));
         config.sources = reader.sources;
-        config.warnings = warnings;
+        config.warnings = unknown.iter().map(Unknown::to_string).chain(links).collect();
+        config.unknown = unknown;
         config.warnings.extend(sources.file.as_deref().and_then(|file| config.secrets_for_all(file)));
         let outside = config.server.listen.iter().any(|address| !address.ip().is_loopback());
         if outside && config.server.public_url.is_none() {
@@ -213,9 +215,32 @@ impl Config {
     }
 }
 
-/// Passes every `PORTIERE_` variable that names an option to `reader`. Returns a warning for each that names none, and
-/// one for all that Kubernetes makes.
-fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
+/// A variable whose name begins as ours do, and that is no option.
+#[derive(Clone, Debug)]
+pub struct Unknown {
+    name: String,
+    /// A question whether another one was meant; empty if none is like it.
+    nearest: String,
+}
+
+impl Unknown {
+    /// Returns whether it is nearly the name of an option, which was meant and is not set.
+    pub fn is_misspelled(&self) -> bool {
+        !self.nearest.is_empty()
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the environment variable {} is not an option{}", self.name, self.nearest)
+    }
+}
+
+/// The unknown variables, and a warning about those that Kubernetes makes.
+type Strange = (Vec<Unknown>, Option<String>);
+
+/// Passes every `PORTIERE_` variable that names an option to `reader`. Returns those that name none.
+fn read_env(env: &[(String, String)], reader: &mut Reader) -> Strange {
     let ours = env.iter().filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
     let ours = ours.filter(|(name, _)| name != CONFIG_VARIABLE && !OF_COMMANDS.contains(&name.as_str()));
     let mut unknown = Vec::new();
@@ -228,11 +253,9 @@ fn read_env(env: &[(String, String)], reader: &mut Reader) -> Vec<String> {
         }
     }
     let (links, unknown) = service_links::apart(&unknown);
-    let no_option = |name: &str| {
-        let nearest = suggestion(PREFIX, name, declared().map(|option| variable(option.name)).chain(others()));
-        format!("the environment variable {name} is not an option{nearest}")
-    };
-    unknown.into_iter().map(no_option).chain(service_links::warning(&links)).collect()
+    let known = || declared().map(|option| variable(option.name)).chain(others());
+    let no_option = |name: &str| Unknown { name: name.to_owned(), nearest: suggestion(PREFIX, name, known()) };
+    (unknown.into_iter().map(no_option).collect(), service_links::warning(&links))
 }
 
 /// Returns the variables that belong to no option.

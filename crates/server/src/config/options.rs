@@ -55,6 +55,8 @@ macro_rules! options {
             /// What is odd but no reason to refuse: unknown `PORTIERE_` variables, a server that only this machine can
             /// name.
             pub warnings: Vec<String>,
+            /// The variables among them, without those that Kubernetes makes.
+            pub unknown: Vec<super::Unknown>,
             pub(super) sources: BTreeMap<&'static str, Source>,
         }
 
@@ -86,6 +88,7 @@ macro_rules! options {
                     ),)+
                 },)+
                 warnings: Vec::new(),
+                unknown: Vec::new(),
                 sources: BTreeMap::new(),
             }
         }

@@ -10,6 +10,7 @@ mod lines;
 mod lost;
 mod parse;
 mod restore;
+mod spelling;
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
