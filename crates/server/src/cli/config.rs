@@ -1,8 +1,9 @@
 //! `config`: shows what can be set, what is set, and what is wrong with it.
 
-use super::outcome::{Failure, Outcome};
+use super::outcome::{Failure, Outcome, say};
 use super::text::Table;
 use crate::config::{Config, Problem, Sources, example};
+use crate::control;
 use crate::trial;
 use clap::Subcommand;
 use serde_json::{Value, json};
@@ -43,6 +44,25 @@ impl Command {
 pub fn load(sources: Sources) -> Result<Config, Failure> {
     Config::load(sources).map_err(|problems| failure(&problems))
 }
+
+/// Loads it for a command that the running server carries out, which needs only the data folder. What is wrong beside that
+/// is told, and returned for the case that this process has to open the database itself.
+pub fn to_ask(sources: Sources) -> Result<(Config, Option<Failure>), Failure> {
+    let (config, problems) = Config::judged(sources);
+    if problems.is_empty() {
+        return Ok((config, None));
+    }
+    let wrong = failure(&problems);
+    if !config.knows_its_data(&problems) || !control::is_heard(&config.server.data) {
+        return Err(wrong);
+    }
+    wrong.told().lines().for_each(say);
+    say(ASKED);
+    Ok((config, Some(wrong)))
+}
+
+/// Why a command goes on beside a wrong configuration.
+const ASKED: &str = "a server runs, and is asked all the same; it would not start again with this configuration";
 
 fn failure(problems: &[Problem]) -> Failure {
     let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();

@@ -170,10 +170,18 @@ impl Global {
 
 /// Loads the configuration for everything but the server: only what is amiss is logged, as text for people.
 fn quiet(global: &Global) -> Result<Config, Failure> {
-    let mut config = config::load(global.sources(Vec::new()))?;
+    config::load(global.sources(Vec::new())).map(hushed)
+}
+
+fn hushed(mut config: Config) -> Config {
     config.log.level = config.log.level.min(LevelFilter::WARN);
     config.log.format = LogFormat::Text;
-    Ok(config)
+    config
+}
+
+/// Loads it for a [`Request`], with what is wrong with it if a server runs.
+fn to_ask(global: &Global) -> Result<(Config, Option<Failure>), Failure> {
+    config::to_ask(global.sources(Vec::new())).map(|(config, wrong)| (hushed(config), wrong))
 }
 
 /// Loads it for a command that opens the database itself, and perhaps begins one.
@@ -194,10 +202,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Has a request carried out, page by page if it is a list.
 fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure> {
-    let config = quiet(global)?;
+    let (config, wrong) = to_ask(global)?;
+    let reach = || Reach::new(&config).beside(wrong.clone());
     let runtime = runtime()?;
     // The user is not asked for input that would be of no use.
-    if let Some(answer) = runtime.block_on(supposed(&config, &request))? {
+    if let Some(answer) = runtime.block_on(supposed(reach(), &request))? {
         return Ok(show(global, &answer));
     }
     request.complete(&mut Input::of_process())?;
@@ -206,7 +215,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let mut printer = Printer::new(io::stdout().lock(), as_json);
     let mut progress = Progress::default();
     runtime.block_on(async {
-        let mut reach = Reach::new(&config);
+        let mut reach = reach();
         // A command that follows goes on when the server, or its database, is back.
         let mut follows: Option<(std::time::Duration, String)> = None;
         let shown = loop {
@@ -246,9 +255,8 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
 }
 
 /// Has what `request` supposes carried out, if anything. Returns the outcome if that is the whole answer.
-async fn supposed(config: &Config, request: &Request) -> Result<Option<Outcome>, Failure> {
+async fn supposed(mut reach: Reach<'_>, request: &Request) -> Result<Option<Outcome>, Failure> {
     let Some(first) = request.supposes() else { return Ok(None) };
-    let mut reach = Reach::new(config);
     let found = reach.ask(&first).await;
     reach.close().await;
     Ok(Some(found?).filter(absent::is_there))

@@ -4,7 +4,7 @@ use super::outcome::{Failure, Outcome, Reply};
 use super::reach::Reach;
 use super::request::Request;
 use super::text::Table;
-use super::{Global, Progress, print, quiet, runtime, show};
+use super::{Global, Progress, print, runtime, show, to_ask};
 use crate::http::Site;
 use crate::profile::{self, Asked, Profile};
 use clap::{Args, ValueHint};
@@ -54,10 +54,10 @@ impl Command {
 
     /// Has the running server take the profile, and shows it.
     pub fn run(self, global: &Global) -> Result<ExitCode, Failure> {
-        let config = quiet(global)?;
+        let (config, wrong) = to_ask(global)?;
         let file = self.output.clone().or_else(|| (!global.json).then(|| FILE.into()));
         file.as_deref().map_or(Ok(()), load::output::try_out)?;
-        let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config)))?;
+        let outcome = runtime()?.block_on(self.ask(&mut Reach::new(&config).beside(wrong)))?;
         let taken: Profile = serde_json::from_value(outcome.json.clone())
             .map_err(|error| Failure::Failed(format!("unexpected answer from the server: {error}")))?;
         // Shown first: if the file cannot be written, the profile is not lost.

@@ -21,6 +21,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Has requests carried out wherever the database is held.
 pub struct Reach<'a> {
     config: &'a Config,
+    /// What is wrong with the configuration: then only a server is asked.
+    wrong: Option<Failure>,
     here: Option<Instance>,
     /// How much of Portiere's data the database had before this process opened it, once that was looked at.
     found: Option<Found>,
@@ -30,7 +32,12 @@ pub struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// Opens nothing yet.
     pub fn new(config: &'a Config) -> Self {
-        Reach { config, here: None, found: None, patience: PATIENCE }
+        Reach { config, wrong: None, here: None, found: None, patience: PATIENCE }
+    }
+
+    /// Keeps this process from opening the database, if the configuration is wrong.
+    pub fn beside(self, wrong: Option<Failure>) -> Self {
+        Reach { wrong, ..self }
     }
 
     /// Has a request carried out: by the server if one listens, else on the database, which this process then holds.
@@ -104,6 +111,7 @@ impl<'a> Reach<'a> {
     /// Checks that this process may open the database itself, before anything is made. Returns what is there.
     async fn may_open(&mut self, request: &Request) -> Result<Found, Failure> {
         let data = &self.config.server.data;
+        self.wrong.clone().map_or(Ok(()), Err)?;
         names_its_database(self.config)?;
         let found = match self.found {
             Some(found) => found,

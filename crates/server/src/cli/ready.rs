@@ -3,7 +3,7 @@
 use super::outcome::{Failure, Outcome, Reply, say};
 use super::request::Request;
 use super::text::harmless;
-use super::{Global, quiet, runtime, show};
+use super::{Global, runtime, show, to_ask};
 use crate::config::{Raw, Value as _};
 use crate::control;
 use crate::http::{self, Site};
@@ -43,7 +43,7 @@ impl Command {
 
     /// Asks the running server, again and again while there is time; prints what it said last.
     pub fn run(self, global: &Global) -> Result<ExitCode, Failure> {
-        let config = quiet(global)?;
+        let config = to_ask(global)?.0;
         let outcome = runtime()?.block_on(self.answer(&config.server.data))?;
         let code = show(global, &outcome);
         if is_ready(&outcome) || code != ExitCode::SUCCESS {

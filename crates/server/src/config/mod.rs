@@ -150,6 +150,17 @@ impl Config {
         (config, reader.problems)
     }
 
+    /// Returns whether the data folder is the one that is meant, in spite of these problems: it was given and is right by
+    /// itself, or its default is right because no name that nobody knows can stand for it.
+    pub fn knows_its_data(&self, problems: &[Problem]) -> bool {
+        let is_given = self.sources.contains_key("data");
+        !problems.iter().any(|problem| match problem.option.as_deref() {
+            Some("data") => true,
+            Some(name) => !is_given && find(name).is_none(),
+            None => !is_given,
+        })
+    }
+
     /// Warns if a file that everybody on the machine can read holds secrets.
     fn secrets_for_all(&self, file: &Path) -> Option<String> {
         let in_file = |option: &&str| self.sources.get(*option) == Some(&Source::File);

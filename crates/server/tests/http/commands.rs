@@ -279,3 +279,45 @@ fn a_server_that_starts_is_waited_for_until_it_is_ready() {
     });
     assert_eq!(server.command(&["ready", "--wait", "soon"], "").code, 2);
 }
+
+#[test]
+fn a_wrong_configuration_keeps_nobody_from_a_server_that_runs() {
+    // red without `to_ask` in cli/mod.rs: one typo, and nobody could be disabled until it is found.
+    let server = default_server();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, none) = (folder.path().join("p.toml"), folder.path().join("none"));
+    let (there, nowhere) = (server.data().display().to_string(), none.display().to_string());
+    let line = |words: &[&str], data: &[&str], text: &str| {
+        std::fs::write(&file, text).unwrap();
+        let mut command = program();
+        let output = command.args(words).arg("--config").arg(&file).args(data).stdin(Stdio::null()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (text, told) in [
+        ("[tls\n", "p.toml:"),
+        ("[tls]\ncertifcate = 'c.pem'\n", "tls.certifcate: is not an option"),
+        ("[code]\nttl = 'long'\n", "code.ttl: "),
+        ("[tls]\ncertificate = 'c.pem'\n", "tls.key: is missing"),
+    ] {
+        for (words, code) in [
+            (&["user", "list"][..], 0),
+            (&["audit", "status"], 0),
+            (&["user", "add", "nobody", "--if-absent", "--password-stdin"], 2),
+            (&["user", "show", "nobody"], 1),
+        ] {
+            let (named, misnamed) = (format!("data = '{there}'\n{text}"), format!("dta = '{there}'\n{text}"));
+            for (data, text) in [(&["--data", &there][..], text), (&[], &named)] {
+                let (ended, said) = line(words, data, text);
+                assert_eq!(ended, Some(code), "{words:?} {text}: {said}");
+                assert!(said.contains(told) && said.contains("a server runs, and is asked"), "{words:?}: {said}");
+            }
+            let (ended, said) = line(words, &["--data", &nowhere], text);
+            assert_eq!(ended, Some(2), "{words:?} {text}: {said}");
+            assert!(said.contains(told) && !said.contains("a server runs"), "{words:?}: {said}");
+            // The name that nobody knows may have been that of the data folder.
+            let (ended, said) = line(words, &[], &misnamed);
+            assert!(ended == Some(2) && said.contains("did you mean data?"), "{words:?} {text}: {said}");
+        }
+        assert!(!none.exists(), "{text}");
+    }
+}
