@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use rules::{
     fresh::{base32hex, from_base32hex},
-    login::session::Cookie,
+    login::cookie::Cookie,
     oauth::scope::Scope,
     secret::{base64url, from_base64url},
 };

@@ -292,7 +292,7 @@ impl App {
                 let changed = User { password: Some(password.clone()), ..found };
                 let (method, before) = (Method::Password, Some(session));
                 let entry = Entry { user: &changed, method, before, origin: &browser.origin };
-                let entered = enter(&entry, &self.realm.settings, now, &fresh);
+                let entered = enter(&entry, &self.realm.settings, &self.keyring.session, (now, &fresh));
                 let Ok(started) = entered.reply else { return Ok(Decision::refuse(Some(NotChanged::SignedOut))) };
                 let change = Change::SetPassword {
                     user: user.id.clone(),
@@ -382,7 +382,7 @@ impl App {
                 let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
                 let event = event.detail("kept", session.id.as_str());
                 let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
-                let Decision { changes, reply } = renew(session, now, &fresh).or_refuse();
+                let Decision { changes, reply } = renew(session, &self.keyring.session, now, &fresh).or_refuse();
                 // This session first: a client that is issued something in it by a copy of its cookie holds its row,
                 // and what it was issued is there when the rest is looked for.
                 let changes = changes.into_iter().chain(ends).chain([Change::Record(event)]).collect();

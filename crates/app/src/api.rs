@@ -95,6 +95,8 @@ pub struct KeptLine {
     pub client: Arc<Client>,
     /// The session that the family lives in.
     pub session: Session,
+    /// Whether the token is the family's current one, or the one before that.
+    pub is_recent: bool,
     /// The family.
     pub family: FamilyId,
 }
@@ -317,7 +319,7 @@ impl App {
     }
 
     /// Returns the family of the account API that a refresh token carries on, while the family lives, or would but for
-    /// a fence or the clock that dated it. Which token of the family it is does not matter: nothing is issued for it.
+    /// a fence or the clock that dated it. Any token of the family does for ending it: nothing is issued for it.
     pub async fn kept_line(&self, refresh: &Secret) -> Result<Option<KeptLine>, Fault> {
         let Some(family) = self.line_of(refresh) else { return Ok(None) };
         let Some(found) = self.ask(families::ForEnding(&family)).await? else { return Ok(None) };
@@ -327,7 +329,8 @@ impl App {
         }
         let client = self.client(&found.family.client, self.epoch().await?).await?;
         let client = client.filter(|client| first_party::is_admitted(client) && found.family.is_of(client));
-        Ok(client.zip(found.session).map(|(client, session)| KeptLine { client, session, family }))
+        let is_recent = found.family.refresh.is_some_and(|newest| newest.is_recent(refresh));
+        Ok(client.zip(found.session).map(|(client, session)| KeptLine { client, session, is_recent, family }))
     }
 
     /// Returns the family that a refresh token of ours carries on; `None` if the token is not ours.

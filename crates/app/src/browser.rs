@@ -2,7 +2,8 @@
 
 use crate::{App, Fault, entropy};
 use rules::Time;
-use rules::login::session::{Cookie, Origin, Session, proved, proved_to_end};
+use rules::login::cookie::Cookie;
+use rules::login::session::{Origin, Session, proved, proved_to_end};
 use rules::login::sign_up;
 use rules::login::throttle::{Policy, Shared};
 use rules::people::User;
@@ -109,12 +110,14 @@ impl App {
 
     /// Whether the session that a browser's cookie names is over for good: ended, expired, or not there. One that may
     /// not be used at present, because the database failed over or this node's clock is behind, is not over; nor is one
-    /// whose secret was replaced: another answer to the same browser brings the new secret.
+    /// whose secret was replaced: another answer to the same browser brings the new secret. Of a cookie that was not
+    /// made here nothing is said: who knows a `sid`, as from an ID token, would be told whether that session lives.
     ///
     /// # Errors
     /// Says what keeps the session from being read.
     pub async fn is_over(&self, browser: &Browser) -> Result<bool, Fault> {
-        let Some(cookie) = &browser.session else { return Ok(false) };
+        let ours = browser.session.as_ref().filter(|cookie| cookie.is_sealed(&self.keyring.session));
+        let Some(cookie) = ours else { return Ok(false) };
         let found = self.ask(ForEnding(Some(&cookie.id))).await?;
         let now = self.clock.now();
         Ok(found.is_none_or(|(session, _)| !session.can_end(&self.realm.settings, now)))

@@ -5,6 +5,7 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use rules::id::Kid;
 use rules::jose::{self, Alg, JwkSet, SigningKey, VerifyingKey};
 use rules::keys::{self, Key};
+use rules::login::cookie::Seal;
 use rules::oauth::family::Sealing;
 use rules::secret::mac;
 use rules::{Fresh, Span, Time};
@@ -18,6 +19,8 @@ pub struct Keyring {
     seal: LessSafeKey,
     /// For refresh tokens.
     pub sealing: Sealing,
+    /// For session cookies.
+    pub session: Seal,
     /// For login flows and CSRF tokens.
     pub flow: Zeroizing<[u8; 32]>,
     /// For counters of failures and for user codes.
@@ -40,6 +43,7 @@ impl Keyring {
                 UnboundKey::new(&AES_256_GCM, &*Zeroizing::new(derive("signing keys"))).map_err(broken)?,
             ),
             sealing: Sealing { tag: derive("refresh tag"), grace: derive("refresh grace") },
+            session: Seal::new(derive("session cookie")),
             flow: Zeroizing::new(derive("flow")),
             lookup: Zeroizing::new(derive("lookup")),
             decoy: Zeroizing::new(derive("decoy")),

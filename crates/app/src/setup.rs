@@ -119,7 +119,7 @@ impl App {
                 let before = self.prove(browser, before, now).map(|(session, _)| session);
                 let (before, origin) = (before.as_ref(), &browser.origin);
                 let entry = Entry { user: &user, method: Method::Setup, before, origin };
-                let entered = enter(&entry, &self.realm.settings, now, &fresh);
+                let entered = enter(&entry, &self.realm.settings, &self.keyring.session, (now, &fresh));
                 let made = vec![
                     Change::UseSetup { link, now },
                     Change::ClaimOwner(user.id.clone()),

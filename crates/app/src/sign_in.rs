@@ -219,7 +219,7 @@ impl App {
                 before: before.as_ref().map(|(session, _)| session),
                 origin: &origin,
             };
-            let judged = judge(&after, &self.realm.settings, now, &fresh);
+            let judged = judge(&after, &self.realm.settings, &self.keyring.session, (now, &fresh));
             let followed = self.follow((judged, user), scene.as_ref(), flow, (now, &fresh)).await?;
             Ok(Decision { changes: followed.changes, reply: followed.reply.map_err(Some) })
         })

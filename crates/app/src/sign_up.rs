@@ -191,7 +191,7 @@ impl App {
                 let user = person.user(now);
                 let before = self.session(browser).await?.map(|(session, _)| session);
                 let ask = sign_up::SignUp { user: &user, taken, shared, before: before.as_ref(), origin };
-                let judged = sign_up::judge(&ask, &self.realm.settings, now, &fresh);
+                let judged = sign_up::judge(&ask, &self.realm.settings, &self.keyring.session, (now, &fresh));
                 Ok(judged.map(|started| (started, user)))
             })
             .await?;

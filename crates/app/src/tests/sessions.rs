@@ -3,13 +3,15 @@
 use super::{NOW, database, newcomer, node, sign_in};
 use crate::App;
 use crate::account::{NotEnded, NotSaved, ProfileForm};
-use crate::browser::Browser;
+use crate::browser::{Browser, Unproved};
 use crate::clock::Clock;
 use crate::flow::{Flow, Place, To};
-use rules::login::session::{Cookie, FRESH};
+use rules::decision::Change;
+use rules::id::SessionId;
+use rules::login::cookie::Cookie;
+use rules::login::session::{FRESH, Session};
 use rules::people::Role;
-use rules::secret::Secret;
-use rules::{Span, Time};
+use rules::{Decision, Fresh, Span, Time};
 use store::tables::fences::{self, Fence};
 use tempfile::TempDir;
 
@@ -176,16 +178,14 @@ async fn se_05_a_session_is_over_when_it_ended_ran_out_or_is_gone_and_not_while_
     // Red if browser.rs, is_over, asked `WithUser` (what a fence holds would be over), or compared the secret.
     let (_folder, app, clock, browser) = house().await;
     assert!(!app.is_over(&browser).await.unwrap());
-    let replaced = browser.clone();
-    let replaced = Browser {
-        session: replaced.session.map(|cookie| Cookie { secret: Secret::new("x".repeat(43)), ..cookie }),
-        ..replaced
-    };
+    let with = |cookie: Cookie| Browser { session: Some(cookie), ..browser.clone() };
+    let live = browser.session.clone().expect("a cookie");
+    let made = |id: &SessionId, seed| Cookie::make(id, &app.keyring.session, &Fresh::new([seed; 32]));
+    let replaced = Browser { unproved: Unproved::default(), ..with(made(&live.id, 1)) };
     assert!(app.session(&replaced).await.unwrap().is_none() && replaced.unproved.is_set());
     assert!(!app.is_over(&replaced).await.unwrap(), "its secret was replaced");
-    let id = "z".repeat(26);
-    let made_up = Browser { session: Cookie::read(&format!("{id}.{}", "x".repeat(43))), ..Browser::default() };
-    assert!(app.is_over(&made_up).await.unwrap());
+    let unknown = SessionId::from("z".repeat(26).as_str());
+    assert!(app.is_over(&with(made(&unknown, 1))).await.unwrap());
     assert!(!app.is_over(&Browser::default()).await.unwrap(), "there is no cookie");
 
     let epoch = app.epoch().await.unwrap();
@@ -193,7 +193,33 @@ async fn se_05_a_session_is_over_when_it_ended_ran_out_or_is_gone_and_not_while_
     app.engine.commit(fences::raise(&app.realm.id, &fence, clock.now(), &[])).await.unwrap();
     assert!(app.session(&browser).await.unwrap().is_none() && browser.unproved.is_set());
     assert!(!app.is_over(&browser).await.unwrap(), "it may be believed again in a moment");
+    // Red without is_sealed in is_over: who knows a `sid` would be told whether the session lives.
+    let invented = |id: &SessionId| with(Cookie { id: id.clone(), secret: Fresh::new([9; 32]).secret("session") });
+    assert!(!app.is_over(&invented(&live.id)).await.unwrap(), "fenced");
 
     clock.advance(app.realm.settings.session_absolute);
     assert!(app.is_over(&browser).await.unwrap());
+    for id in [&live.id, &unknown] {
+        assert!(!app.is_over(&invented(id)).await.unwrap(), "{id:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cookie_of_version_0_1_signs_in_as_long_as_its_session_lives() {
+    // red if `proved` in rules/login/session.rs asked for the tag.
+    let (_folder, app, clock, mut browser) = house().await;
+    let (session, _) = app.session(&browser).await.unwrap().expect("signed in");
+    let secret = Fresh::new([9; 32]).secret("session");
+    let (was, old) = (session.handle, Cookie { id: session.id.clone(), secret });
+    let session = Box::new(Session { handle: old.secret.handle(), auth_time: session.auth_time + Span(1), ..session });
+    let stored = app
+        .settle(|_, _| async {
+            Ok(Decision::<(), ()>::accept(()).and(Change::RaiseSession { session: session.clone(), was }))
+        })
+        .await;
+    stored.unwrap().unwrap();
+    browser.session = Some(old);
+    assert!(app.session(&browser).await.unwrap().is_some() && !browser.unproved.is_set());
+    clock.advance(app.realm.settings.session_absolute);
+    assert!(app.session(&browser).await.unwrap().is_none());
 }

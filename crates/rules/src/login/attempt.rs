@@ -3,6 +3,7 @@
 use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::{Event, Kind};
+use crate::login::cookie::Seal;
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
 use crate::login::throttle::{Counted, Counter, Held, Policy, Seen, Shared, all_admit, counted_as};
 use crate::people::User;
@@ -69,10 +70,15 @@ pub struct After<'a> {
 }
 
 /// Judges an attempt after its password was hashed: starts a session, or refuses and counts the failure.
-pub fn judge(after: &After<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Refusal> {
+pub fn judge(
+    after: &After<'_>,
+    settings: &Settings,
+    seal: &Seal,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Started, Refusal> {
     if let (true, Some(user)) = (after.matches, after.user) {
         let entry = Entry { user, method: Method::Password, before: after.before, origin: after.origin };
-        let entered = enter(&entry, settings, now, fresh);
+        let entered = enter(&entry, settings, seal, (now, fresh));
         if let Ok(started) = entered.reply {
             let forget = Change::ForgetAttempts { key: after.counters.account };
             return Decision { changes: entered.changes, reply: Ok(started) }.and(forget);
@@ -136,6 +142,10 @@ mod tests {
         After { user: Some(user), matches, counters, before: None, origin }
     }
 
+    fn judged(after: &After<'_>) -> Decision<Started, Refusal> {
+        judge(after, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([3; 32])))
+    }
+
     fn counted(changes: &[Change]) -> Vec<(Handle, Span)> {
         let failures = changes.iter().filter_map(|change| match change {
             Change::CountFailure { key, leak, .. } => Some((*key, *leak)),
@@ -147,11 +157,11 @@ mod tests {
     #[test]
     fn whoever_guesses_at_names_is_told_of_by_what_counts_as_their_address() {
         // red with the address as it is: an IPv6 subscriber has more addresses than there are rows.
-        let (settings, counters) = (Settings::default(), counters(&[]));
+        let counters = counters(&[]);
         for (address, wanted) in [("192.0.2.1", "192.0.2.1"), ("2001:db8:0:5:1::1", "2001:db8:0:5::/64"), ("", "")] {
             let origin = Origin { address: address.into(), ..Origin::default() };
             let after = After { user: None, matches: false, counters: &counters, before: None, origin: &origin };
-            let judged = judge(&after, &settings, NOW, &Fresh::new([3; 32]));
+            let judged = judged(&after);
             let told = judged.changes.iter().filter_map(|change| match change {
                 Change::CountStranger { address, .. } => Some(address.as_str()),
                 _ => None,
@@ -162,11 +172,11 @@ mod tests {
 
     #[test]
     fn bf_04_a_guess_counts_for_its_address_and_networks_at_every_door_and_only_where_it_has_one() {
-        let (ada, settings, origin) = (person("ada"), Settings::default(), Origin::default());
+        let (ada, origin) = (person("ada"), Origin::default());
         for shared in [&[ADDRESS, NETWORK][..], &[]] {
             let counters = counters(shared);
             let after = after(&ada, false, &counters, &origin);
-            let (signed_in, confirmed) = (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, NOW));
+            let (signed_in, confirmed) = (judged(&after), confirm(&after, NOW));
             let open = leave_open(&after, NOW);
             assert!(signed_in.reply.is_err() && confirmed.reply.is_err() && open.reply.is_err());
             for changes in [signed_in.changes, confirmed.changes, open.changes] {
@@ -180,11 +190,11 @@ mod tests {
     #[test]
     fn a_failure_tells_by_way_of_which_application_it_came_at_every_door() {
         // red with `Event::new` in `failure`.
-        let (ada, settings, counters) = (person("ada"), Settings::default(), counters(&[]));
+        let (ada, counters) = (person("ada"), counters(&[]));
         for client in [None, Some("shop".into())] {
             let origin = Origin::default().by_way_of(client.as_ref());
             let after = after(&ada, false, &counters, &origin);
-            let (signed_in, confirmed) = (judge(&after, &settings, NOW, &Fresh::new([3; 32])), confirm(&after, NOW));
+            let (signed_in, confirmed) = (judged(&after), confirm(&after, NOW));
             for changes in [signed_in.changes, confirmed.changes, leave_open(&after, NOW).changes] {
                 let told = changes.iter().filter_map(|change| match change {
                     Change::Record(event) => Some(&event.client),

@@ -3,6 +3,7 @@
 use crate::Fresh;
 use crate::decision::{Change, Decision};
 use crate::events::Kind;
+use crate::login::cookie::Seal;
 use crate::login::session::{Entry, Method, Origin, Session, Started, enter};
 use crate::login::throttle::{Held, Policy, Seen, Shared};
 use crate::people::User;
@@ -49,13 +50,18 @@ pub struct SignUp<'a> {
 pub struct Taken;
 
 /// Creates an account and its first session, or refuses. The attempt counts either way: the hash cost the same.
-pub fn judge(ask: &SignUp<'_>, settings: &Settings, now: Time, fresh: &Fresh) -> Decision<Started, Taken> {
+pub fn judge(
+    ask: &SignUp<'_>,
+    settings: &Settings,
+    seal: &Seal,
+    (now, fresh): (Time, &Fresh),
+) -> Decision<Started, Taken> {
     let count = ask.shared.iter().map(|shared| shared.failed(now));
     if ask.taken {
         return Decision::refuse(Taken).with(count);
     }
     let entry = Entry { user: ask.user, method: Method::Password, before: ask.before, origin: ask.origin };
-    let entered = enter(&entry, settings, now, fresh);
+    let entered = enter(&entry, settings, seal, (now, fresh));
     let Ok(started) = entered.reply else { return Decision::refuse(Taken).with(count) };
     let event = ask.origin.event(Kind::UserAdded, &ask.user.id, now);
     Decision::accept(started)
@@ -79,7 +85,7 @@ mod tests {
     fn signed_up(taken: bool, shared: &[Shared]) -> Decision<Started, Taken> {
         let (user, origin) = (person("ada"), Origin::default());
         let ask = SignUp { user: &user, taken, shared, before: None, origin: &origin };
-        judge(&ask, &Settings::default(), NOW, &Fresh::new([1; 32]))
+        judge(&ask, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([1; 32])))
     }
 
     #[test]
@@ -112,7 +118,7 @@ mod tests {
         // red without the origin of the attempt in `judge`.
         let (user, origin) = (person("ada"), Origin::default().by_way_of(Some(&"shop".into())));
         let ask = SignUp { user: &user, taken: false, shared: &[], before: None, origin: &origin };
-        let made = judge(&ask, &Settings::default(), NOW, &Fresh::new([1; 32]));
+        let made = judge(&ask, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([1; 32])));
         let told = made.changes.iter().filter_map(|change| match change {
             Change::Record(event) => Some((event.kind, event.client.clone())),
             _ => None,

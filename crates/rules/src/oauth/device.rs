@@ -377,6 +377,7 @@ fn redeem(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::cookie::Seal;
     use crate::login::session::{Entry, FRESH, Method, Origin, enter};
     use crate::oauth::client::tests::native;
     use crate::people::user::tests::person;
@@ -387,7 +388,10 @@ mod tests {
     fn signed_in() -> Session {
         let user = person("ada");
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
-        enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts").session
+        enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([1; 32])))
+            .reply
+            .expect("starts")
+            .session
     }
 
     fn device(asked: Time) -> Device {

@@ -60,6 +60,14 @@ pub struct Refresh {
     pub turn: i64,
 }
 
+impl Refresh {
+    /// Whether a token is the current one, or the one before that, also after its grace.
+    pub fn is_recent(&self, token: &Secret) -> bool {
+        let presented = token.handle();
+        presented == self.current || self.previous.is_some_and(|previous| previous.handle == presented)
+    }
+}
+
 /// The immediate predecessor of the current refresh token.
 #[derive(Clone, Copy, Debug)]
 pub struct Previous {
@@ -199,6 +207,7 @@ fn xor(mut a: [u8; 32], b: [u8; 32]) -> [u8; 32] {
 pub(super) mod tests {
     use super::*;
     use crate::Fresh;
+    use crate::login::cookie::Seal;
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::claims::ClaimsRequest;
     use crate::oauth::scope::Scope;
@@ -269,7 +278,8 @@ pub(super) mod tests {
     fn found() -> Found {
         let (user, fresh) = (person("ada"), Fresh::new([4; 32]));
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
-        let session = enter(&entry, &Settings::default(), NOW, &fresh).reply.expect("starts").session;
+        let session =
+            enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &fresh)).reply.expect("starts").session;
         let family = Family {
             id: fresh.family(NOW),
             user: user.id.clone(),

@@ -111,6 +111,7 @@ pub fn opens(claims: &AccessClaims, client: &Client, realm: &Realm) -> bool {
 mod tests {
     use super::*;
     use crate::decision::Change;
+    use crate::login::cookie::Seal;
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::client::Grant;
     use crate::oauth::client::tests::{confidential, native};
@@ -135,7 +136,7 @@ mod tests {
             let user = person("u1");
             let origin = Origin::default();
             let entry = Entry { user: &user, method: Method::Password, before: None, origin: &origin };
-            let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32]));
+            let entered = enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([1; 32])));
             World {
                 realm: Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() },
                 sealing: Sealing { tag: [1; 32], grace: [2; 32] },

@@ -213,6 +213,7 @@ fn code_for(request: &Request, (client, session): (&Client, &Session), name: Nam
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::cookie::Seal;
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::authorize::read;
     use crate::oauth::client::tests::confidential;
@@ -247,7 +248,9 @@ mod tests {
         let read = read(&Params::parse(pairs).expect("no duplicates"), Some(&client), &realm());
         let Ok(request) = read else { panic!("{name}={value} cannot be read") };
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
-        let entered = enter(&entry, &Settings::default(), NOW, &Fresh::new([1; 32])).reply.expect("starts");
+        let entered = enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &Fresh::new([1; 32])))
+            .reply
+            .expect("starts");
         let session = (Session { auth_time: dated, ..entered.session }, user);
         let facts = Facts { client: &client, session: Some(&session), consent: None, hint: None };
         let progress = Progress { proved, chosen: false, consented: false };

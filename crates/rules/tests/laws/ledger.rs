@@ -1,7 +1,7 @@
 //! Books of what was handed out, what it leaned on and what has ended it, kept without asking the rules.
 
 use rules::id::{ClientId, FamilyId, SessionId, UserId};
-use rules::login::session::Cookie;
+use rules::login::cookie::Cookie;
 use rules::oauth::code::Granted;
 use rules::oauth::scope::Scope;
 use rules::oauth::token::AccessClaims;

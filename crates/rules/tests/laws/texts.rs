@@ -4,7 +4,7 @@ use crate::cases;
 use proptest::prelude::*;
 use rules::fresh::{base32hex, from_base32hex, time_of};
 use rules::id::SessionId;
-use rules::login::session::Cookie;
+use rules::login::cookie::{Cookie, Seal};
 use rules::oauth::code;
 use rules::oauth::family::{RefreshToken, Sealing};
 use rules::oauth::params::Params;
@@ -108,7 +108,7 @@ proptest! {
     fn cookies_read_back(foreign in text(), seed in any::<[u8; 32]>()) {
         prop_assert!(Cookie::read(&foreign).is_none_or(|cookie| cookie.write() == foreign));
         let fresh = Fresh::new(seed);
-        let cookie = Cookie { id: SessionId(fresh.ordered("sid", Time(1_000))), secret: fresh.secret("session") };
+        let cookie = Cookie::make(&SessionId(fresh.ordered("sid", Time(1_000))), &Seal::new(seed), &fresh);
         let read = Cookie::read(&cookie.write()).expect("ours");
         prop_assert!(read.id == cookie.id && read.secret.handle() == Secret::new(cookie.secret.reveal()).handle());
     }

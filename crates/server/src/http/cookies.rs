@@ -5,7 +5,7 @@ use axum::response::Response;
 use hyper::HeaderMap;
 use hyper::header::{COOKIE, HeaderValue, SET_COOKIE};
 use rules::Span;
-use rules::login::session;
+use rules::login::cookie::Cookie;
 use rules::realm::Realm;
 use rules::secret::{Handle, Secret, hexadecimal};
 
@@ -101,7 +101,7 @@ impl Site {
     }
 
     /// Returns the session that the browser claims.
-    pub fn session_cookie(&self, headers: &HeaderMap) -> Option<session::Cookie> {
-        session::Cookie::read(self.cookie(headers, Name::Session)?.reveal())
+    pub fn session_cookie(&self, headers: &HeaderMap) -> Option<Cookie> {
+        Cookie::read(self.cookie(headers, Name::Session)?.reveal())
     }
 }

@@ -5,6 +5,7 @@ use crate::world::{Plan, World};
 use rules::decision::Change;
 use rules::id::{ClientId, SessionId, UserId};
 use rules::login::attempt::{After, Counters, judge};
+use rules::login::cookie::Seal;
 use rules::login::session::{Entry, Method, Origin, Started, enter, leave};
 use rules::login::throttle::Shared;
 use rules::oauth::client::Client;
@@ -23,7 +24,7 @@ pub fn sign_in(world: &World, fresh: &Fresh, (browser, user): (usize, &UserId), 
         before: before.as_ref().map(|(session, _)| session),
         origin: &Origin::default(),
     };
-    let judged = judge(&after, &world.realm.settings, world.now, fresh);
+    let judged = judge(&after, &world.realm.settings, &Seal::new([0; 32]), (world.now, fresh));
     let proved = world.tables.users.get(user).and_then(|user| user.password.clone());
     let (user, other) = (user.clone(), before.filter(|(_, whose)| whose.id != *user).map(|(session, _)| session.id));
     Plan::of(judged.changes, move |world| {
@@ -95,7 +96,7 @@ pub fn change_password(world: &World, fresh: &Fresh, browser: usize) -> Plan {
     let password = fresh.name("password");
     let changed = User { password: Some(password.clone()), ..user.clone() };
     let entry = Entry { user: &changed, method: Method::Password, before: Some(&session), origin: &Origin::default() };
-    let entered = enter(&entry, &world.realm.settings, world.now, fresh);
+    let entered = enter(&entry, &world.realm.settings, &Seal::new([0; 32]), (world.now, fresh));
     let changed = Change::SetPassword { user: user.id.clone(), seen: user.password.clone(), password, at: world.now };
     let ends = everything_else(&user, Some(&session.id), world.now);
     let changes = [changed].into_iter().chain(ends).chain(entered.changes).collect();

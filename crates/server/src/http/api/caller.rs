@@ -241,7 +241,9 @@ impl Call {
         let kept =
             self.door.site.cookie(&self.door.headers, Name::Refresh).filter(|_| problem.kind == Kind::TokenRefused);
         let Some(token) = kept else { return Err(problem) };
-        let Some(line) = self.door.site.app.kept_line(&token).await? else { return Err(problem) };
+        // Who saw a token once must not be able to ask, with that token for ever, whether the line lives.
+        let line = self.door.site.app.kept_line(&token).await?.filter(|line| line.is_recent);
+        let Some(line) = line else { return Err(problem) };
         self.is_page_of(&line.client)?;
         let csrf = self.door.site.app.account_csrf(&line.family);
         let mut response = problem.telling(&self.door.site, &self.door.visit, Some(&csrf));

@@ -63,6 +63,14 @@ fn cs_01_what_refreshing_needs_is_told_to_pages_of_its_line_alone() {
     nothing(Line { access: "x".into(), ..page.clone() }, "an application that keeps its tokens itself");
     nothing(reloaded(&page, ("refresh", "; Max-Age=0")), "no refresh token");
     nothing(reloaded(&page, ("refresh", "x; Path=/")), "none of ours");
+    // Red without is_recent: who saw a token once could ask for ever whether the line lives.
+    let (mut newest, first) = (line.clone(), line.browser.cookie("refresh-").unwrap());
+    for gets in [true, false] {
+        newest.renew().must_be(200);
+        let mut old = reloaded(&page, ("refresh", &format!("{first}; Path=/")));
+        assert_eq!(told(&mut old).get("csrf_token").is_some(), gets, "the one before, or an older one");
+    }
+    assert!(told(&mut reloaded(&newest, NO_ACCESS)).get("csrf_token").is_some());
     let tokens = screens.app.tokens(&mut Browser::of(server, &person), &person);
     nothing(reloaded(&page, ("refresh", &format!("{}; Path=/", tokens.refresh))), "one of the token endpoint");
 }

@@ -186,16 +186,10 @@ fn session_cookies(answer: &Answer) -> Vec<String> {
     answer.all("set-cookie").into_iter().filter(|line| line.starts_with("sid-")).map(str::to_owned).collect()
 }
 
-#[test]
-fn se_05_wherever_a_dead_cookie_is_looked_at_it_is_taken_away_and_a_living_one_never() {
-    // Red without `without_dead_session` in server/http/door.rs, let_in, or its question for a cookie that the answer has.
-    let server = default_server();
-    let (app, person) = (App::trusted(server), Person::add(server));
-    let mut browser = Browser::of(server, &person);
-    let (flow, old) = (browser.get(&app.ask().with("prompt", "login").target()), browser.clone());
-    let flow = Form::find(&flow.text(), "/login").unwrap().value("flow").to_owned();
-    let post = |target: &str| Call::post(target, &[("name", "x"), ("flow", &flow), ("decision", "stay")]);
-    let looked_at = [
+/// Requests whose session cookie is looked at.
+fn looked_at(app: &App, flow: &str) -> [Call; 12] {
+    let post = |target: &str| Call::post(target, &[("name", "x"), ("flow", flow), ("decision", "stay")]);
+    [
         Call::get("/"),
         Call::get("/account"),
         Call::new("HEAD", "/account"),
@@ -208,7 +202,55 @@ fn se_05_wherever_a_dead_cookie_is_looked_at_it_is_taken_away_and_a_living_one_n
         post("/account/profile"),
         post("/account/signout"),
         post("/device"),
-    ];
+    ]
+}
+
+/// What a stranger can tell answers by: the status, and the headers without what is new in each of them.
+fn told(answer: &Answer) -> (u16, Vec<(String, String)>) {
+    let plain = |(name, value): &(String, String)| {
+        let value = match &**name {
+            "date" | "x-request-id" | "content-security-policy" => String::new(),
+            "set-cookie" => value.split('=').next().unwrap_or_default().to_owned(),
+            "location" => value.split("flow=").next().unwrap_or_default().to_owned(),
+            _ => value.clone(),
+        };
+        (name.clone(), value)
+    };
+    (answer.status, answer.headers.iter().map(plain).collect())
+}
+
+#[test]
+fn se_05_who_knows_a_sid_is_not_told_whether_that_session_lives() {
+    // red without is_sealed in app/browser.rs, is_over.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let flow = Browser::new(server).get(&app.ask().target()).text();
+    let flow = Form::find(&flow, "/login").unwrap().value("flow").to_owned();
+    let [live, mut ended] = [0; 2].map(|_| Browser::of(server, &person));
+    let sid = |browser: &Browser| browser.cookie("sid-").unwrap().split('.').next().unwrap().to_owned();
+    let unknown = format!("{}{}", &sid(&live)[..20], "0".repeat(6));
+    let sids = [sid(&live), sid(&ended), unknown];
+    let form = ended.account_form("/account/signout");
+    ended.submit(&form).must_be(303);
+    let name = server.cookie_name("sid");
+    for call in looked_at(&app, &flow) {
+        let [live, ended, unknown] = sids.clone().map(|sid| {
+            let cookie = format!("{name}={sid}.{}", "x".repeat(42) + "A");
+            told(&server.send(&call.clone().header("cookie", &cookie)))
+        });
+        assert!(live == ended && live == unknown, "{call:?}: {live:?} {ended:?} {unknown:?}");
+    }
+}
+
+#[test]
+fn se_05_wherever_a_dead_cookie_is_looked_at_it_is_taken_away_and_a_living_one_never() {
+    // Red without `without_dead_session` in server/http/door.rs, let_in, or its question for a cookie that the answer has.
+    let server = default_server();
+    let (app, person) = (App::trusted(server), Person::add(server));
+    let mut browser = Browser::of(server, &person);
+    let (flow, old) = (browser.get(&app.ask().with("prompt", "login").target()), browser.clone());
+    let flow = Form::find(&flow.text(), "/login").unwrap().value("flow").to_owned();
+    let looked_at = looked_at(&app, &flow);
     let passed_by = [
         Call::get("/oauth2/jwks"),
         Call::get("/.well-known/openid-configuration"),
