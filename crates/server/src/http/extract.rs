@@ -41,6 +41,11 @@ pub fn query(uri: &hyper::Uri) -> Result<Params, Error> {
     Params::parse(pairs(uri.query().unwrap_or("").as_bytes())?)
 }
 
+/// Returns the flow that a link to a page names.
+pub fn flow(uri: &hyper::Uri) -> Option<String> {
+    query(uri).ok()?.get("flow").map(str::to_owned)
+}
+
 /// Returns the parameters of a POST of the protocol, which has them in its body.
 pub async fn posted(door: &Door, body: Body) -> Result<Params, Refusal> {
     params::nothing_of_ours(&pairs(door.uri.query().unwrap_or("").as_bytes())?)?;

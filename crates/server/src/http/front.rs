@@ -5,10 +5,11 @@ use super::api::problem::{Kind, Problem};
 use super::cors;
 use super::door::{Door, page};
 use super::error::{Refusal, for_programs};
+use super::extract;
 use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::admission::Pace;
-use crate::config::PROBES;
+use crate::config::{CHANGE_PASSWORD, PROBES};
 use crate::logs::Sparing;
 use crate::metrics::Refused;
 use crate::net::Peer;
@@ -37,9 +38,17 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The room reserved for the headers of a response, so that the map is allocated only once.
 const HEADERS: usize = 16;
 
-/// Where metadata is looked for, below any path. A client with a wrong address for this server gets an error that pages
-/// may read: a page that could not read it would take it for a CORS fault.
+/// Where metadata is looked for: before any path (RFC 8615 §3), or after it, as one name (OpenID Connect Discovery §4).
+/// A client with a wrong address for this server gets an error that pages may read: a page that could not read it would
+/// take it for a CORS fault.
 const WELL_KNOWN: &str = "/.well-known/";
+
+/// Pages of people, and endpoints that say themselves who may read them: nothing below these is metadata.
+const NO_METADATA: [&str; 10] =
+    ["/account", "/api", "/assets", "/consent", "/continue", "/device", "/login", "/setup", "/signup", "/try"];
+
+/// Pages that lead to the account home, unless they belong to a flow of an application.
+const TO_ACCOUNT: [&str; 2] = ["/login", "/signup"];
 
 const NO_HOST: &str = "the request must name exactly one host";
 
@@ -109,7 +118,7 @@ pub async fn front(State(site): State<Site>, mut request: Request<Body>, next: N
 /// What decides on headers of the response, whichever door it comes from.
 struct Shape {
     of_metadata: bool,
-    of_account: bool,
+    is_apart: bool,
     is_patch: bool,
     has_coding: bool,
 }
@@ -118,21 +127,21 @@ impl Shape {
     fn of(site: &Site, request: &Request<Body>) -> Shape {
         let path = request.uri().path();
         Shape {
-            of_metadata: path.contains(WELL_KNOWN),
-            of_account: is_of(site, "/account", path),
+            of_metadata: is_of_metadata(site, path),
+            is_apart: is_apart(site, request),
             is_patch: request.method() == Method::PATCH,
             has_coding: request.headers().contains_key(header::CONTENT_ENCODING),
         }
     }
 
     fn add_headers(&self, response: &mut Response) {
-        // For every response there: an error page, too, has the account's origin and window. The pages of a sign-in do
-        // not get it: applications open them in windows that they keep a handle to.
-        if self.of_account {
+        if self.is_apart {
             reply::set(response.headers_mut(), COOP, "same-origin");
         }
         let status = response.status();
-        if self.of_metadata && matches!(status, StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST) {
+        let names_readers = response.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN);
+        let is_wrong_address = matches!(status, StatusCode::NOT_FOUND | StatusCode::MISDIRECTED_REQUEST);
+        if self.of_metadata && is_wrong_address && !names_readers {
             cors::opened(response);
         }
         // What would have been accepted: of codings (RFC 9110 §12.5.3), of patches (RFC 5789 §3.1).
@@ -143,6 +152,24 @@ impl Shape {
             reply::set(response.headers_mut(), ACCEPT_PATCH, "application/json");
         }
     }
+}
+
+/// Returns whether no page that opened this one keeps a handle to its window. For every response under the account: an
+/// error page, too, has the account's origin and window. Also for what leads there, but only those who are signed in:
+/// else whoever opened it would see by the handle whether they are. The pages of an application's sign-in do not get
+/// it: applications open them in windows that they keep a handle to.
+fn is_apart(site: &Site, request: &Request<Body>) -> bool {
+    let path = request.uri().path();
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let leads_there = || site.below(path).is_some_and(|path| TO_ACCOUNT.contains(&path));
+    is_of(site, "/account", path)
+        || path == CHANGE_PASSWORD
+        || (is_read && leads_there() && extract::flow(request.uri()).is_none())
+}
+
+fn is_of_metadata(site: &Site, path: &str) -> bool {
+    let is_well_known = |(_, name): (&str, &str)| path.starts_with(WELL_KNOWN) || !name.contains('/');
+    path.split_once(WELL_KNOWN).is_some_and(is_well_known) && !NO_METADATA.iter().any(|part| is_of(site, part, path))
 }
 
 /// Returns the time a request took, without its body, which a client may send as slowly as it likes, and without the

@@ -203,6 +203,7 @@ async fn whoever_has_the_address_wrong_is_told_so_and_takes_it_for_nothing_else(
     for (host, path, status) in [
         (ours, "/.well-known/none", 404),
         (ours, "/other/.well-known/openid-configuration", 404),
+        (ours, "/.well-known/none/of/ours", 404),
         (ours, "/oauth2/none", 404),
         (ours, "/none", 404),
         (another, "/.well-known/openid-configuration", 421),

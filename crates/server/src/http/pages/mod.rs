@@ -47,7 +47,7 @@ pub struct Posted {
 impl Door {
     /// Returns the login flow that a link carries on.
     fn flow_text(&self) -> Option<String> {
-        super::extract::query(&self.uri).ok()?.get("flow").map(str::to_owned)
+        super::extract::flow(&self.uri)
     }
 
     /// Refuses because a flow cannot go on, and says where its request can be started again.

@@ -140,7 +140,8 @@ fn cs_04_origins_are_compared_whole() {
 
 #[test]
 fn cs_04_pages_are_never_open_to_scripts_of_others() {
-    // red if server/http/routes.rs put a CORS layer over protocol() or own_pages().
+    // Red if server/http/routes.rs put a CORS layer over protocol() or own_pages(); without NO_METADATA in
+    // http/front.rs, or where a name anywhere in a path made it metadata.
     let server = default_server();
     let app = App::web(server);
     let good = app.redirect.strip_suffix("/cb").unwrap();
@@ -155,10 +156,18 @@ fn cs_04_pages_are_never_open_to_scripts_of_others() {
         "/device",
         "/setup",
         "/",
+        "/account/.well-known/x",
+        "/consent/.well-known/openid-configuration",
+        "/login/.well-known/openid-configuration",
+        "/login/a/.well-known/x",
+        "/nothing/.well-known/x/y",
+        "/nothing.well-known/x",
     ] {
         for method in ["GET", "POST", "OPTIONS"] {
             let answer = server.send(&Call::new(method, path).header("origin", good));
             assert!(answer.headers.iter().all(|(name, _)| !name.starts_with("access-control-")), "{method} {path}");
         }
     }
+    let answer = server.send(&Call::get("/api/v1/.well-known/x").header("origin", good));
+    assert_ne!(answer.must_be(404).header("access-control-allow-origin"), Some("*"), "it says itself who may read it");
 }

@@ -56,7 +56,7 @@ fn hd_01_every_page_forbids_frames_and_foreign_scripts() {
 
 #[test]
 fn hd_01_whatever_is_answered_under_account_leaves_no_handle_to_its_window_and_no_other_page_is_cut_off() {
-    // Red without COOP in server/http/front.rs; and where is_of_account says yes to what only begins like it.
+    // Red without COOP in server/http/front.rs; and where is_apart says yes to what only begins like it.
     let server = Server::leaked(&[
         ("PORTIERE_PROXY_TRUSTED", "127.0.0.1"),
         ("PORTIERE_LIMITS_FAILURES_BURST", "5"),
@@ -80,6 +80,11 @@ fn hd_01_whatever_is_answered_under_account_leaves_no_handle_to_its_window_and_n
         (413, Call::post("/account/profile", &[("name", &long)])),
         (415, Call::new("POST", "/account/signout").body("text/plain", "x")),
         (421, Call::get("/account").header("host", "evil.test")),
+        (200, Call::get("/login")),
+        (200, Call::new("HEAD", "/login")),
+        (303, Call::get("/login?change=1")),
+        (404, Call::get("/signup")),
+        (303, Call::get("/.well-known/change-password")),
     ] {
         let answer = browser.send(call.clone());
         assert_eq!((answer.status, policy(&answer).as_deref()), (status, Some("same-origin")), "{call:?}");
@@ -88,13 +93,65 @@ fn hd_01_whatever_is_answered_under_account_leaves_no_handle_to_its_window_and_n
         let answer = server.send(&call).must_be(303);
         assert_eq!(policy(&answer).as_deref(), Some("same-origin"), "to the sign-in: {call:?}");
     }
-    for target in ["/", "/login", "/accounts", "/device", "/oauth2/account", "/oauth2/jwks", &app.ask().target()] {
+    let flow = browser.get(&app.ask().with("prompt", "login").target()).text();
+    let flow = Form::find(&flow, "/login").unwrap().value("flow").to_owned();
+    for target in [
+        "/",
+        "/accounts",
+        "/device",
+        "/logins",
+        "/oauth2/account",
+        "/oauth2/jwks",
+        &format!("/login?flow={flow}"),
+        &app.ask().target(),
+    ] {
         assert_eq!(policy(&browser.get(target)), None, "{target}");
     }
     let wrong = Call::get("/account/nothing").header("x-forwarded-for", "203.0.113.7");
     let slowed = (0..40 * nodes()).map(|_| server.send(&wrong)).find(|answer| answer.status == 429);
     assert_eq!(policy(&slowed.expect("slowed")).as_deref(), Some("same-origin"));
     server.kill();
+}
+
+#[test]
+fn hd_01_by_no_window_that_a_site_opens_here_does_it_see_whether_its_visitor_is_signed_in() {
+    // Red without TO_ACCOUNT, or CHANGE_PASSWORD, in http/front.rs, is_apart: the opener's handle says `closed`.
+    let server = default_server();
+    let of = Browser::of(server, &Person::add(server));
+    for target in [
+        "/",
+        "/account",
+        "/account/nothing",
+        "/continue",
+        "/device",
+        "/device?user_code=BBBB-BBBB",
+        "/login",
+        "/login?again=1",
+        "/login?change=1",
+        "/login?change=1&flow=",
+        "/login?change=1&flow=x",
+        "/login?change=1&flow=x&flow=y",
+        "/login/",
+        "/nothing",
+        "/oauth2/logout",
+        "/setup",
+        "/signup",
+        "/signup?flow=x",
+        "/try",
+        "/.well-known/change-password",
+    ] {
+        let cuts_off = |mut browser: Browser| {
+            let (mut answer, mut cut) = (browser.get(target), false);
+            loop {
+                cut |= answer.header("cross-origin-opener-policy").is_some();
+                match answer.location().filter(|to| to.starts_with('/')).map(str::to_owned) {
+                    Some(to) => answer = browser.get(&to),
+                    None => return cut,
+                }
+            }
+        };
+        assert_eq!(cuts_off(of.clone()), cuts_off(Browser::new(server)), "{target}");
+    }
 }
 
 #[test]
