@@ -1,6 +1,21 @@
 // Five conveniences, all optional: a password can be shown, a form is not sent twice and keeps its flow, a notice is
-// shown once, and times follow the user's own clock.
+// shown once, and times follow the user's own clock. And a guard: what a user did not see yet is not allowed by a click.
 "use strict";
+
+// Another site's window that closes under a double click leaves its second click here, on whatever it covered. Right
+// after the page appears, a click allows nothing. A key does if it was pressed since then: whoever presses a key has
+// gone to the button first, as no site can for them. Such a click has no detail, as that of a screen reader has none.
+let [appeared, pressed] = [performance.now(), -1];
+const appear = () => { appeared = performance.now(); };
+for (const kind of ["focus", "pageshow"]) addEventListener(kind, appear);
+document.addEventListener("visibilitychange", appear);
+addEventListener("keydown", (event) => { if (!event.repeat) pressed = performance.now(); }, true);
+for (const button of document.querySelectorAll('[name="decision"][value="allow"], [name="choice"][value="continue"]')) {
+  button.addEventListener("click", (event) => {
+    const byKey = event.detail === 0 && pressed > appeared;
+    if (!byKey && performance.now() - appeared < 500) event.preventDefault();
+  });
+}
 
 for (const input of document.querySelectorAll("input[data-show]")) {
   const form = input.form;
