@@ -1,5 +1,6 @@
 //! What a user can see and do about their own account.
 
+use crate::api::Opened;
 use crate::browser::Browser;
 use crate::pledge::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
@@ -76,9 +77,13 @@ pub(crate) struct Changing<'a> {
     pub(crate) session: &'a Session,
     /// The user whose it is.
     pub(crate) user: &'a User,
-    /// The client on whose screen it is changed, if that is not ours.
-    pub(crate) client: Option<&'a ClientId>,
+    /// The access token that opened the account, if it is not changed on our own pages.
+    pub(crate) token: Option<&'a Secret>,
 }
+
+/// What a change of password rests on, as it is now: the session with its user and, where a token opened the account,
+/// what it opens, and the configuration epoch.
+type Ground = (Option<(Session, User)>, Option<(Opened, i64)>);
 
 /// What a profile form holds: standard claims by name, and the address.
 pub struct ProfileForm<'a> {
@@ -242,7 +247,7 @@ impl App {
     ) -> Result<Result<Changed, NotChanged>, Fault> {
         let (app, session, user, browser) = (self.clone(), session.clone(), user.clone(), browser.clone());
         to_the_end(|pledge| async move {
-            let who = Changing { session: &session, user: &user, client: None };
+            let who = Changing { session: &session, user: &user, token: None };
             app.set_new_password(&pledge, &who, &typed, &browser).await
         })
         .await
@@ -284,7 +289,7 @@ impl App {
         let password = &self.hash_new(&user.id, new, browser).await?;
         let reply = self
             .settle(|now, fresh| async move {
-                let found = self.ask(WithUser(Some(&session.id))).await?;
+                let (found, opened) = self.ground(who).await?;
                 let found = match self.still(found, (session, user), now) {
                     Ok(found) => found,
                     Err(why) => return Ok(Decision::refuse(why)),
@@ -304,14 +309,15 @@ impl App {
                 let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
                 let event = event.detail("ended", "others");
                 let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
-                let ahead = [change, Change::Record(event)].into_iter().chain(ends).chain(entered.changes);
+                // What opened the account ends with all else, and must have lasted until then.
+                let stands = opened.as_ref().map(|(opened, _)| opened.stands());
+                let ahead = [change].into_iter().chain(stands).chain([Change::Record(event)]);
+                let ahead = ahead.chain(ends).chain(entered.changes);
                 let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
                 let mut tokens = None;
-                if let Some(client) = who.client {
-                    let epoch = self.epoch().await?;
-                    let client = self.client(client, epoch).await?;
+                if let Some((opened, epoch)) = opened {
                     let who = (&changed, &started.session);
-                    let begun = self.begun(client.as_deref(), who, (now, &fresh), epoch).await?;
+                    let begun = self.begun(Some(&opened.client), who, (now, &fresh), epoch).await?;
                     match begun.reply {
                         Ok(given) => tokens = Some(given),
                         Err(error) => return Ok(Decision::refuse(Some(NotChanged::Client(error)))),
@@ -327,6 +333,15 @@ impl App {
                 Some(Ok(Changed { started, device: self.remember_browser(browser, &changed)?, tokens }))
             }
         })
+    }
+
+    /// A token is looked at as when it came: a client that has sent it may have revoked it since, or be another one.
+    async fn ground(&self, who: &Changing<'_>) -> Result<Ground, Fault> {
+        let Some(token) = who.token else { return Ok((self.ask(WithUser(Some(&who.session.id))).await?, None)) };
+        let epoch = self.epoch().await?;
+        let opened = self.open_account(token).await?;
+        let found = opened.as_ref().map(|opened| (opened.session.clone(), opened.user.clone()));
+        Ok((found, opened.map(|opened| (opened, epoch))))
     }
 
     /// Returns the user as they are now, if they are still signed in by `session` and their password is still the one

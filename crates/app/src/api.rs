@@ -14,6 +14,7 @@ use crate::tally::Issued;
 use crate::token::Handed;
 use crate::{App, Fault};
 use rules::Decision;
+use rules::decision::{Change, Single, Standing};
 use rules::id::FamilyId;
 use rules::login::attempt::Refusal;
 use rules::login::session::Session;
@@ -87,6 +88,8 @@ pub struct Opened {
     pub family: FamilyId,
     /// The person's groups.
     pub groups: Vec<String>,
+    /// The token, and what is kept of it.
+    token: (Secret, Single),
 }
 
 /// The live token family that a browser's cookies carry on, by a refresh token of the account API.
@@ -269,21 +272,26 @@ impl App {
 
     /// Returns the account that an access token opens now, at the client that the token was issued to.
     pub async fn open_account(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
-        Ok(self.live(token.reveal()).await?.and_then(|live| self.opened(live)))
+        Ok(self.live(token.reveal()).await?.and_then(|live| self.opened(token, live)))
     }
 
     /// The same for signing out of the account: also while a fence holds the session.
     pub async fn open_account_to_end(&self, token: &Secret) -> Result<Option<Opened>, Fault> {
-        Ok(self.live_to_end(token.reveal()).await?.and_then(|live| self.opened(live)))
+        Ok(self.live_to_end(token.reveal()).await?.and_then(|live| self.opened(token, live)))
     }
 
-    fn opened(&self, live: Live) -> Option<Opened> {
+    fn opened(&self, token: &Secret, live: Live) -> Option<Opened> {
         if !first_party::opens(&live.claims, &live.client, &self.realm) {
             return None;
         }
         let (Some(family), Some(found)) = (family_of(&live.claims.jti), live.family) else { return None };
         let (Some(user), Some(session)) = (found.user, found.session) else { return None };
-        Some(Opened { client: live.client, user, session, family, groups: found.groups })
+        let kept = match token.reveal().contains('.') {
+            true => Single::Signed(live.claims.jti.clone()),
+            false => Single::Opaque(token.handle()),
+        };
+        let token = (token.clone(), kept);
+        Some(Opened { client: live.client, user, session, family, groups: found.groups, token })
     }
 
     /// Changes the password of an opened account. All else that its user had ends; this session goes on with new
@@ -296,7 +304,7 @@ impl App {
     ) -> Result<Result<Entered, NotChanged>, Fault> {
         let (app, browser) = (self.clone(), on_screen_of(&opened.client, browser));
         to_the_end(|pledge| async move {
-            let who = Changing { session: &opened.session, user: &opened.user, client: Some(&opened.client.id) };
+            let who = Changing { session: &opened.session, user: &opened.user, token: Some(&opened.token.0) };
             let changed = match app.set_new_password(&pledge, &who, &typed, &browser).await? {
                 Ok(changed) => changed,
                 Err(why) => return Ok(Err(why)),
@@ -345,6 +353,13 @@ fn on_screen_of(client: &Client, browser: &Browser) -> Browser {
 }
 
 impl Opened {
+    /// Requires that the token still opens the account. That its session, user and client are what they were is required
+    /// where tokens are issued.
+    pub(crate) fn stands(&self) -> Change {
+        let (family, token) = (Some(self.family.clone()), Some(self.token.1.clone()));
+        Change::Stands(Standing { family, token, ..Standing::default() })
+    }
+
     /// Returns the account's claims about itself: those of OpenID Connect Core §5.1, with `sub`.
     pub fn claims(&self) -> Map<String, Value> {
         let scope = Scope::from(ABOUT_ONESELF.to_owned());

@@ -81,12 +81,23 @@ pub struct Standing {
     pub handle: Option<Handle>,
     /// The family is not revoked.
     pub family: Option<FamilyId>,
+    /// The access token was not revoked by itself.
+    pub token: Option<Single>,
     /// The consent has not been withdrawn since it was granted at this time.
     pub consent: Option<(UserId, ClientId, Time)>,
     /// The user's stored password is still the one that was proved.
     pub password: Option<(UserId, String)>,
     /// The realm's configuration epoch: of two changes to clients or keys that saw the same, one has to look again.
     pub epoch: Option<i64>,
+}
+
+/// One access token, by what is kept of it: only then can it be revoked without its family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Single {
+    /// A signed one, by its `jti`.
+    Signed(String),
+    /// An opaque one, by its hash.
+    Opaque(Handle),
 }
 
 /// A change to make, with the guard under which it may happen.

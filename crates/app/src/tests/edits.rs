@@ -28,9 +28,9 @@ use store::engine::{Answer, Around, CommitError, Engine, Write};
 use tempfile::TempDir;
 
 /// An engine in which something happens before one of its commits.
-struct Interrupted {
+pub(super) struct Interrupted {
     inner: Arc<dyn Engine>,
-    coming: Coming,
+    pub(super) coming: Coming,
 }
 
 impl Around for Interrupted {
@@ -46,18 +46,18 @@ impl Around for Interrupted {
 }
 
 /// A node whose commits can be interrupted, another node on the same database, and an application.
-struct Two {
+pub(super) struct Two {
     _folder: TempDir,
-    interrupted: Arc<Interrupted>,
-    here: App,
-    there: App,
-    shop: ClientId,
-    secret: Secret,
-    clock: Clock,
+    pub(super) interrupted: Arc<Interrupted>,
+    pub(super) here: App,
+    pub(super) there: App,
+    pub(super) shop: ClientId,
+    pub(super) secret: Secret,
+    pub(super) clock: Clock,
 }
 
 impl Two {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         Two::hashing(Hashing::default()).await
     }
 
@@ -95,7 +95,7 @@ impl Two {
         });
     }
 
-    fn meanwhile(&self, after: usize, event: impl Future<Output = Result<(), String>> + Send + 'static) {
+    pub(super) fn meanwhile(&self, after: usize, event: impl Future<Output = Result<(), String>> + Send + 'static) {
         self.interrupted.coming.after(after, event);
     }
 
@@ -104,13 +104,13 @@ impl Two {
         self.edited(after, |client| client.name.push('!'));
     }
 
-    async fn token(&self, pairs: &[(&str, &str)]) -> Result<Result<Handed, Error>, Fault> {
+    pub(super) async fn token(&self, pairs: &[(&str, &str)]) -> Result<Result<Handed, Error>, Fault> {
         let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
         self.here.token(&params(pairs), proof).await
     }
 
     /// Returns the application as a caller of the account API.
-    async fn caller(&self) -> Caller {
+    pub(super) async fn caller(&self) -> Caller {
         let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
         self.here.first_party(proof, None).await.unwrap().unwrap()
     }

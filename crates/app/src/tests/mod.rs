@@ -11,6 +11,7 @@ mod known_devices;
 mod later_versions;
 mod leases;
 mod lists;
+mod opened;
 mod overtaken;
 pub(crate) mod plans;
 mod rejections;

@@ -1,7 +1,7 @@
 //! Facts in maps: every change with the meaning and the guard that the store gives it, all or nothing.
 
 use rules::Time;
-use rules::decision::{Change, Standing};
+use rules::decision::{Change, Single, Standing};
 use rules::id::{ClientId, FamilyId, SessionId, UserId};
 use rules::keys::Key;
 use rules::login::cookie::Cookie;
@@ -97,6 +97,10 @@ impl Tables {
             found.is_some_and(|session| standing.handle.is_none_or(|handle| handle == session.handle))
         };
         let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
+        let token = |token: &Single| match token {
+            Single::Signed(jti) => !self.revoked.contains(jti),
+            Single::Opaque(handle) => self.opaque.contains_key(&handle.0),
+        };
         let password =
             |(id, seen): &(UserId, String)| self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen));
         must(
@@ -105,6 +109,7 @@ impl Tables {
                 && standing.registered.is_none_or(registered)
                 && standing.session.as_ref().is_none_or(session)
                 && standing.family.as_ref().is_none_or(family)
+                && standing.token.as_ref().is_none_or(token)
                 && standing
                     .consent
                     .as_ref()

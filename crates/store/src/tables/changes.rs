@@ -6,7 +6,7 @@ use super::{
 };
 use super::{values, write};
 use crate::engine::{Must, Write};
-use rules::decision::{Change, Standing};
+use rules::decision::{Change, Single, Standing};
 use rules::id::RealmId;
 use rules::{Fresh, Time};
 
@@ -137,6 +137,15 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
     }));
     writes.extend(standing.family.as_ref().map(|family| {
         found("SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL", values![realm, family])
+    }));
+    writes.extend(standing.token.as_ref().map(|token| match token {
+        Single::Signed(jti) => {
+            let sql = "SELECT 1 FROM revoked_tokens WHERE realm = ? AND jti = ?";
+            write(sql, values![realm, jti.as_str()], Must::Find(0))
+        }
+        Single::Opaque(handle) => {
+            found("SELECT 1 FROM opaque_tokens WHERE realm = ? AND handle = ?", values![realm, *handle])
+        }
     }));
     writes.extend(standing.consent.as_ref().map(|(user, client, granted)| {
         let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted = ?";
