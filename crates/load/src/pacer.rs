@@ -21,6 +21,13 @@ pub struct Paced {
     pub spent: Duration,
 }
 
+impl Paced {
+    /// Returns the processor time of a start, in microseconds; `None` if there was none.
+    pub fn each_us(self) -> Option<f64> {
+        (self.starts > 0).then(|| self.spent.as_secs_f64() * 1e6 / self.starts as f64)
+    }
+}
+
 /// A thread that releases one start after another through a gate.
 pub struct Pacer {
     gate: Arc<Semaphore>,

@@ -296,8 +296,7 @@ impl Report {
             timeline,
             generator_busiest: record.busy.running,
             generator_waited: record.busy.waiting,
-            pacing_us: (record.paced.starts > 0)
-                .then(|| record.paced.spent.as_secs_f64() * 1e6 / record.paced.starts as f64),
+            pacing_us: record.paced.each_us(),
             lateness: Lateness::of(&record.lateness),
             refusals: Refusals::of(&record),
             failures: failures(record),
