@@ -6,7 +6,7 @@ use super::request::Request;
 use super::text::Table;
 use super::{Global, Progress, print, runtime, show, to_ask};
 use crate::http::Site;
-use crate::profile::{self, Asked, Profile};
+use crate::profile::{self, Asked, Profile, Untaken};
 use clap::{Args, ValueHint};
 use rules::Time;
 use rules::utc::iso;
@@ -46,7 +46,7 @@ impl Command {
         let asked =
             Asked { time: Duration::from_secs(self.seconds.clamp(1, 120)), frequency: self.frequency.clamp(1, 999) };
         tracing::info!(seconds = asked.time.as_secs(), "taking a profile");
-        let taken = profile::take(asked, site).await.map_err(Failure::Failed)?;
+        let taken = profile::take(asked, site).await.map_err(untaken)?;
         let mut json = serde_json::to_value(&taken).map_err(|error| Failure::Failed(error.to_string()))?;
         json["began_at"] = iso(Time(taken.began)).into();
         Ok(Outcome::new("", json))
@@ -89,6 +89,13 @@ impl Command {
     }
 }
 
+fn untaken(why: Untaken) -> Failure {
+    match why {
+        Untaken::Busy => Failure::Later("another profile is being taken; try again when it is done".into()),
+        Untaken::Failed(why) => Failure::Failed(why),
+    }
+}
+
 /// Returns what a terminal shows.
 fn summary(taken: &Profile) -> String {
     let Profile { seconds, samples, cpu_seconds, cores, .. } = taken;
@@ -119,4 +126,18 @@ fn summary(taken: &Profile) -> String {
         text.push_str(&table);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_told_to_try_again_is_told_so_by_the_exit_code() {
+        // Red with Failed for both: scripts try again after 75 alone.
+        for (why, code) in [(Untaken::Busy, 75), (Untaken::Failed("the profile broke off".into()), 1)] {
+            let failure = untaken(why);
+            assert_eq!((failure.exit_code(), failure.told().contains("try again")), (code, code == 75), "{failure:?}");
+        }
+    }
 }

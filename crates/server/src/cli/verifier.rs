@@ -414,12 +414,14 @@ mod tests {
     async fn a_server_that_is_not_reached_may_be_there_later() {
         // Red without `is_away` in verifier/worker.rs: a script would not try again.
         let root = tempfile::tempdir().unwrap();
-        let (server, folder) = (vec!["127.0.0.1:1".to_owned()], root.path().join("worker"));
-        let token = Some(format!("pvt1.{}.{}", base64url(&[7; TOKEN]), base64url(&[7; 32])));
-        let enroll = Enroll { server, token, token_stdin: false, name: Some("one".to_owned()), folder };
-        let refused = enroll.run().await.unwrap_err();
-        assert_eq!(refused.exit_code(), 75, "{refused:?}");
-        assert!(refused.told().starts_with("127.0.0.1:1: "), "{refused:?}");
+        for server in ["127.0.0.1:1", "nosuch.invalid:1"] {
+            let token = Some(format!("pvt1.{}.{}", base64url(&[7; TOKEN]), base64url(&[7; 32])));
+            let (name, folder) = (Some("one".to_owned()), root.path().join("worker"));
+            let enroll = Enroll { server: vec![server.to_owned()], token, token_stdin: false, name, folder };
+            let refused = enroll.run().await.unwrap_err();
+            assert_eq!(refused.exit_code(), 75, "{refused:?}");
+            assert!(refused.told().starts_with(&format!("{server}: ")), "{refused:?}");
+        }
     }
 
     #[tokio::test]

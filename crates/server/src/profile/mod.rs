@@ -77,12 +77,24 @@ pub struct Profile {
     pub queues: Vec<Queue>,
 }
 
+/// Why there is no profile.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Untaken {
+    /// Another one is being taken.
+    Busy,
+    /// Anything else, in one line.
+    Failed(String),
+}
+
+impl From<String> for Untaken {
+    fn from(why: String) -> Self {
+        Untaken::Failed(why)
+    }
+}
+
 /// Takes a profile of this process. If the future is dropped before it is done, the profile ends at once.
-///
-/// # Errors
-/// Why there is none, in one line.
-pub async fn take(asked: Asked, site: &Site) -> Result<Profile, String> {
-    let one = ONE.try_lock().map_err(|_| "another profile is being taken; try again when it is done".to_owned())?;
+pub async fn take(asked: Asked, site: &Site) -> Result<Profile, Untaken> {
+    let one = ONE.try_lock().map_err(|_| Untaken::Busy)?;
     let running = apart(move || Running::start(asked.frequency, one)).await?;
     let (began, since, cpu) = (site.app.clock.now(), Instant::now(), Process::now());
     let before = site.requests.spent();

@@ -13,13 +13,13 @@ use rules::secret::{Handle, Secret, from_base64url};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -72,10 +72,11 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
                 continue;
             }
         };
-        let failed = |error: io::Error| format!("{server}: {}", explained(&error));
+        let failed = |error: io::Error| unheard(server, &error);
         let asked = Frame::Enroll { speaks: Versions::OURS, token: secret.clone(), name: name.to_owned() };
         send(&mut stream, &asked).await.map_err(failed)?;
-        let answer = timeout(PATIENCE, receive(&mut stream)).await.map_err(|_| format!("{server} does not answer"))?;
+        // A worker that asks again with the same key and token is told the same.
+        let answer = timeout(PATIENCE, receive(&mut stream)).await.unwrap_or_else(|late| Err(late.into()));
         return match answer.map_err(failed)? {
             Frame::Enrolled(name) => {
                 folder.keep(&Post { name: name.clone(), servers: servers.to_vec(), server_key: shown(pin) })?;
@@ -87,6 +88,12 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
     }
     let failures = failures.join("\n");
     Err(if away { Unenrolled::Away(failures) } else { Unenrolled::Failed(failures) })
+}
+
+/// Says that a server that was reached did not answer, and whether it may do so later.
+fn unheard(server: &str, error: &io::Error) -> Unenrolled {
+    let told = format!("{server}: {}", explained(error));
+    if is_away(error) { Unenrolled::Away(told) } else { Unenrolled::Failed(told) }
 }
 
 /// Whether a server did not hear the worker, as one that starts or stops does not.
@@ -116,9 +123,17 @@ fn not_asked_for(version: u8) -> String {
     )
 }
 
+/// Returns the addresses of a server. A name service that does not know the name may only have no answer yet.
+async fn resolved(server: &str) -> io::Result<Vec<SocketAddr>> {
+    let found = lookup_host(server).await;
+    let away = |error: io::Error| io::Error::new(io::ErrorKind::HostUnreachable, error.to_string());
+    found.map(Iterator::collect).map_err(away)
+}
+
 async fn dial(server: &str, config: &Arc<ClientConfig>) -> io::Result<Stream> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    let stream = timeout(PATIENCE, TcpStream::connect(server)).await.map_err(late)??;
+    let connected = async { TcpStream::connect(&resolved(server).await?[..]).await };
+    let stream = timeout(PATIENCE, connected).await.map_err(late)??;
     stream.set_nodelay(true)?;
     let name = ServerName::IpAddress(Ipv4Addr::LOCALHOST.into());
     timeout(PATIENCE, TlsConnector::from(Arc::clone(config)).connect(name, stream)).await.map_err(late)?

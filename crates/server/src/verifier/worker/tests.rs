@@ -140,3 +140,20 @@ fn a_post_that_breaks_down_ends_the_worker() {
     let (_stop, stopping) = watch::channel(false);
     without_time(serve(folder, Work::default(), stopping));
 }
+
+#[test]
+fn whoever_does_not_answer_may_do_so_later() {
+    // Red with Failed for what happens after the connection, in `enroll`: scripts try again after 75 alone.
+    for (kind, later) in [
+        (io::ErrorKind::TimedOut, true),
+        (io::ErrorKind::ConnectionRefused, true),
+        (io::ErrorKind::ConnectionReset, true),
+        (io::ErrorKind::UnexpectedEof, false),
+        (io::ErrorKind::InvalidData, false),
+        (io::ErrorKind::PermissionDenied, false),
+    ] {
+        let (Unenrolled::Away(told) | Unenrolled::Failed(told)) = &unheard("a:1", &kind.into());
+        assert!(matches!(unheard("a:1", &kind.into()), Unenrolled::Away(_)) == later, "{told}");
+        assert!(later || !told.contains("does not answer"), "{told}");
+    }
+}
