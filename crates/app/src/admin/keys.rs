@@ -18,9 +18,12 @@ impl App {
         Ok(rows.iter().map(|key| (key.clone(), keys::stage(&rows, key, now))).collect())
     }
 
-    /// Brings in a successor for each algorithm.
-    pub async fn rotate_keys(&self) -> Result<Vec<Kid>, Fault> {
-        self.bring_in(|_, _, _| true).await
+    /// Brings in a successor for each algorithm; unless it must be a `further` one, only where none waits already.
+    pub async fn rotate_keys(&self, further: bool) -> Result<Vec<Kid>, Fault> {
+        let waits = |rows: &[Key], alg, now| {
+            rows.iter().any(|key| key.alg == alg && keys::stage(rows, key, now) == Stage::Next)
+        };
+        self.bring_in(|rows, alg, now| further || !waits(rows, alg, now)).await
     }
 
     /// Brings in a successor for each algorithm whose newest key is older than `age`.

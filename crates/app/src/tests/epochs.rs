@@ -166,7 +166,7 @@ async fn keys_that_another_node_brings_in_meanwhile_are_not_brought_in_again() {
         let two = Two::start().await;
         two.clock.advance(Span::days(100));
         let (before, there) = (two.there.signing_keys().await.unwrap().len(), two.there.clone());
-        two.scattered.coming.after(place, async move { told(there.rotate_keys().await) });
+        two.scattered.coming.after(place, async move { told(there.rotate_keys(true).await) });
         two.here.rotate_aged_keys(Span::days(90)).await.unwrap();
         while !two.scattered.coming.is_over() {
             two.here.epoch().await.unwrap();

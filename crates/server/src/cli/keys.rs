@@ -21,8 +21,9 @@ pub enum Command {
     /// Rotate the signing keys
     ///
     /// Each algorithm gets a new key, which is published at once and signs after an hour, when no cache holds a key set
-    /// without it. The old key stays published until what it signed has expired. The server does this by itself when
-    /// keys grow old (keys.rotate_after). Use --revoke for a key that somebody else may have: nothing that it signed is
+    /// without it. The old key stays published until what it signed has expired. An algorithm whose new key waits
+    /// already gets no other one, unless --force asks for it. The server does this by itself when keys grow old
+    /// (keys.rotate_after). Use --revoke for a key that somebody else may have: nothing that it signed is
     /// trusted any more, and a new key of its algorithm is added in the same step unless one waits already.
     #[command(after_long_help = "\
 Examples:
@@ -37,6 +38,10 @@ pub struct Rotate {
     /// Revoke this key
     #[arg(long, value_name = "KID", allow_hyphen_values = true)]
     pub revoke: Option<String>,
+    /// Add a new key of each algorithm, also where one waits already
+    #[arg(long, conflicts_with = "revoke")]
+    #[serde(default)]
+    pub force: bool,
 }
 
 impl Command {
@@ -44,16 +49,16 @@ impl Command {
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::List => list(app).await,
-            Command::Rotate(Rotate { revoke: None }) => {
-                let made = app.rotate_keys().await?;
-                let text = format!(
-                    "{} new keys are published now and start to sign in {} minutes",
-                    made.len(),
-                    LEAD.0 / 60_000
-                );
-                told(app, text, (made.as_slice(), true), None).await
+            Command::Rotate(Rotate { revoke: None, force }) => {
+                let made = app.rotate_keys(force).await?;
+                let text = match made.len() {
+                    0 => "a new key of each algorithm waits already: nothing was changed".to_owned(),
+                    1 => format!("1 new key is published now and starts to sign in {} minutes", LEAD.0 / 60_000),
+                    new => format!("{new} new keys are published now and start to sign in {} minutes", LEAD.0 / 60_000),
+                };
+                told(app, text, (made.as_slice(), !made.is_empty()), None).await
             }
-            Command::Rotate(Rotate { revoke: Some(kid) }) => revoke(app, &Kid(kid)).await,
+            Command::Rotate(Rotate { revoke: Some(kid), .. }) => revoke(app, &Kid(kid)).await,
         }
     }
 }

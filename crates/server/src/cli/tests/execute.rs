@@ -253,6 +253,11 @@ async fn keys(operator: &mut Operator<'_>) {
     assert_eq!(counts, json!([3, 0, 0]));
     assert_eq!(operator.does("keys rotate").await.json["made"].as_array().unwrap().len(), 3);
     assert_eq!(stages(operator).await, (json!([3, 3, 0]), first.clone()));
+    // Red without `waits` in app/admin/keys.rs: a play that runs again and again publishes more and more keys.
+    let published = operator.does("keys list").await.json;
+    let again = operator.does("keys rotate").await.json;
+    let (made, changed) = (json!([]), json!(false));
+    assert_eq!((&again["made"], &again["changed"], &again["keys"]), (&made, &changed, &published));
 
     // A successor waits: it takes over at once.
     let revoked = operator.does(&format!("keys rotate --revoke {first}")).await.json;
@@ -267,6 +272,11 @@ async fn keys(operator: &mut Operator<'_>) {
         1
     );
     assert_eq!(stages(operator).await.0, json!([3, 2, 2]));
+    let missing = operator.does("keys rotate").await;
+    assert!(missing.text.starts_with("1 new key is published"), "the one that is missing: {}", missing.text);
+    let forced = operator.does("keys rotate --force").await.json;
+    assert_eq!((forced["made"].as_array().unwrap().len(), &forced["changed"]), (3, &json!(true)));
+    assert_eq!(stages(operator).await.0, json!([3, 6, 2]));
     assert_eq!(operator.does(&format!("keys rotate --revoke {first}")).await.json["changed"], json!(false));
     assert!(operator.cannot("keys rotate --revoke nothing").await.contains("no key"));
 }
