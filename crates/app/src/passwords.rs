@@ -272,8 +272,8 @@ impl App {
 
     /// Returns the kind of a hash that comes from elsewhere.
     fn kind_of_text(&self, hash: &str) -> Result<String, Refused> {
-        let stored: Stored = hash.parse().map_err(|error| Refused(format!("the password hash: {error}")))?;
-        self.kind_of(&stored).map_err(|refusal| Refused(format!("the password hash: {refusal}")))
+        let stored: Stored = hash.parse().map_err(|error| Refused::new(format!("the password hash: {error}")))?;
+        self.kind_of(&stored).map_err(|refusal| Refused::new(format!("the password hash: {refusal}")))
     }
 
     /// Holds back an answer that was asked for at `asked`, and whose turn came at `turn`, so that its times say nothing

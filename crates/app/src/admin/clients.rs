@@ -68,10 +68,10 @@ impl App {
                 let (epoch, (client, person)) = self.after_epoch((ById(&new.id), users::ById(&person))).await?;
                 // RFC 9700 §4.15.1: a reader of a token could take the client for the person.
                 if person.is_some() {
-                    return Ok(Decision::refuse(Refused(format!("{} is the id of a person", new.id))));
+                    return Ok(Decision::refuse(Refused::new(format!("{} is the id of a person", new.id))));
                 }
                 if client.is_some() {
-                    return Ok(Decision::refuse(Refused(format!("a client with the id {} exists", new.id))));
+                    return Ok(Decision::refuse(Refused::taken(format!("a client with the id {} exists", new.id))));
                 }
                 if let Some(why) = self.mistaken(new).await? {
                     return Ok(Decision::refuse(why));
@@ -94,7 +94,7 @@ impl App {
         if before.is_none_or(|before| before.name != client.name) {
             problems.extend(client_name_problem(&client.name));
         }
-        if problems.is_empty() { Ok(()) } else { Err(Refused(problems.join("; "))) }
+        if problems.is_empty() { Ok(()) } else { Err(Refused::new(problems.join("; "))) }
     }
 
     /// Refuses a client whose ID tokens are for a resource of another client, or that has such a resource.
@@ -105,7 +105,7 @@ impl App {
             for id in [uri.clone(), other].into_iter().filter(|id| registration::is_client_id(id)).map(ClientId) {
                 if self.ask(ById(&id)).await?.is_some_and(|named| id != client.id && has_id_tokens_for(&named, uri)) {
                     let why = "is the id of a client whose ID tokens would pass for it";
-                    return Ok(Some(Refused(format!("resource {uri}: {why}"))));
+                    return Ok(Some(Refused::new(format!("resource {uri}: {why}"))));
                 }
             }
         }
@@ -115,7 +115,7 @@ impl App {
             let page = self.clients(&after).await?;
             let mut uris = page.iter().flat_map(|other| &other.resources);
             if uris.any(|uri| has_id_tokens_for(client, uri)) {
-                return Ok(Some(Refused(format!(
+                return Ok(Some(Refused::new(format!(
                     "{} is a resource of another client, for which its ID tokens would pass; if both are one, register \
                      the resource for this client, too",
                     client.id
@@ -146,7 +146,7 @@ impl App {
         self.settle(|now, _| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
             if found.is_none() {
-                return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
+                return Ok(Decision::refuse(Refused::missing(format!("no client has the id {id}"))));
             }
             let event = Event::new(Kind::ClientRemoved, now).client(id);
             Ok(Decision::accept(())
@@ -260,7 +260,7 @@ impl App {
         self.settle(|now, fresh| async move {
             let (epoch, found) = self.after_epoch(ById(id)).await?;
             let Some(before) = found else {
-                return Ok(Decision::refuse(Refused(format!("no client has the id {id}"))));
+                return Ok(Decision::refuse(Refused::missing(format!("no client has the id {id}"))));
             };
             let mut client = before.clone();
             let detail = match change(&mut client, (now, &fresh)) {
@@ -310,7 +310,7 @@ fn with(what: &str, mut details: Details) -> Details {
 fn known_whole(client: &Client) -> Result<(), Refused> {
     let Some(values) = client.unknown_values() else { return Ok(()) };
     let id = &client.id;
-    Err(Refused(format!(
+    Err(Refused::new(format!(
         "client {id} has settings that only a newer version knows ({values}): change it on a node of that version; \
          this one can disable, enable and remove it"
     )))
@@ -333,7 +333,7 @@ fn strong(secret: &Secret) -> Result<(), Refused> {
     } else {
         return Ok(());
     };
-    Err(Refused(format!(
+    Err(Refused::new(format!(
         "the secret is {why}: it is kept under a fast hash and must be 256 random bits (for example: openssl rand -hex 32)"
     )))
 }

@@ -40,12 +40,12 @@ impl App {
     pub async fn add_group(&self, typed: &str) -> Result<Result<Group, Refused>, Fault> {
         let name = match group_name(typed) {
             Ok(name) => name,
-            Err(why) => return Ok(Err(Refused(why))),
+            Err(why) => return Ok(Err(Refused::new(why))),
         };
         let name = &*name;
         self.settle(|now, fresh| async move {
             if self.find_group(name).await?.is_some() {
-                return Ok(Decision::refuse(Refused(format!("a group called {name} exists"))));
+                return Ok(Decision::refuse(Refused::taken(format!("a group called {name} exists"))));
             }
             let group = Group { id: GroupId(fresh.name("group")), name: name.to_owned() };
             let event = Event::new(Kind::GroupChanged, now).detail("group", name).detail("what", "added");
@@ -92,7 +92,7 @@ impl App {
                 return Ok(Decision::refuse(unknown(name)));
             };
             if self.ask(ById(&user.id)).await?.is_none() {
-                return Ok(Decision::refuse(Refused(format!("{} was removed meanwhile", user.username))));
+                return Ok(Decision::refuse(Refused::new(format!("{} was removed meanwhile", user.username))));
             }
             if self.groups_of(user).await?.contains(&group.name) == member {
                 return Ok(Decision::accept(false));
@@ -121,5 +121,5 @@ fn moved(user: &User, group: &Group, what: &str, at: Time) -> Event {
 }
 
 fn unknown(name: &str) -> Refused {
-    Refused(format!("no group is called {name}"))
+    Refused::missing(format!("no group is called {name}"))
 }

@@ -1,6 +1,6 @@
 //! Managing signing keys.
 
-use super::Refused;
+use super::{Ground, Refused};
 use crate::keyring::ALGS;
 use crate::{App, Fault, entropy};
 use rules::id::Kid;
@@ -71,8 +71,9 @@ impl App {
     /// Revokes a key at once: nothing that it signed is accepted any more. Returns the successor that came in for it,
     /// where one was needed; see [`keys::throw_out`].
     pub async fn throw_out(&self, kid: &Kid) -> Result<Result<Option<Kid>, Refused>, Fault> {
-        let refused = |why| Refused(format!("key {kid}: {why}"));
         let (rows, now, fresh) = (self.ask(All).await?, self.clock.now(), entropy::fresh()?);
+        let ground = if rows.iter().any(|key| key.kid == *kid) { Ground::Rule } else { Ground::Missing };
+        let refused = |why| Refused { why: format!("key {kid}: {why}"), ground };
         let Some(alg) = rows.iter().find(|key| key.kid == *kid && key.revoked_at.is_none()).map(|key| key.alg) else {
             // The rule can say which of the two it is without a new key.
             return Ok(keys::revoke(&rows, kid, self.longest_token(), now).reply.map(|()| None).map_err(refused));

@@ -1,6 +1,6 @@
 //! Managing people.
 
-use super::Refused;
+use super::{Ground, Refused};
 use crate::browser::Browser;
 use crate::sign_up::{Judged, NewPerson, Problem, names, taken};
 use crate::{App, Fault, entropy};
@@ -39,7 +39,7 @@ impl App {
         role: Role,
     ) -> Result<Result<User, Refused>, Fault> {
         let hash = match import::any(hash) {
-            Err(error) => return Ok(Err(Refused(format!("the password hash: {error}")))),
+            Err(error) => return Ok(Err(Refused::new(format!("the password hash: {error}")))),
             Ok(Imported::Stored(stored)) if is_bound(&stored) => {
                 return Ok(Err(Refused::new("the password hash is bound to another account: a new one cannot use it")));
             }
@@ -62,7 +62,7 @@ impl App {
             }
             let taken = taken(name.as_ref(), email.as_ref());
             if !taken.is_empty() {
-                return Ok(Decision::refuse(refused(taken)));
+                return Ok(Decision::refuse(Refused { ground: Ground::Taken, ..refused(taken) }));
             }
             let user = person.user(now);
             let mut event = Event::new(Kind::UserAdded, now).user(&user.id);
@@ -83,7 +83,7 @@ impl App {
     pub async fn find_user(&self, name: &str) -> Result<Result<Option<User>, Refused>, Fault> {
         let (id, key) = (UserId::from(name), LoginKey::of(name));
         Ok(match self.ask((ById(&id), ByLogin(key.as_ref()))).await? {
-            (Some(one), Some(other)) if one.id != other.id => Err(Refused(format!(
+            (Some(one), Some(other)) if one.id != other.id => Err(Refused::new(format!(
                 "{name} is the id of {} and the username of {}: say {} or {}",
                 one.username, other.id, one.username, other.id
             ))),
@@ -167,7 +167,7 @@ impl App {
     pub async fn set_password(&self, user: &User, password: &[u8]) -> Result<Result<User, Refused>, Fault> {
         let password = match self.acceptable(password, &user.names()) {
             Ok(password) => password,
-            Err(why) => return Ok(Err(Refused(weakness(why)))),
+            Err(why) => return Ok(Err(Refused::new(weakness(why)))),
         };
         let hashed = &self.hash_new(&user.id, &password, &Browser::default()).await?;
         let reply = self
@@ -249,7 +249,7 @@ fn with_claims(user: &User, claims: &[(&str, &str)]) -> Result<User, Refused> {
             edited.email = email.map(|email| email.as_str().to_owned());
             continue;
         }
-        edited.profile = edited.profile.with(claim, value).map_err(|why| Refused(format!("{claim}: {why}")))?;
+        edited.profile = edited.profile.with(claim, value).map_err(|why| Refused::new(format!("{claim}: {why}")))?;
     }
     Ok(edited)
 }
@@ -300,7 +300,7 @@ fn is_bound(hash: &Stored) -> bool {
 }
 
 fn refused(problems: Vec<Problem>) -> Refused {
-    Refused(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
+    Refused::new(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
 }
 
 /// Says what is wrong, for an operator.

@@ -99,7 +99,7 @@ impl App {
         let token = Handle::of(token);
         let wanted = match worker::name(wanted) {
             Ok(wanted) => wanted,
-            Err(why) => return Ok(Err(Refused(format!("the name {why}")))),
+            Err(why) => return Ok(Err(Refused::new(format!("the name {why}")))),
         };
         let wanted = wanted.as_str();
         self.settle(|now, _| async move {
@@ -110,7 +110,7 @@ impl App {
                 let name = &known.name;
                 return Ok(match is_good(own) {
                     true => Decision::accept(name.clone()),
-                    false => Decision::refuse(Refused(format!(
+                    false => Decision::refuse(Refused::new(format!(
                         "a worker with this key is enrolled as {name}: portiere verifier revoke {name}, then enroll \
                          again, or enroll with another folder"
                     ))),
@@ -134,7 +134,7 @@ impl App {
     pub async fn rename_worker(&self, old: &str, new: &str) -> Result<Result<(), Refused>, Fault> {
         let name = match worker::name(new) {
             Ok(name) => name,
-            Err(why) => return Ok(Err(Refused(format!("the new name {why}")))),
+            Err(why) => return Ok(Err(Refused::new(format!("the new name {why}")))),
         };
         let name = &name;
         let renamed = self.settle(|now, _| async move {
@@ -143,7 +143,7 @@ impl App {
                 return Ok(Decision::refuse(unknown(old)));
             };
             if known.iter().any(|known| known.name == *name) {
-                return Ok(Decision::refuse(Refused(format!("there is a worker called {name} already"))));
+                return Ok(Decision::refuse(Refused::taken(format!("there is a worker called {name} already"))));
             }
             let event = Event::new(Kind::WorkerRenamed, now).detail("worker", old).detail("name", name.as_str());
             let change = Change::RenameWorker { worker: worker.key, name: name.clone() };
@@ -221,7 +221,7 @@ impl App {
 }
 
 fn unknown(name: &str) -> Refused {
-    Refused(format!("no worker is called {name}; see: portiere verifier list"))
+    Refused::missing(format!("no worker is called {name}; see: portiere verifier list"))
 }
 
 /// Returns the name, or its first variant with a number that nobody has.

@@ -133,7 +133,7 @@ async fn nothing_that_an_older_version_does_to_an_application_loses_what_it_does
         let edited = app.edit_client(&id, trust).await.unwrap().map(drop).unwrap_err();
         let rotated = app.rotate_secret(&id, None).await.unwrap().map(drop).unwrap_err();
         for refused in [edited, rotated] {
-            assert!(refused.0.contains("only a newer version knows") && refused.0.contains(field), "{refused}");
+            assert!(refused.why.contains("only a newer version knows") && refused.why.contains(field), "{refused}");
         }
         for enabled in [false, true, false] {
             let done = app.set_client_enabled(&id, enabled).await.unwrap().unwrap();

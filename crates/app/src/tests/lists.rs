@@ -71,7 +71,7 @@ async fn nobody_joins_what_is_gone_or_once_they_are() {
     }
     app.remove_user(&ada).await.unwrap().unwrap();
     let told = app.set_member("staff", &ada, true).await.unwrap();
-    assert_eq!(told.unwrap_err().0, "ada was removed meanwhile");
+    assert_eq!(told.unwrap_err().why, "ada was removed meanwhile");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ async fn an_address_signs_one_person_in_whoever_else_is_made() {
         (Ok(made), Err(refused)) | (Err(refused), Ok(made)) => (made, refused),
         both => panic!("one of them, whoever came first: {both:?}"),
     };
-    assert_eq!(refused.0, sentence(Problem::EmailTaken));
+    assert_eq!(refused.why, sentence(Problem::EmailTaken));
     let link = app.offer_setup(true).await.unwrap().expect("nobody owns it");
     let refused = set_up(&app, &link, &newcomer("eve", "ONE@example.test")).await.err();
     assert_eq!(refused, Some(Refused::Problems(vec![Problem::EmailTaken])));

@@ -59,7 +59,10 @@ async fn who_did_not_hear_that_it_was_enrolled_is_told_again_and_nobody_else_is(
     let offered = app.settle(|_, _| async { Ok(Decision::<(), ()>::accept(()).and(offer.clone())) }).await.unwrap();
     assert!(offered.is_ok());
     let enroll = async |token: &str, key: u8| {
-        app.enroll_worker(token, (Handle([key; 32]), "worker"), "192.0.2.1").await.unwrap().map_err(|refused| refused.0)
+        app.enroll_worker(token, (Handle([key; 32]), "worker"), "192.0.2.1")
+            .await
+            .unwrap()
+            .map_err(|refused| refused.why)
     };
     for _ in 0..2 {
         assert_eq!(enroll(good.reveal(), 1).await.as_deref(), Ok("worker"));

@@ -66,7 +66,9 @@ impl App {
         let waiting: Vec<i64> =
             waiting.iter().filter(|concerned| concerned.node == node).map(|concerned| concerned.number).collect();
         if waiting.is_empty() {
-            return Ok(Err(Refused(format!("no fence waits for a node called {node}; see: portiere fence status"))));
+            return Ok(Err(Refused::missing(format!(
+                "no fence waits for a node called {node}; see: portiere fence status"
+            ))));
         }
         let now = self.clock.now();
         let writes: Vec<Write> =

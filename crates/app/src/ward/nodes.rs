@@ -87,10 +87,10 @@ impl App {
 
     /// Stops counting on a node's return: no failover from now on waits for it.
     pub async fn forget_node(&self, name: &str) -> Result<Result<(), Refused>, Fault> {
-        let refuse = |why: String| Ok(Err(Refused(why)));
+        let refuse = |why: String| Ok(Err(Refused::new(why)));
         let nodes = self.nodes().await?;
         let Some(found) = nodes.iter().find(|shown| shown.node.node == name) else {
-            return refuse(format!("there is no node called {name}; see: portiere node list"));
+            return Ok(Err(Refused::missing(format!("there is no node called {name}; see: portiere node list"))));
         };
         if found.fence.is_some() {
             return refuse(format!(

@@ -65,7 +65,7 @@ mod tests {
     /// Red without the second look in `or_make`: the second caller would be told that it failed.
     #[tokio::test]
     async fn what_somebody_else_made_meanwhile_is_there_already() {
-        let (reply, looks) = raced(Ok(Err(Refused("a group called staff exists".into())))).await;
+        let (reply, looks) = raced(Ok(Err(Refused::taken("a group called staff exists")))).await;
         let told = reply.unwrap();
         assert_eq!((&*told.text, looks), ("group \"staff\" exists already; nothing was changed", 2));
         assert_eq!(told.json, json!({ "name": "staff", "created": false }));

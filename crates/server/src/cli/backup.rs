@@ -85,7 +85,7 @@ impl Backup {
     fn is_new(&self) -> Result<(), Failure> {
         match self.file.exists() {
             true => {
-                Err(Failure::Failed(format!("{} exists already; a backup overwrites nothing", self.file.display())))
+                Err(Failure::Exists(format!("{} exists already; a backup overwrites nothing", self.file.display())))
             }
             false => Ok(()),
         }

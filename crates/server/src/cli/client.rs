@@ -157,7 +157,7 @@ impl Command {
             Command::List(list) => list.execute(app).await,
             Command::Show(named) => Ok(shown(&find(app, &named.id).await?)),
             Command::Set(set) if set.id == try_it::CLIENT_ID && set.edit.drops_redirect_uris() => {
-                Err(Failure::Failed(format!(
+                Err(Failure::Refused(format!(
                     "{} is the server's own, and is registered again with its own redirect URI at the next start",
                     set.id
                 )))
@@ -165,7 +165,7 @@ impl Command {
             Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
-            Command::Remove(named) if named.id == try_it::CLIENT_ID => Err(Failure::Failed(format!(
+            Command::Remove(named) if named.id == try_it::CLIENT_ID => Err(Failure::Refused(format!(
                 "{} is the server's own, and is made again at each start: try_it = \"off\" removes it",
                 named.id
             ))),
@@ -196,7 +196,10 @@ async fn add_client(app: &App, add: Add) -> Reply {
     let (if_absent, only_looks) = (add.if_absent, add.only_looks());
     let (client, secret) = add.client();
     if client.id.as_str() == try_it::CLIENT_ID {
-        return Err(Failure::Failed(format!("the client id {} is reserved for Try it: choose another one", client.id)));
+        return Err(Failure::Refused(format!(
+            "the client id {} is reserved for Try it: choose another one",
+            client.id
+        )));
     }
     let id = client.id.clone();
     if only_looks {
@@ -221,12 +224,12 @@ async fn made(app: &App, client: Client, secret: ClientSecret) -> Result<Result<
 }
 
 /// Names the options that help, where a refusal is about what was not given.
-fn with_options(Refused(why): Refused) -> Refused {
-    match why.contains(NO_REDIRECT_URI) {
-        true => Refused(format!(
-            "{why}; name it with --redirect-uri, or, for a service without users, say --grant client_credentials"
+fn with_options(refused: Refused) -> Refused {
+    match refused.why.contains(NO_REDIRECT_URI) {
+        true => Refused::new(format!(
+            "{refused}; name it with --redirect-uri, or, for a service without users, say --grant client_credentials"
         )),
-        false => Refused(why),
+        false => refused,
     }
 }
 
@@ -292,7 +295,7 @@ impl List {
 
 async fn find(app: &App, id: &str) -> Result<Client, Failure> {
     let found = app.find_client(&id.into()).await?;
-    found.ok_or_else(|| Failure::Failed(format!("no client has the id {id}; see: portiere client list")))
+    found.ok_or_else(|| Failure::NotFound(format!("no client has the id {id}; see: portiere client list")))
 }
 
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {

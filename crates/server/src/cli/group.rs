@@ -122,7 +122,7 @@ impl NewGroup {
 /// Finds a group by its name.
 async fn find(app: &App, name: &str) -> Result<Group, Failure> {
     let found = app.find_group(name).await?;
-    found.ok_or_else(|| Failure::Failed(format!("no group is called {name}; see: portiere group list")))
+    found.ok_or_else(|| Failure::NotFound(format!("no group is called {name}; see: portiere group list")))
 }
 
 async fn list(app: &App) -> Reply {

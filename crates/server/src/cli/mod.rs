@@ -64,10 +64,10 @@ pub fn main() -> ExitCode {
     hasher::step_ahead();
     match table::parse(std::env::args_os().collect()) {
         Err(no_command) => no_command.tell(),
-        Ok(cli) => match run(cli, no_core) {
-            Ok(code) => code,
-            Err(failure) => failure.tell(),
-        },
+        Ok(cli) => {
+            let as_json = cli.global.json;
+            run(cli, no_core).unwrap_or_else(|failure| failure.tell(as_json))
+        }
     }
 }
 
@@ -101,7 +101,7 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
                 if global.json {
                     show(&global, &outcome);
                 }
-                Ok(failure.tell())
+                Ok(failure.tell(global.json))
             }
         },
         Command::Hash(command) => Ok(show(&global, &command.run()?)),
@@ -250,7 +250,7 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
         };
         progress.clear();
         reach.close().await;
-        shown.map(written)
+        shown.map(|shown| written(shown, global.json))
     })
 }
 
@@ -296,7 +296,7 @@ fn version() -> Outcome {
 
 fn show(global: &Global, outcome: &Outcome) -> ExitCode {
     let mut printer = Printer::new(io::stdout().lock(), global.json);
-    let shown = written(printer.show(outcome).and_then(|()| printer.finish()));
+    let shown = written(printer.show(outcome).and_then(|()| printer.finish()), global.json);
     outcome.notes.iter().for_each(|note| outcome::say(note));
     shown
 }
@@ -304,14 +304,14 @@ fn show(global: &Global, outcome: &Outcome) -> ExitCode {
 /// Writes a text as it is.
 fn print(text: impl AsRef<[u8]>) -> ExitCode {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_ref()).and_then(|()| out.flush()))
+    written(out.write_all(text.as_ref()).and_then(|()| out.flush()), false)
 }
 
 /// A reader may stop early (`| head`); anything else that keeps the answer from its reader is a failure.
-fn written(result: io::Result<()>) -> ExitCode {
+fn written(result: io::Result<()>, as_json: bool) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => Failure::Failed(format!("cannot write to standard output: {error}")).tell(),
+        Err(error) => Failure::Failed(format!("cannot write to standard output: {error}")).tell(as_json),
     }
 }

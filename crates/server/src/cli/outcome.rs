@@ -5,9 +5,9 @@ use crate::boot::BootError;
 use crate::config::LogFormat;
 use crate::logs;
 use app::Fault;
-use app::admin::Refused;
+use app::admin::{Ground, Refused};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use store::moving::Trouble;
@@ -34,6 +34,12 @@ pub enum Failure {
     Use(String),
     /// It was understood, but could not be done.
     Failed(String),
+    /// Likewise: what was named does not exist.
+    NotFound(String),
+    /// Likewise: what was to be made exists already.
+    Exists(String),
+    /// Likewise: it is not allowed.
+    Refused(String),
     /// Likewise, but the same command may succeed later: nothing was done.
     Later(String),
     /// Nobody knows whether it was done.
@@ -100,7 +106,21 @@ impl Failure {
         match self {
             Failure::Use(_) => 2,
             Failure::Later(_) => 75,
-            Failure::Failed(_) | Failure::InDoubt(_) | Failure::Lasting(_) => 1,
+            Failure::Failed(_) | Failure::NotFound(_) | Failure::Exists(_) | Failure::Refused(_) => 1,
+            Failure::InDoubt(_) | Failure::Lasting(_) => 1,
+        }
+    }
+
+    /// Returns the name of the kind of failure, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Failure::Use(_) => "use",
+            Failure::Failed(_) | Failure::Lasting(_) => "failed",
+            Failure::NotFound(_) => "not-found",
+            Failure::Exists(_) => "exists",
+            Failure::Refused(_) => "refused",
+            Failure::Later(_) => "unavailable",
+            Failure::InDoubt(_) => "in-doubt",
         }
     }
 
@@ -125,6 +145,7 @@ impl Failure {
     pub fn told(&self) -> &str {
         match self {
             Failure::Use(lines) | Failure::Failed(lines) | Failure::Later(lines) => lines,
+            Failure::NotFound(lines) | Failure::Exists(lines) | Failure::Refused(lines) => lines,
             Failure::InDoubt(lines) | Failure::Lasting(lines) => lines,
         }
     }
@@ -133,20 +154,29 @@ impl Failure {
     pub fn passes(&self) -> Option<&str> {
         match self {
             Failure::Failed(why) | Failure::Later(why) => Some(why),
+            Failure::NotFound(_) | Failure::Exists(_) | Failure::Refused(_) => None,
             Failure::Use(_) | Failure::InDoubt(_) | Failure::Lasting(_) => None,
         }
     }
 
-    /// Writes the failure to standard error.
-    pub fn tell(&self) -> ExitCode {
-        self.told().lines().for_each(say);
+    /// Writes the failure to standard error: for people, or as one object on one line.
+    pub fn tell(&self, as_json: bool) -> ExitCode {
+        match as_json {
+            true => mutter(&self.as_json()),
+            false => self.told().lines().for_each(say),
+        }
         ExitCode::from(self.exit_code())
+    }
+
+    fn as_json(&self) -> String {
+        let told = json!({ "error": { "code": self.code(), "message": self.told() } });
+        format!("{}\n", harmless_json(told.to_string()))
     }
 
     /// Writes the failure as a server's log does: programs that read the log learn there why the server ended.
     pub fn tell_as(&self, format: LogFormat) -> ExitCode {
         if format == LogFormat::Text {
-            return self.tell();
+            return self.tell(false);
         }
         self.told().lines().for_each(|line| logs::tell_failure(&harmless(line)));
         ExitCode::from(self.exit_code())
@@ -166,7 +196,11 @@ pub fn mutter(text: &str) {
 
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
-        Failure::Failed(refused.0)
+        match refused.ground {
+            Ground::Rule => Failure::Refused(refused.why),
+            Ground::Missing => Failure::NotFound(refused.why),
+            Ground::Taken => Failure::Exists(refused.why),
+        }
     }
 }
 impl From<Fault> for Failure {
@@ -255,7 +289,6 @@ impl<W: Write> Printer<W> {
 mod tests {
     use super::*;
     use rules::Span;
-    use serde_json::json;
     use store::engine::Unavailable;
 
     fn printed(json: bool, outcomes: &[Outcome]) -> String {
@@ -303,6 +336,29 @@ mod tests {
     }
 
     #[test]
+    fn a_program_reads_of_each_failure_what_kind_it_is() {
+        let why = || "no\nand \u{9b}2J".to_owned();
+        for (failure, code) in [
+            (Failure::Use(why()), "use"),
+            (Failure::Failed(why()), "failed"),
+            (Failure::Lasting(why()), "failed"),
+            (Failure::NotFound(why()), "not-found"),
+            (Failure::Exists(why()), "exists"),
+            (Failure::Refused(why()), "refused"),
+            (Failure::Later(why()), "unavailable"),
+            (Failure::InDoubt(why()), "in-doubt"),
+            (Refused::new(why()).into(), "refused"),
+            (Refused::missing(why()).into(), "not-found"),
+            (Refused::taken(why()).into(), "exists"),
+        ] {
+            let line = failure.as_json();
+            assert!(line.ends_with("}\n") && line.lines().count() == 1 && line.contains("\\u009b"), "{line:?}");
+            let told: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(told, json!({ "error": { "code": code, "message": why() } }));
+        }
+    }
+
+    #[test]
     fn json_holds_nothing_that_a_terminal_obeys() {
         // Red without either `harmless_json` in `Printer::show`.
         let drives = json!({ "name": "\u{9b}2J" });
@@ -315,7 +371,7 @@ mod tests {
     #[test]
     fn wrong_use_ends_with_two_and_failure_with_one_unless_it_may_pass() {
         assert_eq!(Failure::Use(String::new()).exit_code(), 2);
-        assert_eq!(Failure::from(Refused("no".into())).exit_code(), 1);
+        assert_eq!(Failure::from(Refused::new("no")).exit_code(), 1);
         assert_eq!(Failure::from(load::Refusal::Use("no".into())).exit_code(), 2);
         assert_eq!(Failure::from(BootError::Wrong(vec!["no".into()])).exit_code(), 2);
         assert_eq!(Failure::from(BootError::InUse).exit_code(), 1);

@@ -293,7 +293,7 @@ impl Request {
 
 async fn setup_link(app: &App, place: Place<'_>) -> Reply {
     let Some(secret) = app.offer_setup(true).await? else {
-        return Err(Failure::Failed("there is an owner already, so no link can make one".into()));
+        return Err(Failure::Refused("there is an owner already, so no link can make one".into()));
     };
     let link = setup_link::address(app, secret.reveal());
     LinkFile::of(place.data).follow(&link).map_err(Failure::Failed)?;

@@ -190,21 +190,23 @@ Examples:
 pub enum NoCommand {
     /// Help or a version was asked for.
     Text(String),
-    /// The command line makes no sense.
-    Wrong(Failure),
+    /// The command line makes no sense. Whether it asks for JSON can be seen all the same.
+    Wrong { why: Failure, as_json: bool },
 }
 
 /// Reads the command line.
 pub fn parse(words: Vec<OsString>) -> Result<Cli, NoCommand> {
+    let as_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
+    let wrong = |why| NoCommand::Wrong { why, as_json };
     let parsed = Cli::try_parse_from(&words).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => NoCommand::Text(error.render().to_string()),
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            NoCommand::Wrong(Failure::Use(missing(&words)))
+            wrong(Failure::Use(missing(&words)))
         }
-        _ => NoCommand::Wrong(Failure::Use(one_line(&error.render().to_string(), &words))),
+        _ => wrong(Failure::Use(one_line(&error.render().to_string(), &words))),
     });
     parsed.and_then(|cli| match contradiction(&cli) {
-        Some(why) => Err(NoCommand::Wrong(Failure::Use(why.to_owned()))),
+        Some(why) => Err(wrong(Failure::Use(why.to_owned()))),
         None => Ok(cli),
     })
 }
@@ -292,7 +294,7 @@ impl NoCommand {
     pub fn tell(self) -> ExitCode {
         match self {
             NoCommand::Text(text) => super::print(&text),
-            NoCommand::Wrong(failure) => failure.tell(),
+            NoCommand::Wrong { why, as_json } => why.tell(as_json),
         }
     }
 }

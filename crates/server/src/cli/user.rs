@@ -390,7 +390,7 @@ pub fn page(users: &[User], goes_on: bool, nobody: &str) -> Outcome {
 /// Finds a user by what an operator calls them.
 pub async fn find(app: &App, name: &str) -> Result<User, Failure> {
     let found = app.find_user(name).await??;
-    found.ok_or_else(|| Failure::Failed(format!("no user is called {name}; see: portiere user list")))
+    found.ok_or_else(|| Failure::NotFound(format!("no user is called {name}; see: portiere user list")))
 }
 
 /// Names the user that something was done to, beyond doubt.

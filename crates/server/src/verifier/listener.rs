@@ -383,8 +383,8 @@ async fn enroll(
             Err(Ended::Enrolled)
         }
         Err(refused) => {
-            send(stream, &Frame::Refused(refused.0.clone())).await?;
-            Err(Ended::NotEnrolled(refused.0))
+            send(stream, &Frame::Refused(refused.why.clone())).await?;
+            Err(Ended::NotEnrolled(refused.why))
         }
     }
 }

@@ -288,7 +288,7 @@ impl Command {
             Command::Rekey(_) => rekey(app).await,
             Command::Accept(_) => accept(app).await,
             Command::Discard(Discard { block, .. }) => match app.discard_audit(block).await? {
-                Ok(0) => Err(Failure::Failed(format!("no block up to {block} is due for removal"))),
+                Ok(0) => Err(Failure::Refused(format!("no block up to {block} is due for removal"))),
                 Ok(blocks) => {
                     let what = if blocks == 1 { "1 block is".to_owned() } else { format!("{blocks} blocks are") };
                     Ok(Outcome::new(format!("{what} gone"), json!({ "blocks": blocks })))
@@ -300,12 +300,12 @@ impl Command {
                     let text = format!("line {line} will be skipped for stream {stream}");
                     Ok(Outcome::new(text, json!({ "stream": stream, "line": line })))
                 }
-                Err(why) => Err(Failure::Failed(why)),
+                Err(why) => Err(Failure::Refused(why)),
             },
             Command::Stream(set) => set.execute(app).await,
             Command::Forget(Forget { stream }) => match app.forget_stream(&stream).await? {
                 true => Ok(Outcome::new(format!("stream {stream} is given up"), json!({ "stream": stream }))),
-                false => Err(Failure::Failed(format!("no stream is called {stream}; see: portiere audit status"))),
+                false => Err(Failure::NotFound(format!("no stream is called {stream}; see: portiere audit status"))),
             },
         }
     }

@@ -60,7 +60,7 @@ impl Set {
                 let text = format!("stream {} goes on after block {block}", self.stream);
                 Ok(Outcome::new(text, json!({ "stream": self.stream, "after_block": block })))
             }
-            Err(why) => Err(Failure::Failed(why)),
+            Err(why) => Err(Failure::Refused(why)),
         }
     }
 }

@@ -349,7 +349,7 @@ async fn nobody_is_taken_for_somebody_else() {
         let mut operator = Operator::new(&config);
         let ada = add_user(&mut operator, "ada").await["id"].as_str().unwrap().to_owned();
         let taken = operator.types(&format!("user add --password-stdin -- {ada}"), PASSWORD).await.unwrap_err();
-        assert!(matches!(&taken, Failure::Failed(why) if why.contains("the form of an id")), "{taken:?}");
+        assert!(matches!(&taken, Failure::Refused(why) if why.contains("the form of an id")), "{taken:?}");
 
         let ada_now = server.app.find_user("ada").await.unwrap().unwrap().unwrap();
         let decoy = rules::people::User { id: "-x".into(), username: ada.clone(), ..ada_now };

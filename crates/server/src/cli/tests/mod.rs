@@ -2,6 +2,7 @@
 
 mod absent;
 mod chain;
+mod codes;
 mod doubt;
 mod ends;
 mod execute;
@@ -50,7 +51,7 @@ pub fn request(line: &str, stdin: &str) -> Result<Request, Failure> {
             Ok(request)
         }
         Ok(_) => panic!("{line} is no request"),
-        Err(NoCommand::Wrong(failure)) => Err(failure),
+        Err(NoCommand::Wrong { why, .. }) => Err(why),
         Err(NoCommand::Text(text)) => panic!("{text}"),
     }
 }
@@ -73,7 +74,8 @@ impl<'a> Operator<'a> {
 
     pub async fn cannot(&mut self, line: &str) -> String {
         match self.types(line, PASSWORD).await {
-            Err(Failure::Failed(why)) => why,
+            Err(Failure::Failed(why) | Failure::Refused(why)) => why,
+            Err(Failure::NotFound(why) | Failure::Exists(why)) => why,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -367,7 +367,7 @@ fn manual_pages_and_completions_come_from_the_table() {
 #[test]
 fn what_the_program_asks_of_itself_is_nobodys_to_see() {
     // Red without is_hide_set in cli/table.rs, missing, and in cli/guide.rs, commands.
-    let Err(NoCommand::Wrong(Failure::Use(line))) = cli("lab") else { panic!("lab") };
+    let Err(NoCommand::Wrong { why: Failure::Use(line), as_json: false }) = cli("lab") else { panic!("lab") };
     assert!(line.contains("run") && !line.contains("guard"), "{line}");
     assert!(!guide::markdown().contains("lab guard"));
 }

@@ -356,7 +356,7 @@ fn a_backup_or_the_place_is_named_and_not_both() {
         "restore --target-is-gone",
         "restore --yes copy.db",
     ] {
-        assert!(matches!(cli(line), Err(NoCommand::Wrong(Failure::Use(_)))), "{line}");
+        assert!(matches!(cli(line), Err(NoCommand::Wrong { why: Failure::Use(_), .. })), "{line}");
     }
     for line in ["restore copy.db", "restore --force copy.db", "restore --in-place", "restore --in-place --yes"] {
         assert!(matches!(cli(line), Ok(Cli { command: Command::Restore(_), .. })), "{line}");
