@@ -250,7 +250,6 @@ impl Report {
         // time.
         let window = spent.cut.unwrap_or(plan.duration);
         let seconds = window.as_secs_f64();
-        let requests_per_second = record.requests as f64 / seconds;
         let cores = |cpu: Duration| cpu.as_secs_f64() / spent.time.as_secs_f64();
         let iterations = record.iterations.count();
         let (failed, refused): (u64, u64) = (
@@ -283,7 +282,7 @@ impl Report {
             iterations,
             iterations_per_second: record.ended as f64 / seconds,
             requests: record.requests,
-            requests_per_second,
+            requests_per_second: record.requests as f64 / seconds,
             failed,
             refused,
             unfinished,
