@@ -194,7 +194,7 @@ impl Edit {
         if let Some(keys) = &self.keys {
             if !client.auth_methods.contains(&AuthMethod::PrivateKeyJwt) {
                 let why = "--jwks: the client does not authenticate with a key; add --auth-method private_key_jwt";
-                return Err(Refused::new(why.into()));
+                return Err(Refused::new(why));
             }
             client.jwks = Some(keys.clone());
         }
@@ -223,7 +223,7 @@ impl Edit {
         let (instead, add, remove) = (tokens(&self.scope), tokens(&self.add_scope), tokens(&self.remove_scope));
         let mut all = client.scope.tokens().to_vec();
         List { instead: &instead, add: &add, remove: &remove }.apply(&mut all);
-        client.scope = Scope::parse(&all.join(" ")).map_err(|why| Refused::new(why.into()))?;
+        client.scope = Scope::parse(&all.join(" ")).map_err(Refused::new)?;
         Ok(())
     }
 }
