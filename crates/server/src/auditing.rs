@@ -83,7 +83,8 @@ fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
     }
 }
 
-fn old(files: &[SecretFile]) -> Result<Vec<Key>, BootError> {
+/// Reads the earlier keys, by which what they sealed is proved.
+pub fn old(files: &[SecretFile]) -> Result<Vec<Key>, BootError> {
     let wrong = |file: &SecretFile, why: Unread| BootError::Other(file.wrong("audit.old_keys", &why));
     files.iter().map(|file| private::read_key(file).map(Key::new).map_err(|why| wrong(file, why))).collect()
 }

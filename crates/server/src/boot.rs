@@ -44,7 +44,7 @@ use store::tables::realms::Issuer;
 use tokio::sync::{mpsc, oneshot};
 
 pub use error::BootError;
-pub use folder::{make as make_folder, was_used};
+pub use folder::{judge as judge_folder, make as make_folder, was_used};
 pub use lost::{Lacking, lacking};
 pub use stop::Orders;
 

@@ -1,6 +1,6 @@
 //! Files that are accessible to their owner alone: secrets of 32 bytes, and what the server leaves in its data folder.
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, OFlags};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -182,27 +182,54 @@ const NOTHING: [&str; 1] = ["lost+found"];
 /// # Errors
 /// A sentence that names the folder.
 pub fn folder(folder: &Path, ours: &[&str]) -> Result<(), String> {
+    let made = match standing(folder, ours)? {
+        Standing::Missing => fs::DirBuilder::new().recursive(true).mode(0o700).create(folder),
+        Standing::Open => fs::set_permissions(folder, fs::Permissions::from_mode(0o700)),
+        Standing::Private => Ok(()),
+    };
+    made.map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// What is in the place of a folder that may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing.
+    Missing,
+    /// The folder, which others can look into.
+    Open,
+    /// The folder, which is its owner's alone.
+    Private,
+}
+
+/// Refuses what [`folder`] refuses, and changes nothing.
+///
+/// # Errors
+/// The same sentence.
+pub fn standing(folder: &Path, ours: &[&str]) -> Result<Standing, String> {
     let failed = |error: io::Error| format!("{}: {error}", folder.display());
-    match fs::metadata(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)
-        }
-        Err(error) => Err(failed(error)),
-        Ok(there) if !there.is_dir() => Err(format!("{} is not a folder", folder.display())),
-        Ok(there) if there.permissions().mode() & 0o077 == 0 => nothing_waits(folder),
-        Ok(there) => {
-            if !is_empty(folder).map_err(failed)? && !ours.iter().any(|name| folder.join(name).exists()) {
-                let (name, mode) = (folder.display(), there.permissions().mode() & 0o7777);
-                return Err(format!(
-                    "{name} is open to others (mode {mode:04o}) and holds other files: name a folder for this alone, \
-                     such as {}, or make this one its owner's (chmod 700)",
-                    folder.join("portiere").display()
-                ));
-            }
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(failed)?;
-            nothing_waits(folder)
-        }
+    let mode = match fs::metadata(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Standing::Missing),
+        Err(error) => return Err(failed(error)),
+        Ok(there) if !there.is_dir() => return Err(format!("{} is not a folder", folder.display())),
+        Ok(there) => there.permissions().mode() & 0o7777,
+    };
+    let is_private = mode & 0o077 == 0;
+    let is_ours = || ours.iter().any(|name| folder.join(name).exists());
+    if !is_private && !is_empty(folder).map_err(failed)? && !is_ours() {
+        return Err(format!(
+            "{} is open to others (mode {mode:04o}) and holds other files: name a folder for this alone, such as {}, \
+             or make this one its owner's (chmod 700)",
+            folder.display(),
+            folder.join("portiere").display()
+        ));
     }
+    nothing_waits(folder)?;
+    Ok(if is_private { Standing::Private } else { Standing::Open })
+}
+
+/// Checks that a file could be made, and makes nothing.
+pub fn could_be_made(file: &Path) -> io::Result<()> {
+    Ok(rustix::fs::access(folder_of(file), Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// Refuses a folder that holds a pipe or a device: opening a pipe waits for its other end, and a start would hang.

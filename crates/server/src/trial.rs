@@ -3,6 +3,7 @@
 //! configuration asks this, and so does a start before anything else, so that both say the same.
 
 use crate::auditing;
+use crate::boot;
 use crate::config::{Config, Problem, SecretFile, declared};
 use crate::database::Database;
 use crate::hashing;
@@ -13,12 +14,13 @@ use crate::private::{self, Unread};
 use crate::receivers;
 use crate::trace::Exporter;
 use app::clock::Clock;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, absolute};
 
 /// Something that is tried, and the options that it depends on: names, and what names of a section begin with.
 type Trial = (fn(&Config) -> Result<(), String>, &'static [&'static str]);
 
-const TRIALS: [Trial; 10] = [
+const TRIALS: [Trial; 12] = [
     (with_server, &["store."]),
     (tls, &["tls."]),
     (try_it, &["public_url", "try_it"]),
@@ -28,7 +30,9 @@ const TRIALS: [Trial; 10] = [
     (metrics_secret, &["metrics."]),
     (traces, &["trace."]),
     (master_key, &["keys.", "store.", "data"]),
-    (audit_key, &["audit.", "data"]),
+    (audit_key, &["audit.", "store.", "data"]),
+    (old_audit_keys, &["audit."]),
+    (data_folder, &["data"]),
 ];
 
 /// The options whose defaults name a place that may be of another server: if it is not known what was meant, nothing is
@@ -77,8 +81,25 @@ fn traces(config: &Config) -> Result<(), String> {
     Exporter::of(config, "", &Clock::system()).map(drop).map_err(|error| error.to_string())
 }
 
+/// Checks the audit key. Whether another node has a missing one, only the database knows.
 fn audit_key(config: &Config) -> Result<(), String> {
-    config.audit_key().map_or_else(|| sound("audit.key_file", &config.audit_key_file()), |_| Ok(()))
+    if config.audit_key().is_some() {
+        return Ok(());
+    }
+    let file = config.audit_key_file();
+    match (sound("audit.key_file", &file)?, config.database()) {
+        (false, Some(database)) if !database.exists() => may_be_made("audit.key_file", &file, &config.server.data),
+        _ => Ok(()),
+    }
+}
+
+fn old_audit_keys(config: &Config) -> Result<(), String> {
+    auditing::old(&config.audit.old_keys).map(drop).map_err(|error| error.to_string())
+}
+
+/// Checks the data folder, if there is one: a first start makes it.
+fn data_folder(config: &Config) -> Result<(), String> {
+    boot::judge_folder(&config.server.data).map_err(|why| format!("data: {why}"))
 }
 
 /// Returns what does not keep the server from starting but should be corrected, one sentence each.
@@ -137,21 +158,41 @@ fn master_key(config: &Config) -> Result<(), String> {
         return Ok(());
     }
     let file = config.master_key_file();
-    sound("keys.master", &file)?;
-    match config.database().is_some_and(|database| database.exists()) && !file.exists() {
+    if sound("keys.master", &file)? {
+        return Ok(());
+    }
+    match config.database().is_some_and(|database| database.exists()) {
         true => {
             Err(file
                 .wrong("keys.master", &"is missing, and the database needs the one that it was made with; put it back"))
         }
-        false => Ok(()),
+        false => may_be_made("keys.master", &file, &config.server.data),
     }
 }
 
-/// Checks a key's file, if it exists.
-fn sound(option: &str, file: &SecretFile) -> Result<(), String> {
+/// Checks a key's file; returns whether there is one.
+fn sound(option: &str, file: &SecretFile) -> Result<bool, String> {
     match private::read_key(file) {
-        Ok(_) | Err(Unread::Missing) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(Unread::Missing) => Ok(false),
         Err(why) => Err(file.wrong(option, &why)),
+    }
+}
+
+/// Checks that a first start could make a key's file. It makes the data folder itself, but no other one.
+fn may_be_made(option: &str, file: &SecretFile, data: &Path) -> Result<(), String> {
+    let wrong = |why: String| Err(file.wrong(option, &why));
+    let is_in_data = || match (absolute(&**file), absolute(data)) {
+        (Ok(file), Ok(data)) => file.parent() == Some(&data),
+        _ => false,
+    };
+    match private::could_be_made(file) {
+        Ok(()) => Ok(()),
+        Err(_) if !data.exists() && is_in_data() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            wrong("is missing, and so is its folder: make the folder, or name another file".to_owned())
+        }
+        Err(error) => wrong(format!("is missing and cannot be made: {error}")),
     }
 }
 

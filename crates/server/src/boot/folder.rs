@@ -31,6 +31,11 @@ pub fn make(folder: &Path) -> Result<(), BootError> {
     private::folder(folder, &OURS).map_err(|why| BootError::Other(format!("the data folder {why}")))
 }
 
+/// Says why the data folder could not be used, and changes nothing.
+pub fn judge(folder: &Path) -> Result<(), String> {
+    private::standing(folder, &OURS).map(drop)
+}
+
 /// Locks the data folder for this process alone, until the file is dropped. A database's own lock protects only that
 /// database: a process with another database would take the socket and the marks in this folder.
 pub(super) fn take(folder: &Path) -> Result<File, BootError> {

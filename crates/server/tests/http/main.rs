@@ -25,6 +25,7 @@ mod rfc;
 mod rounds;
 mod scale;
 mod signals;
+mod starts;
 mod support;
 mod tampered;
 mod turns;
