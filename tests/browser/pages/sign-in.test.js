@@ -37,6 +37,7 @@ test("an application may send the browser on to another origin, from each form t
   await guest.page.goto(app.signInUrl({ prompt: "login" }));
   await arrives("/welcome", () => guest.signIn(alice));
   await guest.page.goto(app.signInUrl({ prompt: "select_account" }));
+  await guest.look();
   await arrives("/welcome", () => guest.page.locator('form.choices button[type="submit"]').first().click());
   await guest.page.goto(`${server.issuer}/oauth2/logout?${new URLSearchParams({ client_id: app.id, post_logout_redirect_uri: `${app.origin}/signed-out` })}`);
   await arrives("/signed-out", () => guest.page.click('button[value="sign_out"]'));
