@@ -90,7 +90,7 @@ impl App {
 
     /// Refuses a client that may not be registered; `before` is what is registered already.
     fn registers(&self, client: &Client, before: Option<&Client>) -> Result<(), Refused> {
-        let mut problems = registration::problems(client, &self.realm);
+        let mut problems = registration::problems(client, before, &self.realm);
         if before.is_none_or(|before| before.name != client.name) {
             problems.extend(client_name_problem(&client.name));
         }
