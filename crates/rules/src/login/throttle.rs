@@ -1,8 +1,9 @@
 //! Slows a guesser down without locking anybody out for good.
 //!
 //! Failures are counted per account (or per account and known device), per address and per network around it. A few are
-//! free; after that each further attempt on an account has to wait, twice as long each time up to a limit, and success
-//! clears the count. An address or a network, which many may share, is held to a steady rate of failures instead.
+//! free; after that each further attempt on an account has to wait, twice as long each time up to a limit, and for a day
+//! once a hundred have failed; success clears the count. An address or a network, which many may share, is held to a
+//! steady rate of failures instead.
 
 use crate::decision::Change;
 use crate::secret::{Handle, mac};
@@ -22,7 +23,7 @@ pub struct Policy {
     pub base: Span,
     /// The longest wait.
     pub max: Span,
-    /// How long without a failure it takes until the count is forgotten.
+    /// How long without a failure it takes until the count is forgotten, for each failure that it has.
     pub forget: Span,
     /// How long it takes until one failure of an address is forgiven.
     pub leak: Span,
@@ -45,6 +46,15 @@ impl Default for Policy {
 /// A counter written further ahead than this comes from a clock that was wrong for a while. It counts for nothing, or
 /// it would keep a user out for as long as that clock was ahead. Nodes' clocks may not differ by as much.
 pub const ASTRAY: Span = Span::minutes(15);
+
+/// NIST SP 800-63B §3.2.2: no more failures of one account in a row than these, but for one a day, so that nobody is
+/// kept out for good.
+pub const IN_A_ROW: i64 = 100;
+/// The wait once so many have failed.
+pub const EXHAUSTED: Span = Span::hours(24);
+
+/// By how many the count of a wait may have fallen since: attempts beside it were given back.
+const GIVEN_BACK: i64 = 8;
 
 /// What is known of earlier failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,8 +84,22 @@ impl Policy {
         if failures < free {
             return Span::ZERO;
         }
+        if failures >= IN_A_ROW {
+            return self.longest(failures);
+        }
         let doublings = u32::try_from(failures - free).unwrap_or(u32::MAX).min(30);
         Span(self.base.0.saturating_mul(1 << doublings).min(self.max.0))
+    }
+
+    /// The longest wait after `failures`.
+    fn longest(&self, failures: i64) -> Span {
+        if failures < IN_A_ROW { self.max } else { self.max.max(EXHAUSTED) }
+    }
+
+    /// How long `failures` are kept in mind: whoever pauses until they are forgotten has no more guesses, in the long
+    /// run, than one for each such time.
+    fn kept(&self, failures: i64) -> Span {
+        Span(self.forget.0.saturating_mul(failures.clamp(1, IN_A_ROW)))
     }
 
     /// Admits an attempt, or says how long it has to wait. An admitted attempt is counted before it is worked on, so
@@ -92,12 +116,14 @@ impl Policy {
             Span::ZERO => 0,
             wait => (now + wait).0,
         };
-        Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.forget).0 } })
+        Ok(Counted { key, seen, next: Counter { count, until, expires: (now + self.kept(count)).0 } })
     }
 
     /// Whether an account's counter is neither forgotten nor written by a wrong clock.
     fn counts(&self, seen: &Counter, now: Time) -> bool {
-        !Time(seen.expires).has_come(now) && Time(seen.expires) <= now + self.forget + ASTRAY
+        let (until, expires) = (Time(seen.until), Time(seen.expires));
+        let in_time = until <= now + self.longest(seen.count + GIVEN_BACK) + ASTRAY;
+        !expires.has_come(now) && in_time && expires <= now + self.kept(IN_A_ROW) + ASTRAY
     }
 
     /// Whether an account, an address or a network has failed so often that its guesses are slowed down.
@@ -280,163 +306,4 @@ fn address_key(secret: &[u8; 32], address: &str) -> Handle {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_limit() {
-        let policy = Policy::default();
-        assert_eq!(policy.wait(4, 5), Span::ZERO);
-        assert_eq!(policy.wait(5, 5), Span::seconds(1));
-        assert_eq!(policy.wait(7, 5), Span::seconds(4));
-        assert_eq!(policy.wait(1000, 5), policy.max);
-    }
-
-    #[test]
-    fn after_the_free_failures_an_attempt_has_to_wait_and_nobody_waits_for_ever() {
-        let policy = Policy::default();
-        let (key, mut seen, mut now, mut guesses) = (Handle([0; 32]), None, Time(1_000), 0);
-        let end = now + Span::hours(1);
-        while now < end {
-            match policy.admit(key, seen, policy.free, now) {
-                Ok(counted) => {
-                    guesses += 1;
-                    seen = Some(counted.next);
-                }
-                Err(wait) => {
-                    assert!(wait <= policy.max);
-                    now = now + wait;
-                }
-            }
-        }
-        assert!(guesses < 25, "{guesses} guesses in an hour");
-    }
-
-    #[test]
-    fn what_is_free_is_free_for_one_whose_clock_is_behind() {
-        let policy = Policy::default();
-        let counted = policy.admit(Handle([0; 32]), None, policy.free, Time(1_001)).expect("admitted");
-        assert!(policy.admit(Handle([0; 32]), Some(counted.next), policy.free, Time(1_000)).is_ok());
-    }
-
-    /// An address with so many failures that have not drained, and so many attempts under way.
-    fn seen(failures: i64, beside: usize) -> Seen {
-        let policy = Policy::default();
-        let shared = Shared { key: Handle([2; 32]), free: policy.address_free, leak: policy.leak };
-        Seen { shared, counter: Some(Counter { expires: failures * policy.leak.0, ..Counter::default() }), beside }
-    }
-
-    #[test]
-    fn an_address_is_held_to_a_steady_rate_of_failures() {
-        let leak = Policy::default().leak;
-        assert_eq!(Seen { counter: None, ..seen(0, 0) }.admits(Time(0)), Ok(50));
-        assert_eq!(seen(50, 0).admits(Time(0)), Ok(0));
-        assert_eq!(seen(51, 0).admits(Time(0)), Err(Held::Wait(leak)));
-        assert_eq!(seen(51, 0).admits(Time(leak.0)), Ok(0));
-    }
-
-    #[test]
-    fn bf_what_is_under_way_counts_like_a_failure() {
-        // red without `beside` in Seen::admits.
-        let crowded = |left| Err(Held::Crowded(Handle([2; 32]), left));
-        assert_eq!((seen(0, 50).admits(Time(0)), seen(0, 51).admits(Time(0))), (Ok(0), crowded(50)));
-        assert_eq!((seen(48, 2).admits(Time(0)), seen(48, 3).admits(Time(0))), (Ok(0), crowded(2)));
-        // A failure that has drained in part is still a failure.
-        assert_eq!(seen(50, 1).admits(Time(1)), crowded(0));
-    }
-
-    #[test]
-    fn a_crowd_of_which_nobody_has_failed_waits_for_nobody() {
-        // red without `spotless` in crowd, or if one of several counters were enough.
-        let beside = |shared, at| crowd(shared, Time(at)).iter().map(|seen| seen.beside).collect::<Vec<_>>();
-        let never = Seen { counter: None, ..seen(0, 9) };
-        assert_eq!(beside(vec![never, seen(0, 99)], 0), [0, 0]);
-        assert_eq!(beside(vec![never, seen(1, 99)], 0), [9, 99]);
-        assert_eq!(beside(vec![never, seen(1, 99)], Policy::default().leak.0), [0, 0], "it has drained");
-    }
-
-    #[test]
-    fn who_has_to_wait_is_told_so_whoever_is_under_way() {
-        let leak = Policy::default().leak;
-        assert_eq!(all_admit(&[seen(0, 51), seen(51, 0), seen(52, 9)], Time(0)), Err(Held::Wait(Span(2 * leak.0))));
-        assert_eq!(all_admit(&[seen(0, 0), seen(0, 51)], Time(0)), Err(Held::Crowded(Handle([2; 32]), 50)));
-        assert_eq!(all_admit(&[seen(0, 0), seen(45, 2)], Time(0)), Ok(3));
-        assert_eq!(all_admit(&[], Time(0)), Ok(i64::MAX), "nothing that is shared");
-    }
-
-    #[test]
-    fn bf_07_an_address_shares_its_networks_with_its_neighbors_and_nobody_else() {
-        // red without the networks in Policy::shared_by.
-        let policy = Policy::default();
-        let of = |address: &str| policy.shared_by(&[7; 32], "sign-in", address.parse().expect("an address"));
-        let alike = |one: &str, other: &str| {
-            let both: Vec<_> = of(one).into_iter().zip(of(other)).collect();
-            both.into_iter().map(|(one, other)| one.key == other.key).collect::<Vec<_>>()
-        };
-        assert_eq!(alike("192.0.2.1", "192.0.2.254"), [false, true]);
-        assert_eq!(alike("192.0.2.1", "192.0.3.1"), [false, false]);
-        assert_eq!(alike("192.0.2.1", "::ffff:192.0.2.1"), [true, true]);
-        // Red without TRANSLATED: everybody behind a translator would be one subscriber.
-        assert_eq!(alike("192.0.2.1", "64:ff9b::192.0.2.1"), [true, true]);
-        assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::192.0.2.254"), [false, true]);
-        assert_eq!(alike("64:ff9b::192.0.2.1", "64:ff9b::198.51.100.1"), [false, false]);
-        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:203:ffff::"), [true, true, true]);
-        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:2ff::1"), [false, true, true]);
-        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:1:303::1"), [false, false, true]);
-        assert_eq!(alike("2001:db8:1:203::1", "2001:db8:2:203::1"), [false, false, false]);
-        let figures = |address: &str| of(address).iter().map(|one| (one.free, one.leak.0)).collect::<Vec<_>>();
-        assert_eq!(figures("192.0.2.1"), [(50, 30_000), (500, 3_000)]);
-        assert_eq!(figures("2001:db8::1"), [(50, 30_000), (500, 3_000), (2_000, 750)]);
-    }
-
-    #[test]
-    fn an_address_of_ipv4_is_itself_however_it_is_written() {
-        for (written, whose) in [
-            ("192.0.2.1", "192.0.2.1"),
-            ("::ffff:192.0.2.1", "192.0.2.1"),
-            ("64:ff9b::192.0.2.1", "192.0.2.1"),
-            ("64:ff9b::ffff:ffff", "255.255.255.255"),
-            ("64:ff9b::", "0.0.0.0"),
-            // Beside the prefix there is no IPv4 address that anybody could read.
-            ("64:ff9b::1:192.0.2.1", "64:ff9b::1:c000:201"),
-            ("64:ff9b:1::192.0.2.1", "64:ff9b:1::c000:201"),
-            ("64:ff9a::192.0.2.1", "64:ff9a::c000:201"),
-            ("::192.0.2.1", "::192.0.2.1"),
-            ("2001:db8::1", "2001:db8::1"),
-        ] {
-            let address: IpAddr = written.parse().expect("an address");
-            assert_eq!(subscriber(address), whose.parse::<IpAddr>().expect("an address"), "{written}");
-        }
-        assert_eq!(counted_as("64:ff9b::192.0.2.1".parse().expect("an address")), "192.0.2.1");
-        assert_eq!(counted_as("64:ff9b:1::1".parse().expect("an address")), "64:ff9b:1::/64");
-    }
-
-    #[test]
-    fn networks_that_are_not_counted_have_no_counters() {
-        let policy = Policy { network_factor: 0, ..Policy::default() };
-        for address in ["192.0.2.1", "2001:db8::1"] {
-            assert_eq!(policy.shared_by(&[7; 32], "sign-in", address.parse().expect("an address")).len(), 1);
-        }
-    }
-
-    #[test]
-    fn who_has_used_up_what_is_free_is_slowed() {
-        let policy = Policy::default();
-        let of = |count, expires| Some(Counter { count, until: 0, expires });
-        assert!(!policy.slows(None, &[], Time(0)));
-        assert!(!policy.slows(of(policy.free - 1, 10), &[], Time(0)));
-        assert!(policy.slows(of(policy.free, 10), &[], Time(0)));
-        assert!(!policy.slows(of(policy.free, 10), &[], Time(10)), "forgotten by then");
-        let used = seen(policy.address_free, 0);
-        assert!(!policy.slows(None, &[used], Time(1)));
-        assert!(policy.slows(None, &[seen(0, 0), used], Time(0)));
-    }
-
-    #[test]
-    fn a_counter_is_forgotten_after_its_time() {
-        let policy = Policy::default();
-        let old = Counter { count: 500, until: 900_000, expires: 1_000_000 };
-        let counted = policy.admit(Handle([0; 32]), Some(old), policy.free, Time(1_000_000)).expect("admitted");
-        assert_eq!(counted.next.count, 1);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use crate::tables::Tables;
 use proptest::prelude::*;
 use rules::decision::Change;
 use rules::login::attempt::{Before, begin};
-use rules::login::throttle::{ASTRAY, Counted, Counter, Held, Policy, Seen, Shared};
+use rules::login::throttle::{ASTRAY, Counted, Counter, EXHAUSTED, Held, IN_A_ROW, Policy, Seen, Shared};
 use rules::{Handle, Span, Time};
 
 const ACCOUNT: Handle = Handle([1; 32]);
@@ -82,8 +82,10 @@ proptest! {
         let (policy, mut tables, mut now) = (Policy::default(), Tables::default(), START);
         for pause in pauses {
             now = now + pause;
+            let failures = counter(&tables, ACCOUNT).map_or(0, |counter| counter.count);
             if let Err(wait) = attempt(&mut tables, &policy, now) {
-                prop_assert!(wait <= policy.max, "{wait:?}");
+                let longest = if failures < IN_A_ROW { policy.max } else { EXHAUSTED };
+                prop_assert!(wait <= longest, "{wait:?}");
                 now = now + wait;
                 prop_assert!(attempt(&mut tables, &policy, now).is_ok(), "kept out after {wait:?}");
             }

@@ -298,7 +298,7 @@ options! {
         free_failures: u32 = 5, Start, between(1, 1000);
         /// The wait after that failure. It doubles with each further failure.
         base_delay: Span = Span::seconds(1), Start, between(Span(100), Span::minutes(10));
-        /// The longest wait.
+        /// The longest wait. From 100 failures in a row on, it is a day at least.
         max_delay: Span = Span::minutes(15), Start, between(Span::seconds(1), Span::hours(24));
         /// Number of failures of an address (a /64 for IPv6) that cost no wait.
         address_free_failures: u32 = 50, Start, between(1, 1_000_000);

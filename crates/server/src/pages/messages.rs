@@ -70,11 +70,12 @@ impl Messages {
         self.with(key, "wait", &self.wait(seconds))
     }
 
-    /// Returns a waiting time in words: seconds up to two minutes, then minutes rounded up.
+    /// Returns a waiting time in words: seconds up to two minutes, minutes up to two hours, then hours; rounded up.
     pub fn wait(&self, seconds: i64) -> String {
         match seconds {
             ..=120 => self.count("wait.seconds", seconds.max(1)),
-            _ => self.count("wait.minutes", seconds.saturating_add(59) / 60),
+            ..=7200 => self.count("wait.minutes", seconds.saturating_add(59) / 60),
+            _ => self.count("wait.hours", seconds.saturating_add(3599) / 3600),
         }
     }
 
@@ -151,6 +152,8 @@ mod tests {
         assert_eq!(english.wait(0), "1 second");
         assert_eq!(english.wait(120), "120 seconds");
         assert_eq!(english.wait(121), "3 minutes");
+        assert_eq!(english.wait(7200), "120 minutes");
+        assert_eq!(english.wait(7201), "3 hours");
         assert_eq!(Messages::of(Language::German).wait(1), "1 Sekunde");
     }
 }
