@@ -104,7 +104,7 @@ pub fn as_sent(origin: &str) -> &str {
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+        if is_unreserved(byte) {
             escaped.push(byte as char);
         } else {
             const HEX: &[u8; 16] = b"0123456789ABCDEF";
@@ -114,6 +114,15 @@ pub fn escape(text: &str) -> String {
         }
     }
     escaped
+}
+
+/// How many bytes [`escape`] makes of a text.
+pub(super) fn escaped_length(text: &str) -> usize {
+    text.bytes().map(|byte| if is_unreserved(byte) { 1 } else { "%00".len() }).sum()
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 /// Whether both are http on one loopback host, a literal (RFC 8252 §7.3) or localhost (RFC 9700 §4.1.3), and equal but
@@ -230,6 +239,16 @@ mod tests {
         let fields = [("state", "a&b=c #\"<".to_owned())];
         assert_eq!(to.with(Mode::Query, &fields), "https://app.test/cb?x=1&state=a%26b%3Dc%20%23%22%3C");
         assert_eq!(to.origin(), "https://app.test");
+    }
+
+    #[test]
+    fn what_is_counted_is_what_is_written() {
+        // Red where a space or `*` counts as one byte: a request that was let through came back in an address that no
+        // server reads.
+        for byte in 0..=u8::MAX {
+            let text = char::from(byte).to_string();
+            assert_eq!(escaped_length(&text), escape(&text).len(), "{text:?}");
+        }
     }
 
     #[test]
