@@ -206,9 +206,8 @@ fn unsupported(params: &Params, _: &Client, _: &Realm) -> Result<(), Error> {
 
 /// RFC 7636 §4.3 with RFC 9700 §2.1.1: S256, and only S256.
 fn pkce(params: &Params, client: &Client, realm: &Realm) -> Result<(), Error> {
-    let exempt = client.proves_itself() && (client.pkce_optional || realm.settings.pkce_optional);
     match (params.get("code_challenge"), params.get("code_challenge_method")) {
-        (None, None) if exempt => Ok(()),
+        (None, None) if client.may_leave_out_pkce(realm) => Ok(()),
         (None, _) => Err(Error::request("code_challenge is required")),
         (Some(_), Some("S256")) if params.get("code_challenge").is_some_and(is_sha256) => Ok(()),
         (Some(_), Some("S256")) => Err(Error::request("code_challenge must be a SHA-256 hash in base64url")),

@@ -8,7 +8,7 @@ use crate::Fresh;
 use crate::fresh::time_of;
 use crate::id::{ClientId, LifeId};
 use crate::jose::{Alg, JwkSet};
-use crate::realm::SKEW;
+use crate::realm::{Realm, SKEW};
 use crate::secret::Handle;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -262,6 +262,10 @@ impl Client {
     /// Whether somebody disabled it.
     pub fn is_disabled(&self) -> bool {
         self.disabled_at.is_some()
+    }
+    /// Whether it may send a request without a PKCE challenge (RFC 9700 §2.1.1).
+    pub(crate) fn may_leave_out_pkce(&self, realm: &Realm) -> bool {
+        self.proves_itself() && (self.pkce_optional || realm.settings.pkce_optional)
     }
     /// Why it may not be used at all, if that is so.
     pub fn refusal(&self) -> Option<&'static str> {

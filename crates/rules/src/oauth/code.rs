@@ -3,7 +3,7 @@
 use super::claims::ClaimsRequest;
 use super::client::{Client, Grant};
 use super::error::{Code as ErrorCode, Error};
-
+use super::redirect::Verified;
 use super::resource::{among, is_same};
 use super::scope::Scope;
 use super::token::{Ask, Context, Line, Person, Tokens, issue};
@@ -14,6 +14,7 @@ use crate::fresh::{base32hex, from_base32hex, time_of};
 use crate::id::{ClientId, FamilyId, LifeId, SessionId, UserId};
 use crate::login::session::Session;
 use crate::people::User;
+use crate::realm::Realm;
 use crate::secret::{Handle, Secret, base64url, from_base64url};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
@@ -155,6 +156,16 @@ fn bindings(ask: &Redemption<'_>, code: &Code) -> [(bool, &'static str); 4] {
     ]
 }
 
+/// Returns why a request would by now not be answered with this code, if that is so: what its client may do changes at
+/// once. Whatever else a request is judged by is judged again by the gate, where tokens are issued.
+fn overtaken(client: &Client, code: &Code, realm: &Realm) -> Option<&'static str> {
+    if Verified::accept(client, &code.redirect_uri).is_none() {
+        return Some("the redirect URI is no longer registered");
+    }
+    let bound = code.challenge.is_some() || client.may_leave_out_pkce(realm);
+    (!bound).then_some("the client has to use PKCE by now")
+}
+
 /// RFC 6749 §4.1.3: exchanges a code for tokens, at most once. Any mismatch burns it. A second use is refused and ends
 /// what the first one yielded; further ones find nothing to end, and leave no line in the audit log (DS-05). A second
 /// use that would have been refused the first time, too, ends nothing: a code stands in an address, and anybody who
@@ -206,6 +217,9 @@ fn judge(
         // The client was disabled meanwhile, and the caller came by the code rightly.
         let refused = if why == ANOTHER { Decision::refuse(Error::grant(why)) } else { misuse(code, why, now) };
         return refused.and(burn);
+    }
+    if let Some(why) = overtaken(ask.client, code, context.realm) {
+        return Decision::refuse(Error::grant(why)).and(burn);
     }
     if let Err(error) = ask.client.registered_for(Grant::AuthorizationCode) {
         return Decision::refuse(error).and(burn);
@@ -264,7 +278,165 @@ pub fn verifies(verifier: Option<&str>, challenge: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::session::{Entry, Method, Origin, enter};
+    use crate::oauth::client::AuthMethod;
     use crate::oauth::client::tests::confidential;
+    use crate::oauth::family::Sealing;
+    use crate::people::user::tests::person;
+    use crate::realm::Settings;
+
+    const NOW: Time = Time(1_700_000_000_000);
+    const REDIRECT: &str = "https://web.test/cb";
+    const RESOURCE: &str = "https://api.test/";
+
+    /// A client from which an authorization takes all that it can.
+    fn web() -> Client {
+        let web = confidential("web", REDIRECT);
+        Client { pkce_optional: true, trusted: true, resources: vec![RESOURCE.into()], ..web }
+            .registered(NOW, &Fresh::new([1; 32]))
+    }
+
+    /// A code for that client, without a challenge.
+    fn in_flight() -> (Secret, Found) {
+        let (user, fresh) = (person("ada"), Fresh::new([2; 32]));
+        let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
+        let session = enter(&entry, &Settings::default(), NOW, &fresh).reply.expect("starts").session;
+        let family = fresh.family(NOW);
+        let secret = text(&family, [3; 32]).expect("ours");
+        let code = Code {
+            handle: secret.handle(),
+            client: "web".into(),
+            life: web().life().cloned(),
+            user: user.id.clone(),
+            session: session.id.clone(),
+            family,
+            by_consent: None,
+            redirect_uri: REDIRECT.into(),
+            challenge: None,
+            granted: Granted {
+                scope: Scope::from("openid email offline_access".to_owned()),
+                resources: vec![RESOURCE.into()],
+                auth_time: NOW,
+                amr: vec![],
+                acr: String::new(),
+                nonce: None,
+                claims: ClaimsRequest::default(),
+                session: None,
+            },
+            expires: NOW + crate::Span::minutes(1),
+            redeemed_at: None,
+        };
+        let (session, user) = (Some(session), Some(user));
+        (secret, Found { code, session, user, consent: None, groups: vec![], over: false })
+    }
+
+    fn redeemed(client: &Client, (code, found): &(Secret, Found)) -> Decision<Tokens, Error> {
+        let realm = Realm { id: "main".into(), issuer: "https://id.test".into(), settings: Settings::default() };
+        let context = Context { realm: &realm, sealing: &Sealing { tag: [1; 32], grace: [2; 32] } };
+        let ask = Redemption { client, code, redirect_uri: Some(REDIRECT), verifier: None, resources: vec![] };
+        redeem(&ask, Some(found), &context, (NOW, &Fresh::new([4; 32])))
+    }
+
+    const USES_PKCE: &str = "the client has to use PKCE by now";
+    const NO_SCOPE: &str = "the client may no longer have this scope";
+
+    type Edit = (&'static str, fn(&mut Client), &'static str);
+
+    /// By what an authorization is judged, a change to it, and what is said of a code that was issued before.
+    const EDITS: [Edit; 13] = [
+        ("redirect_uris", |client| client.redirect_uris[0].push('2'), "the redirect URI is no longer registered"),
+        ("grants", |client| client.grants = vec![Grant::RefreshToken], "the client is not registered for this grant"),
+        ("grants", |client| client.grants = vec![Grant::AuthorizationCode], NO_SCOPE),
+        ("scope", |client| client.scope = Scope::from("openid offline_access".to_owned()), NO_SCOPE),
+        ("auth_methods", |client| client.auth_methods = vec![AuthMethod::None], USES_PKCE),
+        ("native", |client| client.native = true, USES_PKCE),
+        ("pkce_optional", |client| client.pkce_optional = false, USES_PKCE),
+        ("resources", |client| client.resources.clear(), "the client may no longer have this resource"),
+        ("trusted", |client| *client = client.clone().distrusted(NOW, &Fresh::new([5; 32])), ANOTHER),
+        ("revived_at", |client| *client = client.clone().revived(NOW, &Fresh::new([5; 32])), ANOTHER),
+        ("life", |client| *client = client.clone().registered(NOW, &Fresh::new([5; 32])), ANOTHER),
+        ("disabled_at", |client| client.disabled_at = Some(NOW), "the client is disabled"),
+        (
+            "unknown",
+            |client| drop(client.unknown.insert("grants".into(), "telepathy".into())),
+            "the client has settings that only a newer version knows",
+        ),
+    ];
+
+    /// Every field, so that a new one has to say whether an authorization is judged by it.
+    fn judged_by(client: &Client) -> [&'static str; 12] {
+        let Client {
+            redirect_uris: _,
+            grants: _,
+            scope: _,
+            auth_methods: _,
+            native: _,
+            pkce_optional: _,
+            resources: _,
+            trusted: _,
+            revived_at: _,
+            life: _,
+            disabled_at: _,
+            unknown: _,
+            // By these it is not.
+            id: _,
+            name: _,
+            secret: _,
+            post_logout_redirect_uris: _,
+            jwks: _,
+            id_token_alg: _,
+            access_format: _,
+            access_alg: _,
+            access_typ_jwt: _,
+            resource_server: _,
+            first_party: _,
+            claims_in_id_token: _,
+            no_id_token_on_refresh: _,
+            assertion_aud_endpoint: _,
+            created: _,
+            epoch: _,
+            later: _,
+        } = client;
+        [
+            "redirect_uris",
+            "grants",
+            "scope",
+            "auth_methods",
+            "native",
+            "pkce_optional",
+            "resources",
+            "trusted",
+            "revived_at",
+            "life",
+            "disabled_at",
+            "unknown",
+        ]
+    }
+
+    #[test]
+    fn a_code_in_flight_yields_nothing_that_its_client_would_not_be_sent_by_now() {
+        // red without `overtaken`, or without `lasts` in token.rs, admit_grant.
+        assert!(redeemed(&web(), &in_flight()).reply.is_ok());
+        assert!(judged_by(&web()).iter().all(|field| EDITS.iter().any(|(edited, ..)| edited == field)));
+        for (field, edit, why) in EDITS {
+            let mut client = web();
+            edit(&mut client);
+            let Decision { changes, reply } = redeemed(&client, &in_flight());
+            assert_eq!(reply.err().map(|error| error.why), Some(why), "{field}");
+            assert!(matches!(changes[..], [Change::BurnCode { .. }]), "{field}: nobody did wrong: {changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_that_was_used_ends_what_it_yielded_wherever_answers_go_by_now() {
+        // red where `overtaken` is asked before it is known that the code was used.
+        let (code, mut found) = in_flight();
+        found.code.redeemed_at = Some(NOW);
+        let client = Client { redirect_uris: vec!["https://web.test/2".into()], ..web() };
+        let Decision { changes, reply } = redeemed(&client, &(code, found));
+        assert!(reply.is_err());
+        assert!(changes.iter().any(|change| matches!(change, Change::RevokeFamily { .. })), "{changes:?}");
+    }
 
     #[test]
     fn groups_have_to_be_known_where_an_id_token_tells_them() {

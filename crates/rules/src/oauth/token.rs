@@ -319,7 +319,9 @@ fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> 
     let client = ask.client;
     client.registered_for(grant)?;
     let mut single = ask.person.iter().flat_map(|person| person.granted.claims.scopes());
-    if !ask.scope.is_within(&client.scope) || single.any(|scope| !client.scope.has(scope)) {
+    // OpenID Connect Core §11: it means nothing without refresh tokens.
+    let lasts = ask.person.is_some() && ask.scope.has("offline_access") && !client.may(Grant::RefreshToken);
+    if lasts || !ask.scope.is_within(&client.scope) || single.any(|scope| !client.scope.has(scope)) {
         return Err(match ask.person {
             Some(_) => Error::grant("the client may no longer have this scope"),
             None => Error::new(ErrorCode::InvalidScope, "the client may not have this scope"),
