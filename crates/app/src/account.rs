@@ -6,12 +6,12 @@ use crate::pledge::{Pledge, to_the_end};
 use crate::settle::{AT_ONCE, whole};
 use crate::token::Given;
 use crate::{App, Fault};
-use rules::decision::{Change, Standing};
+use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::{ClientId, SessionId};
 use rules::login::attempt::Refusal;
 use rules::login::password::{Acceptable, Weak};
-use rules::login::session::{Entry, Method, Session, Started, end_all_but, enter, renew, still_proved};
+use rules::login::session::{Entry, Method, Session, Started, end_all_but, enter, leave, renew, still_proved};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
@@ -117,6 +117,15 @@ pub enum NotEnded {
     SignedOut,
 }
 
+/// Why an application's access was not taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotTaken {
+    /// It had none.
+    Nothing,
+    /// The session ended meanwhile, or goes on under another cookie.
+    SignedOut,
+}
+
 /// How many sessions the account home shows.
 const SHOWN: usize = 100;
 /// Sessions that are read at a time: one more than is shown tells that there are more.
@@ -201,15 +210,8 @@ impl App {
             changed.extend(email.map(|_| "email"));
             let event = Event::new(Kind::UserChanged, now).user(&user.id).session(&session.id);
             let event = event.detail("what", "profile").detail("changed", changed.join(" "));
-            // An ending that was acknowledged before holds: a copy of the cookie may have been in flight.
-            let stands = Standing {
-                user: Some(user.id.clone()),
-                session: Some(session.id.clone()),
-                handle: Some(session.handle),
-                ..Standing::default()
-            };
             let mut decision = Decision::accept(())
-                .and(Change::Stands(stands))
+                .and(session.stands())
                 .and(Change::SetProfile { user: user.id.clone(), seen: user.profile.clone(), profile, at: now })
                 .and(Change::Record(event));
             if let Some(email) = email {
@@ -368,17 +370,24 @@ impl App {
         id: &SessionId,
         browser: &Browser,
     ) -> Result<Result<(), NotEnded>, Fault> {
-        let found = self.ask(ForEnding(Some(id))).await?;
-        let Some((session, _)) = found.filter(|(_, owner)| owner.id == user.id) else {
-            return Ok(Err(NotEnded::Unknown));
-        };
-        if session.id != own.id && !own.is_fresh(self.clock.now()) {
-            return Ok(Err(NotEnded::SignInAgain));
-        }
-        if session.ended_at.is_none() {
-            self.leave(&session, browser).await?;
-        }
-        Ok(Ok(()))
+        self.settle(|now, _| async move {
+            let (found, asked) = self.ask((WithUser(Some(&own.id)), ForEnding(Some(id)))).await?;
+            let Some((own, _)) = still_proved(own, found, &self.realm.settings, now) else {
+                return Ok(Decision::refuse(NotEnded::SignedOut));
+            };
+            let Some((session, _)) = asked.filter(|(_, owner)| owner.id == user.id) else {
+                return Ok(Decision::refuse(NotEnded::Unknown));
+            };
+            if session.id != own.id && !own.is_fresh(now) {
+                return Ok(Decision::refuse(NotEnded::SignInAgain));
+            }
+            if session.ended_at.is_some() {
+                return Ok(Decision::accept(()));
+            }
+            let left = leave(&session, &browser.origin.address, now);
+            Ok(Decision::accept(()).and(own.stands()).with(left.changes))
+        })
+        .await
     }
 
     /// Ends every other session of a user who signed in a short time ago (ASVS 7.5.2), and what their applications
@@ -407,16 +416,20 @@ impl App {
         Ok(renewed)
     }
 
-    /// Takes an application's access away; returns whether it had any. If it had none, nothing is recorded.
-    pub async fn revoke_consent(&self, session: &Session, client: &ClientId) -> Result<bool, Fault> {
-        let revoked = self
-            .settle(|now, _| async move {
-                if self.ask(consents::Between(&session.user, client)).await?.is_none() {
-                    return Ok(Decision::refuse(()));
-                }
-                Ok(consent::revoke(session, client, now).or_refuse())
-            })
-            .await?;
-        Ok(revoked.is_ok())
+    /// Takes an application's access away. If it had none, nothing is recorded.
+    pub async fn revoke_consent(&self, session: &Session, client: &ClientId) -> Result<Result<(), NotTaken>, Fault> {
+        self.settle(|now, _| async move {
+            let (found, consent) =
+                self.ask((WithUser(Some(&session.id)), consents::Between(&session.user, client))).await?;
+            let Some((session, _)) = still_proved(session, found, &self.realm.settings, now) else {
+                return Ok(Decision::refuse(NotTaken::SignedOut));
+            };
+            if consent.is_none() {
+                return Ok(Decision::refuse(NotTaken::Nothing));
+            }
+            let revoked = consent::revoke(&session, client, now);
+            Ok(Decision::accept(()).and(session.stands()).with(revoked.changes))
+        })
+        .await
     }
 }

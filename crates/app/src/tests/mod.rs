@@ -1,5 +1,6 @@
 //! Nodes that share a database file: what one learns, the others know.
 
+mod at_home;
 mod batches;
 mod clocks;
 mod coming;

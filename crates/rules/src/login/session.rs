@@ -119,6 +119,19 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Requires that the session lasts, under the secret that was proved, and that its owner may sign in: an ending that
+    /// was acknowledged before holds, although a copy of the cookie was in flight.
+    pub fn stands(&self) -> Change {
+        Change::Stands(Standing {
+            user: Some(self.user.clone()),
+            session: Some(self.id.clone()),
+            handle: Some(self.handle),
+            ..Standing::default()
+        })
+    }
+}
+
 /// Returns the session that a cookie proves: the secret is current, the session live, and its user enabled.
 pub fn proved<'a>(
     cookie: &Cookie,

@@ -6,7 +6,7 @@ use crate::http::error::Refusal;
 use crate::http::extract;
 use crate::http::reply::{self, Forms};
 use crate::pages::{AccountPage, ApplicationRow, Notice, Problem, Profile, ProfileFields, SessionRow, Setback};
-use app::account::{NotChanged, NotEnded, NotSaved, PasswordChange, ProfileForm};
+use app::account::{NotChanged, NotEnded, NotSaved, NotTaken, PasswordChange, ProfileForm};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -277,10 +277,11 @@ async fn end_all_others(door: &Door, form: &OwnForm) -> Result<Response, Refusal
 async fn revoke_access(door: &Door, form: &OwnForm) -> Result<Response, Refusal> {
     let client = form.params.get("client_id").unwrap_or("").into();
     let app = &door.site.app;
-    // If another tab has removed the access already, it is removed.
-    match app.revoke_consent(&form.session, &client).await? || app.find_client(&client).await?.is_some() {
-        true => Ok(door.done(Notice::AccessRemoved, &form.session)),
-        false => Err(Refusal::NotFound),
+    match app.revoke_consent(&form.session, &client).await? {
+        Err(NotTaken::SignedOut) => Ok(door.sign_in_first()),
+        // If another tab has removed the access already, it is removed.
+        Err(NotTaken::Nothing) if app.find_client(&client).await?.is_none() => Err(Refusal::NotFound),
+        Ok(()) | Err(NotTaken::Nothing) => Ok(door.done(Notice::AccessRemoved, &form.session)),
     }
 }
 
