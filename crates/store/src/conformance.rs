@@ -12,7 +12,7 @@ mod races;
 mod raising;
 mod replays;
 pub mod sealing;
-mod sweeping;
+pub mod sweeping;
 mod values;
 
 use std::fmt::Debug;

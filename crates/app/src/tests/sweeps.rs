@@ -8,9 +8,12 @@ use crate::jobs::Upkeep;
 use hasher::{Key, KeyId, Keys, Settings as Hashing};
 use rules::Span;
 use rules::fresh::first_id;
+use rusqlite::Connection;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use store::engine::{Answer, Around, Engine, Read, Row, Unavailable};
+use store::tables::sweep::{Bounds, step};
 use zeroize::Zeroizing;
 
 /// Codes of the realm, each of its age, of which every tenth was redeemed.
@@ -238,5 +241,40 @@ async fn a_sweep_takes_smaller_steps_while_requests_wait_and_comes_to_its_end_ei
         };
         assert_eq!(app.sweep(&waits).await.unwrap(), 50);
         assert_eq!(asked.load(Relaxed), steps, "busy: {busy}");
+    }
+}
+
+/// A thousand rows of a table, each with keys of its own, as old as they can be.
+fn a_thousand(file: &Path, table: &str) -> String {
+    let connection = Connection::open(file).unwrap();
+    let mut columns = connection.prepare("SELECT name, type FROM pragma_table_info(?)").unwrap();
+    let of = columns.query_map([table], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).unwrap();
+    let value = |(name, kind): (String, String)| match (name.as_str(), kind.to_ascii_lowercase().as_str()) {
+        ("realm", _) => (name, "'main'"),
+        (_, "bigint") => (name, "at"),
+        (_, "blob") => (name, "CAST(at AS BLOB)"),
+        _ => (name, "printf('%026d', at)"),
+    };
+    let (names, values): (Vec<_>, Vec<_>) = of.map(Result::unwrap).map(value).unzip();
+    format!(
+        "INSERT INTO {table} ({}) WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 1000) \
+         SELECT {} FROM many",
+        names.join(", "),
+        values.join(", ")
+    )
+}
+
+#[tokio::test]
+async fn a_sweep_leaves_nothing_that_has_expired_in_any_table() {
+    // Red with one minute of strangers or rejections in each step of store/tables/sweep.rs.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = database(folder.path()).await;
+    let app = node(engine.clone(), Clock::fixed(NOW)).await;
+    let bounds = Bounds { now: NOW, devices: NOW, sessions: NOW, families: NOW, strangers: NOW };
+    let file = folder.path().join("facts.db");
+    for write in step(&"main".into(), &bounds, 1) {
+        let table = write.sql.text().split(' ').nth(2).unwrap().to_owned();
+        engine.alter(vec![a_thousand(&file, &table)]).await.unwrap();
+        assert_eq!(app.sweep(&|| false).await.unwrap(), 1000, "{table}");
     }
 }

@@ -3,6 +3,7 @@
 use super::replays::{commit, family, ordered};
 use super::{Done, Must, Read, Shared, Sql, Value, Write, rows, same, stands};
 use crate::tables::codes::{Next, Stretch, drop_unused};
+use crate::tables::restore::Issued;
 use crate::tables::sweep::{Bounds, step};
 use crate::tables::{ask, changes};
 use rules::id::{FamilyId, RealmId};
@@ -75,6 +76,19 @@ async fn unused_codes(engine: &Shared, realm: &RealmId) -> Done {
     same(rest, None, "codes behind them")?;
     let left = ask(&**engine, realm, Next { after: "", before: OLD, limit: 100 }).await.map_err(|why| why.0)?;
     same(left.map(|left| (left.codes, left.unused)), Some((5, 0)), "codes that are left")
+}
+
+/// How many rows each statement of [`in_steps`] deletes.
+pub const STEP: i64 = 100;
+
+/// Every statement that deletes rows in steps, each with its table, for a realm in which everything is old.
+pub fn in_steps(realm: &RealmId) -> Vec<(String, Write)> {
+    const LATER: Time = Time(1 << 40);
+    let bounds = Bounds { now: LATER, devices: LATER, sessions: LATER, families: LATER, strangers: LATER };
+    let mut writes = step(realm, &bounds, STEP);
+    writes.extend(Issued::ALL.map(|issued| issued.drop_first(realm, STEP)));
+    let table = |write: &Write| write.sql.text().split(' ').nth(2).unwrap_or_default().to_owned();
+    writes.into_iter().map(|write| (table(&write), write)).collect()
 }
 
 /// Runs on the real schema.

@@ -1,6 +1,7 @@
 //! What a restored copy must not bring back to life, and whether a file is a copy of a Portiere database at all.
 
 use super::row::{Columns, every};
+use super::sweep::first;
 use super::{Question, leases, read, values, write};
 use crate::engine::{Must, Read, Row, Write};
 use rules::id::RealmId;
@@ -37,41 +38,47 @@ impl Question for Soundness {
 /// Why a worker is quarantined that the copy trusts: it may have been revoked since, or been found wrong.
 pub const RESTORED: &str = "restored";
 
-/// The first rows of a table in the order of a column, including all rows with the same value as the last one.
-macro_rules! first {
-    ($table:literal by $key:literal) => {
-        concat!(
-            "DELETE FROM ",
-            $table,
-            " WHERE realm = ? AND ",
-            $key,
-            " IN (SELECT ",
-            $key,
-            " FROM ",
-            $table,
-            " WHERE realm = ? ORDER BY ",
-            $key,
-            " LIMIT ?)"
-        )
-    };
+/// What may have been issued before a copy was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Issued {
+    /// Sessions.
+    Sessions,
+    /// Families of refresh and access tokens.
+    Families,
+    /// Authorization codes.
+    Codes,
+    /// Opaque access tokens.
+    OpaqueTokens,
+    /// Devices that wait for an answer or for their tokens.
+    Devices,
+    /// Consents.
+    Consents,
 }
 
-/// Everything that may have been issued.
-const ISSUED: [&str; 6] = [
-    first!("sessions" by "id"),
-    first!("families" by "id"),
-    first!("codes" by "family"),
-    first!("opaque_tokens" by "handle"),
-    first!("devices" by "handle"),
-    first!("consents" by "user_id"),
-];
+impl Issued {
+    /// All of it.
+    pub const ALL: [Issued; 6] =
+        [Issued::Sessions, Issued::Families, Issued::Codes, Issued::OpaqueTokens, Issued::Devices, Issued::Consents];
 
-/// One batch that deletes what was issued before the copy was made: about `limit` rows each of sessions, token
-/// families, codes, opaque tokens, waiting devices and consents, and all set-up links and worker tokens. It also stops
-/// work for all workers and takes all jobs from earlier nodes. To be repeated until it touches fewer rows.
-pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
-    let mut writes: Vec<Write> = ISSUED.iter().map(|sql| write(sql, values![realm, realm, limit], Must::Any)).collect();
-    writes.extend([
+    /// Deletes the first `limit` rows, and of consents all of the users who have them. To be repeated until it touches
+    /// fewer.
+    pub fn drop_first(self, realm: &RealmId, limit: i64) -> Write {
+        let sql = match self {
+            Issued::Sessions => first!("sessions" by "id", "id"),
+            Issued::Families => first!("families" by "id", "id"),
+            Issued::Codes => first!("codes" by "family", "family"),
+            Issued::OpaqueTokens => first!("opaque_tokens" by "handle", "handle"),
+            Issued::Devices => first!("devices" by "handle", "handle"),
+            Issued::Consents => first!("consents" by "user_id", "user_id"),
+        };
+        write(sql, values![realm, realm, limit, realm, limit], Must::Any)
+    }
+}
+
+/// One batch that stops work for all workers, first of all, deletes all set-up links and worker tokens, and takes all
+/// jobs from earlier nodes.
+pub fn trust_nobody(realm: &RealmId, now: Time) -> Vec<Write> {
+    vec![
         write(
             "UPDATE workers SET quarantined_at = ?, why = ? WHERE realm = ? AND quarantined_at IS NULL",
             values![now, RESTORED, realm],
@@ -80,6 +87,5 @@ pub fn revive_nothing(realm: &RealmId, now: Time, limit: i64) -> Vec<Write> {
         write("DELETE FROM setup_offers WHERE realm = ?", values![realm], Must::Any),
         write("DELETE FROM worker_tokens WHERE realm = ?", values![realm], Must::Any),
         leases::void(realm),
-    ]);
-    writes
+    ]
 }

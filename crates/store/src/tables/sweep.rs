@@ -21,19 +21,20 @@ pub struct Bounds {
     pub strangers: Time,
 }
 
-/// Deletes the first rows whose column is before a bound, in the column's order. The range ends at the last row of the
-/// step: without that, PostgreSQL looks at all expired rows (300,000 rows: 126 to 246 ms instead of 1). Without the
-/// keys, a step would delete all rows that expire in the same millisecond.
+/// Deletes the first rows of a table in a column's order: those before a bound, or all. The range ends at the last row
+/// of the step: without that, PostgreSQL looks at all rows that there are (300,000 rows: 126 to 246 ms instead of 1).
+/// Without the keys, a step would delete all rows that expire in the same millisecond.
 macro_rules! first {
     ($table:literal, $column:literal $bound:literal, $key:literal) => {
+        first!($table by $column, $key, " AND ", $column, " ", $bound, " ?")
+    };
+    ($table:literal by $column:literal, $key:literal $(, $before:literal)*) => {
         concat!(
             "DELETE FROM ",
             $table,
-            " WHERE realm = ? AND ",
-            $column,
-            " ",
-            $bound,
-            " ? AND ",
+            " WHERE realm = ?",
+            $($before,)*
+            " AND ",
             $column,
             " <= ",
             "(SELECT MAX(",
@@ -57,16 +58,17 @@ macro_rules! first {
         )
     };
 }
+pub(super) use first;
 
-/// One batch of deletions: at most `limit` rows of each kind, or one minute of counts. Time-sorted ids go by range.
+/// One batch of deletions: at most `limit` rows of each kind, and of counts all of the minutes in which the first so
+/// many are. Whatever touches as many rows may have left some. Time-sorted ids go by range.
 pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
     let aged =
         |sql: &'static str, until: Time| write(sql, values![realm, until, realm, limit, realm, limit], Must::Any);
     let ordered = |sql: &'static str, before: Time| {
         write(sql, values![realm, first_id(before), realm, limit, realm, limit], Must::Any)
     };
-    let by_minute =
-        |sql: &'static str| write(sql, values![realm, bounds.strangers.0.div_euclid(60_000), realm], Must::Any);
+    let minute = Time(bounds.strangers.0.div_euclid(60_000));
     vec![
         aged(first!("devices", "expires" "<=", "handle"), bounds.devices),
         aged(first!("opaque_tokens", "expires" "<=", "handle"), bounds.now),
@@ -76,13 +78,7 @@ pub fn step(realm: &RealmId, bounds: &Bounds, limit: i64) -> Vec<Write> {
         ordered(first!("sessions", "id" "<", "id"), bounds.sessions),
         ordered(first!("families", "id" "<", "id"), bounds.families),
         ordered(first!("codes", "family" "<", "family"), bounds.families),
-        by_minute(
-            "DELETE FROM strangers WHERE realm = ? AND minute < ? AND minute IN \
-             (SELECT minute FROM strangers WHERE realm = ? ORDER BY minute LIMIT 1)",
-        ),
-        by_minute(
-            "DELETE FROM rejections WHERE realm = ? AND minute < ? AND minute IN \
-             (SELECT minute FROM rejections WHERE realm = ? ORDER BY minute LIMIT 1)",
-        ),
+        aged(first!("strangers", "minute" "<", "minute"), minute),
+        aged(first!("rejections", "minute" "<", "minute"), minute),
     ]
 }

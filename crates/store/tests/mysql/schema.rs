@@ -9,14 +9,15 @@ use rules::time::Time;
 use store::conformance::everything;
 use store::conformance::forerunner::forerunner;
 use store::conformance::neighbors::neighbors;
-use store::conformance::sealing;
 use store::conformance::{MIGRATIONS, Shared, three_rows};
+use store::conformance::{sealing, sweeping};
 use store::engine::{CommitError, Engine, Value};
 use store::moving::marks::Marks;
 use store::mysql::Mysql;
 use store::schema::Migration;
+use store::tables::restore::{self, Issued};
 use store::tables::sweep::{self, Bounds};
-use store::tables::{realms, restore, secrets};
+use store::tables::{realms, secrets};
 
 use super::between::Between;
 use super::place::{Place, found};
@@ -251,7 +252,8 @@ async fn the_programs_statements_run() {
     }
     let bounds = Bounds { now: Time(2), devices: Time(1), sessions: Time(1), families: Time(1), strangers: Time(1) };
     engine.commit(sweep::step(&realm, &bounds, 100)).await.unwrap();
-    engine.commit(restore::revive_nothing(&realm, Time(1), 100)).await.unwrap();
+    engine.commit(restore::trust_nobody(&realm, Time(1))).await.unwrap();
+    engine.commit(Issued::ALL.map(|issued| issued.drop_first(&realm, 100)).into()).await.unwrap();
     place.remove().await;
 }
 
@@ -300,5 +302,42 @@ async fn upkeep_costs_what_it_changes() {
     let left: Option<i64> = conn.query_first("SELECT COUNT(*) FROM events WHERE block = 0").await.unwrap();
     assert_eq!(left, Some(19_644));
     assert!((100..4000).contains(&(after - before)), "{} rows were looked at", after - before);
+    place.remove().await;
+}
+
+/// Whatever deletes rows in steps looks at about as many as it deletes, however many there are.
+#[tokio::test]
+async fn a_step_costs_what_it_deletes() {
+    const COLUMNS: &str = "SELECT column_name, data_type FROM information_schema.columns \
+         WHERE table_schema = DATABASE() AND table_name = ";
+    const LOOKED_AT: &str = "SHOW GLOBAL STATUS LIKE 'Handler\\_read\\_%'";
+    let Some(mut place) = Place::alone().await else { return };
+    let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let limit = if place.is_mariadb().await { "max_recursive_iterations" } else { "cte_max_recursion_depth" };
+    let mut conn = place.conn().await;
+    conn.query_drop(format!("SET {limit} = 100000")).await.unwrap();
+    let steps = sweeping::in_steps(&"stepped".into());
+    let tables: std::collections::BTreeSet<_> = steps.iter().map(|(table, _)| table).collect();
+    for table in tables {
+        let columns: Vec<(String, String)> = conn.query(format!("{COLUMNS}'{table}'")).await.unwrap();
+        let value = |(name, kind): &(String, String)| match (name.as_str(), kind.as_str()) {
+            ("realm", _) => "'stepped'",
+            (_, "bigint") => "i",
+            _ => "LPAD(i, 26, '0')",
+        };
+        let names = columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let values = columns.iter().map(value).collect::<Vec<_>>().join(", ");
+        let numbers = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)";
+        conn.query_drop(format!("INSERT INTO {table} ({names}) {numbers} SELECT {values} FROM n")).await.unwrap();
+    }
+    let looked_at = |counts: Vec<(String, u64)>| counts.iter().map(|(_, count)| count).sum::<u64>();
+    for (table, write) in steps {
+        let before = looked_at(place.query(LOOKED_AT).await);
+        let gone = engine.commit(vec![write]).await.unwrap();
+        let rows = looked_at(place.query(LOOKED_AT).await) - before;
+        assert_eq!(gone, [sweeping::STEP.unsigned_abs()], "{table}");
+        assert!(rows < 4000, "{rows} rows of {table} were looked at");
+    }
     place.remove().await;
 }

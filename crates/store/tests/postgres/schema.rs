@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::join_all;
 use store::conformance::forerunner::forerunner;
 use store::conformance::neighbors::neighbors;
-use store::conformance::sealing;
 use store::conformance::{MIGRATIONS, Shared, three_reads, three_rows};
+use store::conformance::{sealing, sweeping};
 use store::engine::Engine;
 use store::postgres::Postgres;
 use store::remote::Statements;
@@ -205,6 +205,50 @@ async fn upkeep_costs_what_it_changes() {
     let rows = looked_at().await - before;
     assert_eq!(text(&admin, "SELECT count(*) FROM events WHERE block = 0").await, "19644");
     assert!(rows < 4000, "{rows} rows were looked at");
+}
+
+/// Whatever deletes rows in steps looks at about as many as it deletes, however many there are and however often it was
+/// planned. Red without the bound in `tables::sweep::first`: each step looked at all rows of a table.
+#[tokio::test]
+async fn a_step_costs_what_it_deletes() {
+    const FILL: &str = "SELECT format('INSERT INTO %I (%s) SELECT %s FROM generate_series(1, 20000) AS i', table_name, \
+         string_agg(column_name, ', '), string_agg(CASE WHEN column_name = 'realm' THEN '''stepped''' \
+         WHEN data_type = 'text' THEN 'lpad(i::text, 26, ''0'')' \
+         WHEN data_type = 'bytea' THEN 'decode(lpad(i::text, 64, ''0''), ''hex'')' ELSE 'i' END, ', ')) \
+         FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ";
+    /// A plan that is kept is made after five that are not.
+    const TIMES: u64 = 8;
+    let Some(database) = database().await else { return };
+    let engine = Postgres::open(database.settings(), store::migrations::MIGRATIONS).await.unwrap();
+    engine.migrate().await.unwrap();
+    let admin = database.admin().await;
+    let steps = sweeping::in_steps(&"stepped".into());
+    let mut due = std::collections::BTreeMap::new();
+    for (table, _) in &steps {
+        *due.entry(table).or_insert(0) += TIMES * sweeping::STEP.unsigned_abs();
+    }
+    for table in due.keys() {
+        let fill = text(&admin, &format!("{FILL}'{table}' GROUP BY table_name")).await;
+        admin.batch_execute(&fill).await.unwrap();
+    }
+    for (_, write) in &steps {
+        for _ in 0..TIMES {
+            let gone = engine.commit(vec![write.clone()]).await.unwrap();
+            assert_eq!(gone, [sweeping::STEP.unsigned_abs()], "{}", write.sql.text());
+        }
+    }
+    // A session tells what it read at its end.
+    drop(engine);
+    for (table, due) in due {
+        let looked_at = async || {
+            let indexes = format!("SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = '{table}'");
+            let sql = format!("SELECT seq_tup_read + ({indexes}) FROM pg_stat_user_tables WHERE relname = '{table}'");
+            text(&admin, &sql).await.parse::<u64>().unwrap()
+        };
+        until("what was read is told", async || looked_at().await >= due).await;
+        let rows = looked_at().await;
+        assert!(rows < due * 10, "{rows} rows of {table} were looked at, to delete {due}");
+    }
 }
 
 /// What is found by its key is found by all of it, some seconds after a table has grown. Red without `postgres::figures`: the
