@@ -11,7 +11,7 @@ use rules::events::{Event, Kind};
 use rules::id::{ClientId, SessionId};
 use rules::login::attempt::Refusal;
 use rules::login::password::{Acceptable, Weak};
-use rules::login::session::{Entry, Method, Session, Started, end_all_but, enter, leave, renew, still_proved};
+use rules::login::session::{Entry, Method, Session, Started, enter, leave, renew, still_proved};
 use rules::oauth::client::Client;
 use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
@@ -310,7 +310,7 @@ impl App {
                 // The other sessions end without audit entries of their own.
                 let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
                 let event = event.detail("ended", "others");
-                let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
+                let ends = self.ends_all_but(&user.id, Some(&session.id), now).await?;
                 // What opened the account ends with all else, and must have lasted until then.
                 let stands = opened.as_ref().map(|(opened, _)| opened.stands());
                 let ahead = [change].into_iter().chain(stands).chain([Change::Record(event)]);
@@ -405,7 +405,7 @@ impl App {
                 // The event names no session: to a search for the one that goes on, it would seem to have ended.
                 let event = Event::new(Kind::SignedOut, now).user(&user.id).detail("which", "others");
                 let event = event.detail("kept", session.id.as_str());
-                let ends = end_all_but(&user.id, Some(&session.id), self.realm.settings.code_ttl, now);
+                let ends = self.ends_all_but(&user.id, Some(&session.id), now).await?;
                 let Decision { changes, reply } = renew(session, &self.keyring.session, now, &fresh).or_refuse();
                 // This session first: a client that is issued something in it by a copy of its cookie holds its row,
                 // and what it was issued is there when the rest is looked for.

@@ -14,6 +14,7 @@ mod cache;
 pub mod clock;
 mod complaint;
 pub mod device;
+mod endings;
 pub mod entropy;
 pub mod fault;
 pub mod flow;

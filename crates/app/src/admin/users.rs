@@ -10,7 +10,6 @@ use rules::decision::Change;
 use rules::events::{Event, Kind};
 use rules::id::UserId;
 use rules::login::password::Weak;
-use rules::login::session::end_all_but;
 use rules::login::throttle::account_key;
 use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
@@ -124,28 +123,47 @@ impl App {
     }
 
     /// Disables or enables an account, unless it is so already, and returns it as it is then. Disabling ends all that
-    /// the account holds.
+    /// the account holds: it takes effect at once and by itself, and what is ended after it may be a lot. What is left
+    /// of that, where it was interrupted, ends when the account is disabled once more, or before it is enabled.
     pub async fn set_user_enabled(&self, user: &User, enabled: bool) -> Result<Result<User, Refused>, Fault> {
         if user.role == Role::Owner && !enabled {
             return Ok(Err(Refused::new("the owner cannot be disabled")));
         }
-        let set = self.settle(|now, _| async move {
+        if !enabled && let Err(refused) = self.disable(user).await? {
+            return Ok(Err(refused));
+        }
+        let ended = self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
                 return Ok(Decision::refuse(Refused::new("no such user")));
             };
-            if user.is_enabled() == enabled {
+            // If somebody enabled it meanwhile, that ended everything.
+            if user.is_enabled() {
                 return Ok(Decision::accept(()));
             }
-            let disabled_at = (!enabled).then_some(now);
-            let kind = if enabled { Kind::UserEnabled } else { Kind::UserDisabled };
-            let ends =
-                if enabled { Vec::new() } else { end_all_but(&user.id, None, self.realm.settings.code_ttl, now) };
-            Ok(Decision::accept(())
-                .and(Change::SetDisabled { user: user.id.clone(), disabled_at, at: now })
-                .with(ends)
-                .and(Change::Record(Event::new(kind, now).user(&user.id))))
+            let ended = Decision::accept(()).with(self.ends_all_but(&user.id, None, now).await?);
+            if !enabled {
+                return Ok(ended);
+            }
+            let enable = Change::SetDisabled { user: user.id.clone(), disabled_at: None, at: now };
+            Ok(ended.and(enable).and(Change::Record(Event::new(Kind::UserEnabled, now).user(&user.id))))
         });
-        self.as_it_is_now(user, set.await?).await
+        let ended = ended.await.map_err(|fault| if enabled { fault } else { half_done(fault) })?;
+        self.as_it_is_now(user, ended).await
+    }
+
+    /// From here on, nothing that the account holds is believed.
+    async fn disable(&self, user: &User) -> Result<Result<(), Refused>, Fault> {
+        self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(Refused::new("no such user")));
+            };
+            if !user.is_enabled() {
+                return Ok(Decision::accept(()));
+            }
+            let set = Change::SetDisabled { user: user.id.clone(), disabled_at: Some(now), at: now };
+            Ok(Decision::accept(()).and(set).and(Change::Record(Event::new(Kind::UserDisabled, now).user(&user.id))))
+        })
+        .await
     }
 
     /// Removes an account and all that belongs to it. The audit log keeps its id, and nothing that says who it was.
@@ -183,7 +201,7 @@ impl App {
                 };
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
                 let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
-                let ends = end_all_but(&user.id, None, self.realm.settings.code_ttl, now);
+                let ends = self.ends_all_but(&user.id, None, now).await?;
                 Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
             })
             .await?;
@@ -235,6 +253,16 @@ impl App {
             Err(refused) => return Ok(Err(refused)),
         };
         Ok(self.as_it_is_now(user, Ok(())).await?.map(|user| (user, changed)))
+    }
+}
+
+/// Says how far a disabling came that could not end all that the account held.
+fn half_done(fault: Fault) -> Fault {
+    match fault {
+        Fault::Unavailable(why) => Fault::Unavailable(format!(
+            "{why}; the account is disabled, but not all that it held has been ended yet: disable it again"
+        )),
+        other => other,
     }
 }
 

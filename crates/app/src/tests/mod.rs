@@ -7,6 +7,7 @@ mod coming;
 mod consents;
 mod devices;
 mod edits;
+mod endings;
 mod epochs;
 mod known_devices;
 mod later_versions;

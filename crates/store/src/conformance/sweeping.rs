@@ -1,8 +1,9 @@
 //! Expired rows are deleted step by step, and nothing else is.
 
-use super::replays::{commit, family, ordered};
+use super::replays::{commit, family, ordered, session};
 use super::{Done, Must, Read, Shared, Sql, Value, Write, rows, same, stands};
 use crate::tables::codes::{Next, Stretch, drop_unused};
+use crate::tables::living::{self, Kept, Living};
 use crate::tables::restore::Issued;
 use crate::tables::sweep::{Bounds, step};
 use crate::tables::{ask, changes};
@@ -91,9 +92,38 @@ pub fn in_steps(realm: &RealmId) -> Vec<(String, Write)> {
     writes.into_iter().map(|write| (table(&write), write)).collect()
 }
 
+/// What a user holds ends as it is found, and nothing else does: what is kept, and what others hold.
+async fn held(engine: &Shared, realm: &RealmId) -> Done {
+    for number in 0..70 {
+        for of in ["eve", "zoe"] {
+            let (name, begun) = (format!("{of} {number}"), Time(number));
+            let start = [
+                Change::StartSession(Box::new(session(of, &name, begun))),
+                Change::StartFamily(Box::new(family(of, &name, begun))),
+            ];
+            commit(engine, changes::batch(realm, &start, begun, &Fresh::new([0; 32]))).await?;
+        }
+    }
+    let kept = ordered("eve 7", Time(7)).into();
+    for (of, except, wanted) in [("eve", Some(&kept), [69, 70]), ("eve", None, [1, 0]), ("zoe", None, [70, 70])] {
+        for (kept, wanted) in [Kept::Sessions, Kept::Families].into_iter().zip(wanted) {
+            let user = of.into();
+            let living =
+                async || ask(&**engine, realm, Living { kept, user: &user, except }).await.map_err(|why| why.0);
+            let ids = living().await?;
+            same(ids.len(), wanted, "what a user holds")?;
+            let ended = stands(engine, living::end(realm, kept, &ids, OLD)).await?;
+            same(ended.iter().sum(), wanted as u64, "what has ended")?;
+            same(living().await?.len(), 0, "what a user still holds")?;
+        }
+    }
+    Ok(())
+}
+
 /// Runs on the real schema.
 pub async fn sweeping(engine: Shared) -> Done {
     engine.migrate().await.map_err(|why| why.0)?;
+    held(&engine, &"held".into()).await?;
     let realm = RealmId("swept".into());
     unused_codes(&engine, &realm).await?;
     fill(&engine, &realm).await?;

@@ -15,6 +15,7 @@ pub mod hash_kinds;
 pub mod journal;
 pub mod keys;
 pub mod leases;
+pub mod living;
 pub mod nodes;
 pub mod realms;
 pub mod restore;

@@ -1,0 +1,31 @@
+//! Ends all that a user holds, however much that is.
+
+use crate::{App, Fault};
+use rules::id::{SessionId, UserId};
+use rules::login::session::end_all_but;
+use rules::{Change, Time};
+use store::tables::living::{AT_ONCE, Kept, Living, end};
+
+impl App {
+    /// Returns the changes that end all that a user holds, but for one session. Where that is more than a database
+    /// server ends in the time of one batch, most of it was ended already, in steps: to be asked only once it is
+    /// decided that all of it ends. The journal has it with the changes, and nobody was told of the steps before.
+    pub(crate) async fn ends_all_but(
+        &self,
+        user: &UserId,
+        except: Option<&SessionId>,
+        now: Time,
+    ) -> Result<Vec<Change>, Fault> {
+        // In the order of `end_all_but`.
+        for kept in [Kept::Sessions, Kept::Families] {
+            loop {
+                let ids = self.ask(Living { kept, user, except }).await?;
+                if ids.len() < AT_ONCE {
+                    break;
+                }
+                self.engine.commit(end(&self.realm.id, kept, &ids, now)).await?;
+            }
+        }
+        Ok(end_all_but(user, except, self.realm.settings.code_ttl, now))
+    }
+}
