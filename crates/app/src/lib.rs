@@ -94,6 +94,7 @@ pub struct Parts {
     /// How the audit log is kept.
     pub(crate) books: audit::Books,
     rejections: audit::Rejections,
+    strangers: audit::Strangers,
     uses: uses::Uses,
     cache: Cache,
     turnstile: Turnstile,
@@ -166,6 +167,7 @@ impl App {
             ward,
             books: audit::Books::default(),
             rejections: audit::Rejections::default(),
+            strangers: audit::Strangers::default(),
             hashes: passwords::Looked::default(),
             uses: uses::Uses::default(),
             cache: Cache::new(),

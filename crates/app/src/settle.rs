@@ -88,8 +88,10 @@ impl App {
             return Ok(());
         }
         for change in &mut changes {
-            if let Change::Record(event) = change {
-                asked::sign(event);
+            match change {
+                Change::Record(event) => asked::sign(event),
+                Change::CountStranger { address, at } => *address = self.strangers.row_of(address, *at),
+                _ => {}
             }
         }
         let kinds: Vec<Kind> = changes.iter().filter_map(recorded).collect();

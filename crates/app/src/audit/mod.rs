@@ -24,7 +24,7 @@ pub use deliver::Stream;
 pub use lag::{Lag, Lagging};
 pub use mark::{Accepted, Kept, Shelf};
 pub use read::{Failures, Filter, Page};
-pub(crate) use rejections::Rejections;
+pub(crate) use rejections::{Rejections, Strangers};
 pub use seal::{Rekeyed, Sealed};
 pub use told::tell_of_copy;
 pub use verify::Verified;

@@ -13,7 +13,7 @@ use rules::oauth::client::Client;
 use rules::oauth::client_auth::Proof;
 use rules::oauth::error::{Code, Error};
 use rules::{Span, Time};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use store::engine::{CommitError, SENT_AT_ONCE};
 
@@ -113,6 +113,27 @@ impl Rows {
         let waiting = self.begun.iter_mut().filter(|(_, many)| **many > 0).take(AT_ONCE - counts.len());
         counts.extend(waiting.map(|(row, many)| (row.clone(), std::mem::take(many))));
         counts
+    }
+}
+
+/// The addresses of this minute from which somebody failed with a name that nobody has. Each failure is committed, but
+/// not with an address of its own once this node has begun as many rows as it may.
+#[derive(Default)]
+pub(crate) struct Strangers(Mutex<(i64, HashSet<String>)>);
+
+impl Strangers {
+    /// Returns the address of the row in which a failure counts: that of nobody, beyond so many.
+    pub(crate) fn row_of(&self, address: &str, at: Time) -> String {
+        let minute = at.0.div_euclid(MINUTE.0);
+        let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun.0 != minute {
+            *begun = (minute, HashSet::new());
+        }
+        if begun.1.len() >= ROWS && !begun.1.contains(address) {
+            return String::new();
+        }
+        begun.1.insert(address.to_owned());
+        address.to_owned()
     }
 }
 

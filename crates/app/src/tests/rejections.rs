@@ -202,3 +202,21 @@ async fn the_list_goes_on_where_a_page_of_it_ended() {
         assert_eq!(pages, whole, "{limit} at a time");
     }
 }
+
+#[tokio::test]
+async fn a_flood_from_many_addresses_leaves_few_rows_of_any_kind() {
+    // Red without `row_of` in settle.rs, commit; or without `of_anybody` in audit/rejections.rs, count.
+    const KINDS: usize = 2;
+    let (_folder, app, _) = start().await;
+    for number in 0..1_000 {
+        let address = format!("2001:db8:0:{number:x}::/64");
+        let change = Change::CountStranger { address, at: NOW };
+        app.commit(vec![change], NOW, &crate::entropy::fresh().unwrap()).await.unwrap();
+        let from = format!("10.0.{}.{}", number / 250, number % 250).parse().unwrap();
+        assert!(app.within("r1".into(), from, app.authenticate(posting("nobody"))).await.unwrap().is_err());
+    }
+    app.write_rejections().await.unwrap();
+    let rows = app.strangers(NOW - Span::hours(1), None, 3_000).await.unwrap();
+    assert_eq!(rows.iter().map(|row| row.count).sum::<i64>(), 1_000 * KINDS as i64);
+    assert!(rows.len() <= 257 * KINDS, "{}", rows.len());
+}
