@@ -7,7 +7,7 @@ use crate::tables::living::{self, Kept, Living};
 use crate::tables::restore::Issued;
 use crate::tables::sweep::{Bounds, step};
 use crate::tables::{ask, changes};
-use rules::id::{FamilyId, RealmId};
+use rules::id::{FamilyId, RealmId, SessionId};
 use rules::{Change, Fresh, Time};
 
 /// Up to this time, everything is old.
@@ -104,7 +104,7 @@ async fn held(engine: &Shared, realm: &RealmId) -> Done {
             commit(engine, changes::batch(realm, &start, begun, &Fresh::new([0; 32]))).await?;
         }
     }
-    let kept = ordered("eve 7", Time(7)).into();
+    let kept = SessionId(ordered("eve 7", Time(7)));
     for (of, except, wanted) in [("eve", Some(&kept), [69, 70]), ("eve", None, [1, 0]), ("zoe", None, [70, 70])] {
         for (kept, wanted) in [Kept::Sessions, Kept::Families].into_iter().zip(wanted) {
             let user = of.into();
