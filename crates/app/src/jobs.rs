@@ -197,6 +197,9 @@ impl App {
             Ok(made) => tracing::info!(keys = made.len(), "signing keys were due for rotation: added new ones"),
             Err(fault) => complaint.tell(&fault, "signing keys could not be rotated"),
         }
+        if let Err(fault) = self.destroy_past_keys().await {
+            complaint.tell(&fault, "private halves of old signing keys could not be destroyed");
+        }
         pause
     }
 }

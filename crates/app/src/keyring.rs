@@ -3,7 +3,7 @@
 use crate::{App, Fault};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rules::id::Kid;
-use rules::jose::{self, Alg, JwkSet, SigningKey, VerifyingKey};
+use rules::jose::{self, Alg, Jwk, JwkSet, SigningKey, VerifyingKey};
 use rules::keys::{self, Key};
 use rules::login::cookie::Seal;
 use rules::oauth::family::Sealing;
@@ -86,19 +86,25 @@ impl Keyring {
         Ok(Key { kid, alg, public, sealed, created: now, active_from: now, publish_until: None, revoked_at: None })
     }
 
-    /// Opens the keys of a realm.
-    pub fn open(&self, rows: Vec<Key>) -> Result<Keys, Fault> {
-        let mut ready = Vec::with_capacity(rows.len());
+    /// Opens the keys of a realm: of those whose private half was destroyed, the public one.
+    pub fn open(&self, mut rows: Vec<Key>) -> Result<Keys, Fault> {
+        let (mut ready, mut past) = (Vec::with_capacity(rows.len()), Vec::new());
         for key in &rows {
             if key.revoked_at.is_some() {
                 continue;
             }
             let broken = |error: jose::KeyError| Fault::Broken(format!("signing key {}: {}", key.kid, error.why()));
+            if key.sealed.is_empty() {
+                let public = Jwk::parse(key.public.as_bytes()).map_err(broken)?;
+                past.push(public.verifying_key(key.alg).map_err(broken)?);
+                continue;
+            }
             let signer = SigningKey::from_pkcs8(key.alg, key.kid.clone(), &self.unseal(key)?).map_err(broken)?;
             let verifier = signer.verifying_key().map_err(broken)?;
             ready.push(Ready { kid: key.kid.clone(), signer, verifier });
         }
-        Ok(Keys { rows, ready })
+        rows.retain(|key| !key.sealed.is_empty());
+        Ok(Keys { rows, ready, past })
     }
 }
 
@@ -110,9 +116,10 @@ struct Ready {
 
 /// The signing keys of a realm, opened.
 pub struct Keys {
-    /// The keys as they are stored.
+    /// The keys as they are stored, but for those that cannot sign any more.
     pub rows: Vec<Key>,
     ready: Vec<Ready>,
+    past: Vec<VerifyingKey>,
 }
 
 impl Keys {
@@ -131,7 +138,7 @@ impl Keys {
     /// Returns the keys that ever signed for us and were not revoked, for what outlives a key's publication: it tells
     /// who was once signed in, and lets nobody in.
     pub fn ever(&self) -> impl Iterator<Item = &VerifyingKey> {
-        self.ready.iter().map(|ready| &ready.verifier)
+        self.ready.iter().map(|ready| &ready.verifier).chain(&self.past)
     }
     /// Returns the public key set (RFC 7517 §5).
     pub fn public(&self, now: Time) -> JwkSet {

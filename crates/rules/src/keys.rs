@@ -27,7 +27,7 @@ pub struct Key {
     pub alg: Alg,
     /// The public JWK as JSON.
     pub public: String,
-    /// The private key, encrypted.
+    /// The private key, encrypted. Empty once it was destroyed.
     pub sealed: Vec<u8>,
     /// When it was created and first published.
     pub created: Time,
@@ -74,6 +74,12 @@ impl Key {
     /// Whether the key belongs in the published set, and whether anything it signed is believed.
     pub fn is_published(&self, now: Time) -> bool {
         self.revoked_at.is_none() && self.publish_until.is_none_or(|until| !until.has_come(now))
+    }
+    /// Whether its private half, which is still there, is of no more use at `now`: it was revoked by then, or its
+    /// publication has ended (NIST SP 800-57 part 1, §8.3.4). What it signed is recognized by the public half.
+    pub fn is_past(&self, now: Time) -> bool {
+        let over = [self.publish_until, self.revoked_at].into_iter().flatten().any(|at| at.has_come(now));
+        over && !self.sealed.is_empty()
     }
 }
 

@@ -8,7 +8,11 @@ use rules::jose::Alg;
 use rules::keys::{self, Key, Stage};
 use rules::realm::is_believable;
 use rules::{Fresh, Span, Time};
-use store::tables::keys::All;
+use store::engine::SENT_AT_ONCE;
+use store::tables::keys::{All, destroy};
+
+/// How long after a key's end its private half is kept: longer than clocks of nodes may differ.
+const KEPT: Span = Span::days(1);
 
 impl App {
     /// Returns every key and its stage.
@@ -40,6 +44,19 @@ impl App {
             }
         })
         .await
+    }
+
+    /// Destroys the private halves of keys that are past: nobody can steal them any more, from a backup that is made
+    /// from now on either.
+    pub(crate) async fn destroy_past_keys(&self) -> Result<(), Fault> {
+        let before = self.clock.steady() - KEPT;
+        let rows = self.ask(All).await?;
+        let past = rows.iter().filter(|key| key.is_past(before));
+        let batch: Vec<_> = past.take(SENT_AT_ONCE).map(|key| destroy(&self.realm.id, key, before)).collect();
+        if !batch.is_empty() {
+            self.engine.commit(batch).await?;
+        }
+        Ok(())
     }
 
     /// Brings in a new key of each algorithm that `wants` one, all in one batch; asks `wants` again where others

@@ -5,10 +5,14 @@ use crate::App;
 use crate::clock::Clock;
 use crate::complaint::Complaint;
 use crate::jobs::Upkeep;
+use crate::keyring::ALGS;
 use hasher::{Key, KeyId, Keys, Settings as Hashing};
 use rules::Span;
 use rules::fresh::first_id;
+use rules::jose::{Alg, Typ};
+use rules::keys::Stage;
 use rusqlite::Connection;
+use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -277,4 +281,45 @@ async fn a_sweep_leaves_nothing_that_has_expired_in_any_table() {
         engine.alter(vec![a_thousand(&file, &table)]).await.unwrap();
         assert_eq!(app.sweep(&|| false).await.unwrap(), 1000, "{table}");
     }
+}
+
+#[tokio::test]
+async fn a_key_that_is_past_cannot_sign_and_what_it_signed_still_names_its_user() {
+    // Red without `destroy_past_keys` in jobs.rs, or without `past` in keyring.rs.
+    let folder = tempfile::tempdir().unwrap();
+    let (engine, clock) = (database(folder.path()).await, Clock::fixed(NOW));
+    let app = node(engine.clone(), clock.clone()).await;
+    let mut tokens = Vec::new();
+    let claims = json!({
+        "iss": "http://localhost", "sub": "ada", "aud": "shop",
+        "exp": NOW.seconds() + 60, "iat": NOW.seconds(),
+    });
+    for alg in ALGS {
+        let keys = app.keys(app.epoch().await.unwrap()).await.unwrap();
+        tokens.push(keys.signer(alg, NOW).unwrap().sign(Typ::Jwt, &claims).unwrap());
+    }
+    app.rotate_keys().await.unwrap();
+    let upkeep = Upkeep { keys: Span::days(90) };
+    app.keep_up_once(&upkeep, &|| false, &mut Complaint::default()).await;
+    let destroyed = async || {
+        let keys = app.signing_keys().await.unwrap().into_iter();
+        keys.filter(|(key, _)| key.sealed.is_empty()).map(|(_, stage)| stage).collect::<Vec<_>>()
+    };
+    assert_eq!(destroyed().await, []);
+    clock.advance(Span::days(10));
+    app.keep_up_once(&upkeep, &|| false, &mut Complaint::default()).await;
+    assert_eq!(destroyed().await, [Stage::Retired; 3]);
+    for again in [app, node(engine.clone(), clock.clone()).await] {
+        let epoch = again.epoch().await.unwrap();
+        for token in &tokens {
+            assert!(again.hint(token, epoch).await.unwrap().is_some(), "{token}");
+        }
+        let keys = again.keys(epoch).await.unwrap();
+        assert_eq!(keys.public(clock.now()).keys.len(), 3, "the others");
+    }
+    // A program that does not know such keys passes them over.
+    let connection = Connection::open(folder.path().join("facts.db")).unwrap();
+    let mut algs = connection.prepare("SELECT alg FROM signing_keys WHERE length(sealed) = 0").unwrap();
+    let algs: Vec<String> = algs.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(algs.len() == 3 && algs.iter().all(|alg| Alg::parse(alg).is_none()), "{algs:?}");
 }

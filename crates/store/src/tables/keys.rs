@@ -20,15 +20,23 @@ impl Question for All {
         read(sql, values![realm])
     }
     fn fact(&self, rows: Vec<Row>) -> Option<Self::Fact> {
-        let is_known = |row: &Row| !matches!(row.get(1), Some(Value::Text(alg)) if Alg::parse(alg).is_none());
+        let is_known = |row: &Row| !matches!(row.get(1), Some(Value::Text(text)) if alg(text).is_none());
         every(rows.into_iter().filter(is_known).collect(), key)
     }
+}
+
+/// What follows the name of the algorithm of a key whose private half was destroyed. A program that does not know such
+/// keys takes it for an algorithm that only a later one has.
+const DESTROYED: &str = " (public)";
+
+fn alg(text: &str) -> Option<Alg> {
+    Alg::parse(text.strip_suffix(DESTROYED).unwrap_or(text))
 }
 
 fn key(row: &mut Columns) -> Option<Key> {
     Some(Key {
         kid: Kid(row.text()?),
-        alg: Alg::parse(&row.text()?)?,
+        alg: alg(&row.text()?)?,
         public: row.text()?,
         sealed: row.blob()?,
         created: row.time()?,
@@ -65,6 +73,15 @@ pub(super) fn activate(realm: &RealmId, kid: &Kid, at: Time) -> Write {
     write(sql, values![at, realm, kid], Must::Touch(1))
 }
 
+/// Destroys the private half of a key that is [past](Key::is_past) at `now`, if it still is.
+pub fn destroy(realm: &RealmId, key: &Key, now: Time) -> Write {
+    let sql = "UPDATE signing_keys SET sealed = ?, alg = ? WHERE realm = ? AND kid = ? AND alg = ? \
+               AND (publish_until <= ? OR revoked_at <= ?)";
+    let name = key.alg.name();
+    let row = values![Vec::<u8>::new(), format!("{name}{DESTROYED}"), realm, &key.kid, name, now, now];
+    write(sql, row, Must::Any)
+}
+
 pub(super) fn revoke(realm: &RealmId, kid: &Kid, at: Time) -> Write {
     let sql = "UPDATE signing_keys SET revoked_at = ? WHERE realm = ? AND kid = ? AND revoked_at IS NULL";
     write(sql, values![at, realm, kid], Must::Touch(1))
@@ -80,8 +97,10 @@ mod tests {
 
     #[test]
     fn a_key_of_a_later_program_hides_no_other() {
-        let keys = All.fact(vec![row("a", "ES256"), row("b", "ML-DSA-65"), row("c", "RS256")]).expect("the others");
-        assert_eq!(keys.into_iter().map(|key| key.kid.0).collect::<Vec<_>>(), ["a", "c"]);
+        let rows = [("a", "ES256"), ("b", "ML-DSA-65"), ("c", "RS256"), ("d", "EdDSA (public)")];
+        let keys = All.fact(rows.map(|(kid, alg)| row(kid, alg)).to_vec()).expect("the others");
+        let found: Vec<_> = keys.into_iter().map(|key| (key.kid.0, key.alg.name())).collect();
+        assert_eq!(found, [("a", "ES256"), ("c", "RS256"), ("d", "EdDSA")].map(|(kid, alg)| (kid.to_owned(), alg)));
         // A row that no program writes is still an error.
         assert!(All.fact(vec![row("a", "ES256"), vec![Value::Null]]).is_none());
     }
