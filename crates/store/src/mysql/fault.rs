@@ -30,8 +30,9 @@ const DUPLICATE: [u16; 5] = [1022, 1062, 1557, 1586, 1859];
 /// A parent row that does not exist or still has children; the older numbers are for accounts that may not see names.
 const FOREIGN: [u16; 4] = [1216, 1217, 1451, 1452];
 /// A deadlock, or a certification failure (Galera); a row that changed since it was read (MariaDB 11.6.2 and later); a
-/// statement that has to be prepared again because its table changed; a certification failure (Group Replication).
-const RIVAL: [u16; 4] = [1213, 1020, 1615, 3101];
+/// table that changed since the transaction began, or since the statement was prepared, which has to be done again; a
+/// certification failure (Group Replication).
+const RIVAL: [u16; 5] = [1213, 1020, 1412, 1615, 3101];
 /// A lock wait that timed out, or a lock that was not to be waited for (MySQL 8).
 const HELD: [u16; 2] = [1205, 3572];
 /// The server is stopping or has ended this connection; it does not know a prepared statement, so the connection leads
@@ -161,7 +162,7 @@ mod tests {
         for code in [1451, 1452, 1216, 1217] {
             assert_eq!(of(code), Fault::Key(Broken::Foreign), "{code}");
         }
-        for code in [1213, 1020, 3101] {
+        for code in [1213, 1020, 1412, 1615, 3101] {
             assert!(matches!(of(code), Fault::Rival(_)), "{code}");
         }
         // Red without any of them in DENIED: a command would be told to try again.

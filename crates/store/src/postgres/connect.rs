@@ -178,14 +178,19 @@ fn parse(url: &str) -> Result<Config, OpenError> {
         })
         .filter(|option| !option.is_empty())
         .collect();
-    format!("{place}?{}", options.join("&")).parse().map_err(|error: tokio_postgres::Error| {
+    let config = format!("{place}?{}", options.join("&")).parse().map_err(|error: tokio_postgres::Error| {
         let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
         match source.strip_prefix("invalid value for option ") {
             Some("`sslmode`") => refused("sslmode must be disable, allow, prefer, require, verify-ca or verify-full"),
             Some(option) => refused(&format!("invalid value for {option}")),
             None => refused("it has an unknown option, or a character that has to be percent-encoded"),
         }
-    })
+    });
+    let config: Config = config?;
+    if config.get_ssl_negotiation() != SslNegotiation::default() {
+        return Err(refused("sslnegotiation=direct is not supported: leave it out, and TLS is asked for first"));
+    }
+    Ok(config)
 }
 
 /// Whether what follows a `%` makes it an escape (RFC 3986 §2.1). The driver takes any other one as it is.
@@ -400,6 +405,21 @@ mod tests {
             // Red where a local relay (HAProxy) is taken for the server: TLS files mean that it has to be checked.
             let meant = Door { tls_is_meant: true, ..door };
             assert_eq!(meant.wants_tls(&named, true), !query.contains("disable"), "{query}");
+        }
+    }
+
+    #[test]
+    fn what_would_change_how_a_connection_is_protected_is_not_passed_over() {
+        // Red without get_ssl_negotiation: it would be asked for TLS in the open all the same.
+        for option in ["sslnegotiation=direct", "sslmode=require&sslnegotiation=direct", "ssl%6Eegotiation=direct"] {
+            let Err(OpenError::Settings(why)) = door(&format!("postgres://u@db/db?{option}")) else {
+                panic!("{option}")
+            };
+            assert!(why.contains("sslnegotiation=direct is not supported"), "{why}");
+        }
+        assert!(door("postgres://u@db/db?sslnegotiation=postgres").is_ok());
+        for option in ["sslcert=a.pem", "sslrootcert=a.pem", "gssencmode=require", "require_auth=scram-sha-256"] {
+            assert!(door(&format!("postgres://u@db/db?{option}")).is_err(), "{option}");
         }
     }
 
