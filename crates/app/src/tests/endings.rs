@@ -122,3 +122,36 @@ async fn a_password_ends_whatever_the_account_holds() {
     let most = hoard.engine.most.load(SeqCst);
     assert!(most <= AT_ONCE as u64, "a statement touched {most} rows");
 }
+
+#[tokio::test]
+async fn nothing_but_the_audit_log_names_an_account_that_was_removed() {
+    // Red without the codes in store/tables/users.rs, remove: they stayed for three months.
+    let hoard = Hoard::new().await;
+    let user = &hoard.user.id;
+    let rows = [
+        "INSERT INTO codes (realm, family, handle, client_id, user_id, session_id, redirect_uri, granted, expires, \
+         redeemed_at) SELECT realm, id, '', client_id, user_id, '', '', '', 1, 1 FROM families"
+            .to_owned(),
+        format!(
+            "INSERT INTO devices (realm, handle, user_code, client_id, scope, resources, address, asked, expires, \
+             interval_s, stage, user_id) VALUES ('main', 'a', 'a', 'shop', '', '', '', 1, 1, 5, 'approved', '{user}')"
+        ),
+        format!(
+            "INSERT INTO consents (realm, user_id, client_id, scope, granted) VALUES ('main', '{user}', 'shop', '', 1)"
+        ),
+        format!("INSERT INTO members (realm, user_id, group_id) VALUES ('main', '{user}', 'staff')"),
+    ];
+    hoard.engine.inside.alter(rows.into()).await.unwrap();
+    hoard.app.remove_user(&hoard.user).await.unwrap().unwrap();
+    let connection = rusqlite::Connection::open(hoard.folder.path().join("facts.db")).unwrap();
+    let mut tables = connection
+        .prepare("SELECT m.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table' AND c.name = 'user_id'")
+        .unwrap();
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(tables.len() > 7, "{tables:?}");
+    for table in tables {
+        let sql = format!("SELECT COUNT(*) FROM {table} WHERE user_id = ?");
+        let rows: u64 = connection.query_row(&sql, [user.as_str()], |row| row.get(0)).unwrap();
+        assert_eq!(rows > 0, table == "events", "{table}: {rows}");
+    }
+}
