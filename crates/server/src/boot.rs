@@ -61,6 +61,8 @@ pub struct Instance {
     pub app: App,
     /// The database.
     pub database: Database,
+    /// The version that the database's schema had before it was opened; 0 if the database was made.
+    pub schema_before: i64,
     /// The lock on the data folder, released last. A folder has one server, whichever databases there are.
     _node: File,
 }
@@ -81,7 +83,7 @@ impl Instance {
     async fn open_as_it_is(config: &Config, address: Option<&PublicUrl>, is_restored: bool) -> Result<Self, BootError> {
         make_folder(&config.server.data)?;
         let id = RealmId::from(FIRST_REALM);
-        let (node, database, keyring) = hold(config, &id, is_restored).await?;
+        let ((node, schema_before), database, keyring) = hold(config, &id, is_restored).await?;
         let issuer = match address.or(config.server.public_url.as_ref()) {
             Some(url) => url.as_str().to_owned(),
             None => last_issuer(config, &database, &id).await?,
@@ -102,7 +104,7 @@ impl Instance {
         Box::pin(app.meet()).await?;
         app.prepare().await.map_err(|fault| explain(fault, config))?;
         auditing::open(config, &app).await?;
-        Ok(Instance { app, database, _node: node })
+        Ok(Instance { app, database, schema_before, _node: node })
     }
 
     /// Commits what waits and releases the data folder.
@@ -119,8 +121,13 @@ impl Instance {
 }
 
 /// Takes the data folder and the database for this process alone, with the keys that open what is sealed there. A
-/// process with another master key was meant for another database, and has changed nothing in this one.
-async fn hold(config: &Config, realm: &RealmId, is_restored: bool) -> Result<(File, Database, Keyring), BootError> {
+/// process with another master key was meant for another database, and has changed nothing in this one. Returns beside
+/// the folder which schema the database had.
+async fn hold(
+    config: &Config,
+    realm: &RealmId,
+    is_restored: bool,
+) -> Result<((File, i64), Database, Keyring), BootError> {
     let (data, file) = (&config.server.data, config.database());
     // A restore holds the file and opens the folder meanwhile: a process that waits for the file must not hold the
     // folder. Otherwise the folder comes first: a process that is refused has made nothing and called no server.
@@ -158,12 +165,12 @@ async fn hold(config: &Config, realm: &RealmId, is_restored: bool) -> Result<(Fi
     if !is_restored {
         lost::refuse(config, &database, realm).await?;
     }
-    database.begin().await?;
+    let schema_before = database.begin().await?;
     let master = match known {
         Some(master) => master,
         None => folder::master_key(config, !database.sealed(realm).await?.is_empty())?,
     };
-    Ok((node, database, Keyring::new(&master)?))
+    Ok(((node, schema_before), database, Keyring::new(&master)?))
 }
 
 /// Returns the ward over what this node acknowledges, if the database is a server and the journal is on.

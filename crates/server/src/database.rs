@@ -65,10 +65,11 @@ impl Database {
     }
 
     /// Migrates the schema to this program's version. A database that was moved here is served from now on, and the
-    /// move can no longer be given up.
-    pub async fn begin(&self) -> Result<(), BootError> {
+    /// move can no longer be given up. Returns the version that the schema had; 0 if it was made.
+    pub async fn begin(&self) -> Result<i64, BootError> {
         let engine = self.engine();
         self.arrived().await?;
+        let before = catalogue::version(&*engine).await?;
         // Migrates first of all: a node that cannot migrate the schema has not served from the database.
         engine.migrate().await.map_err(|error| unmigrated(error.0))?;
         while let Some(arrived) = self.arrived().await? {
@@ -78,7 +79,7 @@ impl Database {
                 Err(error) => return Err(Fault::from(error).into()),
             }
         }
-        Ok(())
+        Ok(before)
     }
 
     /// Returns the move that brought everything here, if no node has served from the database yet.

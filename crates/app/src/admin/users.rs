@@ -61,7 +61,7 @@ impl App {
             }
             let taken = taken(name.as_ref(), email.as_ref());
             if !taken.is_empty() {
-                return Ok(Decision::refuse(Refused { ground: Ground::Taken, ..refused(taken) }));
+                return Ok(Decision::refuse(refused(taken)));
             }
             let user = person.user(now);
             let mut event = Event::new(Kind::UserAdded, now).user(&user.id);
@@ -328,7 +328,9 @@ fn is_bound(hash: &Stored) -> bool {
 }
 
 fn refused(problems: Vec<Problem>) -> Refused {
-    Refused::new(problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "))
+    let is_taken = |problem: &Problem| matches!(problem, Problem::NameTaken | Problem::EmailTaken);
+    let ground = if problems.iter().all(is_taken) { Ground::Taken } else { Ground::Rule };
+    Refused { why: problems.into_iter().map(sentence).collect::<Vec<_>>().join("; "), ground }
 }
 
 /// Says what is wrong, for an operator.

@@ -47,8 +47,14 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     assert!(refused.contains("if another node was first, copy its key there"), "{refused}");
     assert_eq!(tables(&file).await, before);
     crate::private::replace(&key, &OWN).unwrap();
-    Instance::open(&config, None).await.unwrap().close().await;
+    let opened = Instance::open(&config, None).await.unwrap();
+    // Red where `begin` looks at the schema after it migrated: a command that only asked would migrate without a word.
+    assert_eq!(opened.schema_before, MIGRATIONS[0].version);
+    opened.close().await;
     assert!(tables(&file).await > before, "or the test shows nothing");
+    let again = Instance::open(&config, None).await.unwrap();
+    assert_eq!(again.schema_before, MIGRATIONS.last().unwrap().version);
+    again.close().await;
 }
 
 /// Makes a file of the version after the next, which no earlier program can work on.

@@ -6,6 +6,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
+use super::removal::Removal;
 use super::text::{Table, differences, facts, yes};
 use crate::http::try_it;
 use app::App;
@@ -79,7 +80,7 @@ Examples:
     /// Enable an application again
     Enable(Named),
     /// Remove an application; everything issued to it is invalid at once
-    Remove(Named),
+    Remove(Remove),
     /// Give an application a new secret
     ///
     /// The secret is generated and printed once, or read with --secret-stdin. The old secret is invalid at once.
@@ -109,6 +110,19 @@ pub struct Named {
     pub id: String,
 }
 
+/// An application to remove.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Remove {
+    /// The application.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
+    /// How.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub removal: Removal,
+}
+
 /// A new secret.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct RotateSecret {
@@ -125,11 +139,14 @@ pub struct RotateSecret {
 }
 
 impl Command {
-    /// Reads the secret and the keys, if they were given.
+    /// Reads the secret and the keys, if they were given, or asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         match self {
             Command::Add(add) => add.complete(input),
             Command::Set(set) => set.complete(input),
+            Command::Remove(Remove { named, removal }) => {
+                removal.complete(input, ("Nobody can sign in to it any more, and its tokens are refused.", &named.id))
+            }
             Command::RotateSecret(rotate) if rotate.secret_stdin => {
                 let wanted = Wanted { what: "client secret", flag: "--secret-stdin", given: true };
                 rotate.secret = Some(input.secret(wanted)?);
@@ -165,15 +182,8 @@ impl Command {
             Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
-            Command::Remove(named) if named.id == try_it::CLIENT_ID => Err(Failure::Refused(format!(
-                "{} is the server's own, and is made again at each start: try_it = \"off\" removes it",
-                named.id
-            ))),
-            Command::Remove(named) => {
-                find(app, &named.id).await?;
-                app.remove_client(&named.id.as_str().into()).await??;
-                let json = json!({ "client_id": named.id, "removed": true });
-                Ok(Outcome::new(format!("client {} removed; nothing issued to it works any more", named.id), json))
+            Command::Remove(Remove { named: Named { id }, removal }) => {
+                removal.ended(remove(app, &id).await, "client", ("client_id", &id))
             }
             Command::RotateSecret(rotate) => {
                 // Read before: a secret that is made must be shown, whatever the database does afterwards.
@@ -296,6 +306,18 @@ impl List {
 async fn find(app: &App, id: &str) -> Result<Client, Failure> {
     let found = app.find_client(&id.into()).await?;
     found.ok_or_else(|| Failure::NotFound(format!("no client has the id {id}; see: portiere client list")))
+}
+
+async fn remove(app: &App, id: &str) -> Reply {
+    if id == try_it::CLIENT_ID {
+        return Err(Failure::Refused(format!(
+            "{id} is the server's own, and is made again at each start: try_it = \"off\" removes it"
+        )));
+    }
+    find(app, id).await?;
+    app.remove_client(&id.into()).await??;
+    let json = json!({ "client_id": id, "removed": true });
+    Ok(Outcome::new(format!("client {id} removed; nothing issued to it works any more"), json))
 }
 
 async fn enable(app: &App, id: &str, enabled: bool) -> Reply {

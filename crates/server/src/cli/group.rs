@@ -1,8 +1,10 @@
 //! Groups of people: their names are the `groups` claim.
 
 use super::absent;
+use super::input::Input;
 use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
+use super::removal::Removal;
 use super::text::Table;
 use super::user;
 use app::App;
@@ -27,7 +29,7 @@ Examples:
     /// List the members of a group
     Show(Show),
     /// Remove a group; its members' accounts stay
-    Remove(Named),
+    Remove(Remove),
     /// Add a user to a group, or remove the user from it
     ///
     /// To see the groups of a user: portiere user show USER.
@@ -49,12 +51,16 @@ pub struct NewGroup {
     pub if_absent: bool,
 }
 
-/// A group.
+/// A group to remove.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Named {
+pub struct Remove {
     /// The group's name
     #[arg(allow_hyphen_values = true)]
     pub name: String,
+    /// How.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub removal: Removal,
 }
 
 /// The arguments of `group show`.
@@ -90,16 +96,24 @@ pub struct Member {
 }
 
 impl Command {
+    /// Asks the user to confirm.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        match self {
+            Command::Remove(Remove { name, removal }) => {
+                removal.complete(input, ("Its members lose what applications give to it.", name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::Add(new) => absent::or_make(new.if_absent, || new.there(app), new.made(app)).await,
             Command::List => list(app).await,
             Command::Show(show) => show.execute(app).await,
-            Command::Remove(Named { name }) => {
-                find(app, &name).await?;
-                let Group { id, name } = app.remove_group(&name).await??;
-                Ok(Outcome::new(format!("group {name} removed"), json!({ "id": id, "name": name, "removed": true })))
+            Command::Remove(Remove { name, removal }) => {
+                removal.ended(remove(app, &name).await, "group", ("name", &name))
             }
             Command::Member(member) => member.execute(app).await,
         }
@@ -123,6 +137,12 @@ impl NewGroup {
 async fn find(app: &App, name: &str) -> Result<Group, Failure> {
     let found = app.find_group(name).await?;
     found.ok_or_else(|| Failure::NotFound(format!("no group is called {name}; see: portiere group list")))
+}
+
+async fn remove(app: &App, name: &str) -> Reply {
+    find(app, name).await?;
+    let Group { id, name } = app.remove_group(name).await??;
+    Ok(Outcome::new(format!("group {name} removed"), json!({ "id": id, "name": name, "removed": true })))
 }
 
 async fn list(app: &App) -> Reply {

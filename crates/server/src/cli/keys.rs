@@ -1,6 +1,8 @@
 //! Signing keys.
 
+use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
+use super::removal::confirm;
 use super::text::Table;
 use app::App;
 use clap::{Args, Subcommand};
@@ -42,14 +44,28 @@ pub struct Rotate {
     #[arg(long, conflicts_with = "revoke")]
     #[serde(default)]
     pub force: bool,
+    /// With --revoke, do not ask for confirmation at a terminal
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
 }
 
 impl Command {
+    /// Asks the user to confirm.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        match self {
+            Command::Rotate(Rotate { revoke: Some(kid), yes, .. }) => {
+                confirm(input, *yes, ("Whatever it signed is refused: users sign in again.", kid))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Carries out the command.
     pub async fn execute(self, app: &App) -> Reply {
         match self {
             Command::List => list(app).await,
-            Command::Rotate(Rotate { revoke: None, force }) => {
+            Command::Rotate(Rotate { revoke: None, force, .. }) => {
                 let made = app.rotate_keys(force).await?;
                 let text = match made.len() {
                     0 => "a new key of each algorithm waits already: nothing was changed".to_owned(),

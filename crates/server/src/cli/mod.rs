@@ -29,6 +29,7 @@ mod profile;
 mod reach;
 mod ready;
 mod registration;
+mod removal;
 mod request;
 mod restore;
 mod serve;

@@ -1,6 +1,7 @@
 //! The way to a realm: through the running server, or, if none runs, to the database itself.
 
 use super::backup::Backup;
+use super::migrate::newest;
 use super::outcome::{Failure, Outcome, Reply, say};
 use super::request::{Place, Request};
 use crate::boot::{BootError, FIRST_REALM, Instance};
@@ -101,6 +102,12 @@ impl<'a> Reach<'a> {
                 if found != Found::Realm {
                     say(&begun(self.config));
                 }
+                // `migrate` says so itself.
+                if !matches!(request, Request::Migrate)
+                    && let Some(told) = migrated(instance.schema_before)
+                {
+                    say(&told);
+                }
                 Ok(Some(instance))
             }
             Err(BootError::InUse) => Ok(None),
@@ -192,6 +199,17 @@ fn begun(config: &Config) -> String {
         }
         None => format!("Portiere was set up in {}: is that the store.url of your server?", address(config)),
     }
+}
+
+/// Says that a command, which may only have asked, brought a database to this program's schema.
+fn migrated(before: i64) -> Option<String> {
+    let now = newest();
+    (0 < before && before < now).then(|| {
+        format!(
+            "the database was migrated from schema {before} to {now}; if that was not meant, see \"Upgrades\" in the \
+             guide's page on operating"
+        )
+    })
 }
 
 /// Refuses a data folder of another user: files that root made there would keep that user's server from starting.
@@ -301,6 +319,14 @@ mod tests {
             assert!(refused.told().starts_with("no server runs on "), "{line}: {refused:?}");
             assert_eq!(refused.exit_code(), 75, "{line}");
         }
+    }
+
+    #[test]
+    fn a_command_that_migrates_says_so() {
+        let now = newest();
+        assert_eq!([0, now, now + 1].map(migrated), [None, None, None]);
+        let told = migrated(now - 1).unwrap();
+        assert!(told.starts_with(&format!("the database was migrated from schema {} to {now}", now - 1)), "{told}");
     }
 
     #[test]

@@ -105,6 +105,9 @@ impl Request {
         match self {
             Request::User(command) => command.complete(input),
             Request::Client(command) => command.complete(input),
+            Request::Group(command) => command.complete(input),
+            Request::Keys(command) => command.complete(input),
+            Request::Verifier(command) => command.complete(input),
             Request::Audit(command) => command.complete(input),
             Request::Fence(command) => command.complete(input),
             Request::Node(command) => command.complete(input),

@@ -5,6 +5,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
+use super::removal::Removal;
 use super::request::Place;
 use super::text::{Table, differences, facts, harmless};
 use crate::setup_link::LinkFile;
@@ -61,7 +62,7 @@ Examples:
     /// Enable an account again
     Enable(Named),
     /// Remove an account and everything that belongs to it alone
-    Remove(Named),
+    Remove(Remove),
     /// Set a password
     ///
     /// Ends every session of the account and revokes its tokens. Without --password-stdin, the command asks for the
@@ -146,6 +147,19 @@ pub struct Named {
     pub name: String,
 }
 
+/// An account to remove.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Remove {
+    /// The account.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
+    /// How.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub removal: Removal,
+}
+
 /// A new password.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct SetPassword {
@@ -209,8 +223,12 @@ fn claim(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl Command {
-    /// Reads the password, if one is needed.
+    /// Reads the password, if one is needed, or asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        if let Command::Remove(Remove { named, removal }) = self {
+            return removal
+                .complete(input, ("Everything that belongs to the account alone is removed, too.", &named.name));
+        }
         let (what, flag, given, password) = match self {
             Command::Add(add) if add.password_hash_stdin => {
                 ("password hash", "--password-hash-stdin", true, &mut add.password)
@@ -232,10 +250,8 @@ impl Command {
             Command::Show(named) => show(app, &find(app, &named.name).await?).await,
             Command::Disable(named) => enable(app, &named.name, false).await,
             Command::Enable(named) => enable(app, &named.name, true).await,
-            Command::Remove(named) => {
-                let user = find(app, &named.name).await?;
-                app.remove_user(&user).await??;
-                Ok(Outcome::new(format!("user {} removed", who(&user)), json!({ "id": user.id, "removed": true })))
+            Command::Remove(Remove { named: Named { name }, removal }) => {
+                removal.ended(remove(app, &name).await, "user", ("name", &name))
             }
             Command::SetPassword(set) => {
                 let user = find(app, &set.name).await?;
@@ -396,6 +412,12 @@ pub async fn find(app: &App, name: &str) -> Result<User, Failure> {
 /// Names the user that something was done to, beyond doubt.
 pub fn who(user: &User) -> String {
     format!("{} (id {})", harmless(&user.username), user.id)
+}
+
+async fn remove(app: &App, name: &str) -> Reply {
+    let user = find(app, name).await?;
+    app.remove_user(&user).await??;
+    Ok(Outcome::new(format!("user {} removed", who(&user)), json!({ "id": user.id, "removed": true })))
 }
 
 async fn enable(app: &App, name: &str, enabled: bool) -> Reply {

@@ -1,7 +1,9 @@
 //! Hash workers: machines that hash passwords for this server.
 
 use super::hash::size;
+use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
+use super::removal::Removal;
 use super::request::Place;
 use super::text::{Table, harmless};
 use crate::loops::run_out;
@@ -46,7 +48,7 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere verifier revoke hash-1")]
-    Revoke(Named),
+    Revoke(Revoke),
     /// Trust a quarantined worker again
     ///
     /// A worker is quarantined after a wrong answer, and after a restore. First find out why an answer was wrong:
@@ -82,6 +84,19 @@ Examples:
 pub struct Named {
     /// Its name, as portiere verifier list shows it
     pub name: String,
+}
+
+/// A worker to revoke.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Revoke {
+    /// The worker.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
+    /// How.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub removal: Removal,
 }
 
 /// The present and the new name of a worker.
@@ -132,6 +147,16 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl Command {
+    /// Asks the user to confirm.
+    pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
+        match self {
+            Command::Revoke(Revoke { named, removal }) => {
+                removal.complete(input, ("It can come back only with a new token and another folder.", &named.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Carries out the command on a realm. Refuses commands that belong to the worker's machine.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
@@ -142,11 +167,8 @@ impl Command {
                 app.rename_worker(&name, &new).await??;
                 Ok(Outcome::new(format!("worker {name} is called {new} now"), json!({ "name": new })))
             }
-            Command::Revoke(Named { name }) => {
-                app.revoke_worker(&name).await??;
-                let text =
-                    format!("worker {name} is revoked, and not let in any more; remove its folder on its machine");
-                Ok(Outcome::new(text, json!({ "revoked": name })))
+            Command::Revoke(Revoke { named: Named { name }, removal }) => {
+                removal.ended(revoke(app, &name).await, "worker", ("revoked", &name))
             }
             Command::Trust(Named { name }) => {
                 let changed = app.trust_worker(&name).await??;
@@ -178,6 +200,12 @@ async fn token(app: &App, place: Place<'_>) -> Reply {
     // The token is in the database: any node takes it, and this node from its next start on.
     let unheard = (!place.hears_workers).then(|| UNHEARD.to_owned());
     Ok(Outcome::new(text, json).noting(unheard.into_iter().collect()))
+}
+
+async fn revoke(app: &App, name: &str) -> Reply {
+    app.revoke_worker(name).await??;
+    let text = format!("worker {name} is revoked, and not let in any more; remove its folder on its machine");
+    Ok(Outcome::new(text, json!({ "revoked": name, "removed": true })))
 }
 
 async fn list(app: &App) -> Reply {

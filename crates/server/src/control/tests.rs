@@ -38,7 +38,7 @@ fn framed(text: &str) -> Vec<u8> {
 
 fn why(reply: io::Result<Reply>) -> String {
     match reply {
-        Ok(Err(Failure::Failed(why))) => why,
+        Ok(Err(Failure::Failed(why) | Failure::NotFound(why))) => why,
         other => panic!("{other:?}"),
     }
 }

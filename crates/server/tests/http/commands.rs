@@ -41,6 +41,28 @@ fn whoever_reads_may_leave_and_the_exit_code_is_what_was_done() {
 }
 
 #[test]
+fn a_program_reads_why_a_command_failed() {
+    // Red without `as_json` in cli/mod.rs, main, or in cli/table.rs: programs would have to read sentences.
+    let server = default_server();
+    for (line, exit, expected) in [
+        (&["user", "show", "nobody-of-that-name", "--json"][..], 1, "not-found"),
+        (&["--json", "client", "add", "--id", "x", "--redirect-uri", "http://x.test/cb"], 1, "refused"),
+        (&["user", "list", "--json", "--limit", "many"], 2, "use"),
+        (&["frobnicate", "--json"], 2, "use"),
+        (&["config", "show", "--json", "--config", "/nonexistent/portiere.toml"], 2, "use"),
+        (&["verifier", "enroll", "--json", "--server", "a", "--token", "t"], 2, "use"),
+    ] {
+        let output = server.command(line, "");
+        assert_eq!((output.code, output.out.as_str()), (exit, ""), "{line:?}: {}", output.err);
+        let told: serde_json::Value = serde_json::from_str(&output.err).unwrap_or_else(|_| panic!("{}", output.err));
+        assert_eq!(told["error"]["code"], expected, "{line:?}: {told}");
+        assert!(told["error"]["message"].as_str().is_some_and(|why| !why.is_empty()), "{line:?}: {told}");
+        let people: Vec<&str> = line.iter().copied().filter(|word| *word != "--json").collect();
+        assert!(server.command(&people, "").err.starts_with("portiere: "), "{line:?}");
+    }
+}
+
+#[test]
 fn a_secret_that_is_written_nowhere_is_said_to_be_lost_and_how_to_have_another() {
     // red without `lost` in cli/outcome.rs: the client would be there, and nobody would know its secret.
     let server = default_server();
@@ -54,7 +76,8 @@ fn a_secret_that_is_written_nowhere_is_said_to_be_lost_and_how_to_have_another()
             let output = command.output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{line:?}: {said}");
-            let next = format!("portiere client rotate-secret {id}\n");
+            let end = if more.is_empty() { "\n" } else { "\"}}\n" };
+            let next = format!("portiere client rotate-secret {id}{end}");
             assert!(said.contains("No space left") && said.ends_with(&next), "{line:?}: {said}");
         }
         assert!(server.must(&["client", "rotate-secret", &id], "").contains("client_secret"));

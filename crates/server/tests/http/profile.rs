@@ -113,7 +113,7 @@ fn one_profile_is_taken_at_a_time_and_ends_with_whoever_asked() {
     let mut first = long_profile(server, &file);
     until("it begins", || server.log().contains("taking a profile"));
     let second = server.command(&["profile", "--seconds", "1", "--json"], "");
-    assert_eq!(second.code, 1, "{}", second.out);
+    assert_eq!(second.code, 75, "{}", second.out);
     assert_eq!(second.err.lines().count(), 1, "{}", second.err);
     assert!(second.err.contains("another profile is being taken"), "{}", second.err);
 

@@ -11,6 +11,7 @@ mod wanted;
 
 use super::input::Input;
 use super::outcome::{Failure, Outcome, Reply};
+use super::removal::confirm;
 use super::text::{Table, facts, harmless};
 use app::App;
 use app::audit::Rekeyed;
@@ -174,6 +175,10 @@ pub struct Forget {
     /// The stream, as `portiere audit status` shows it: syslog or http
     #[arg(value_parser = stream::streams(), hide_possible_values = true)]
     pub stream: String,
+    /// Do not ask for confirmation at a terminal
+    #[arg(long)]
+    #[serde(default)]
+    pub yes: bool,
 }
 
 impl Command {
@@ -193,6 +198,10 @@ impl Command {
             }
             Command::Discard(Discard { yes: false, .. }) => {
                 meant(input, "What is wrong with these blocks can then no longer be seen.", "discard")
+            }
+            Command::Forget(Forget { stream, yes }) => {
+                let what = "Entries that it has not delivered are then no longer kept for it.";
+                confirm(input, *yes, (what, stream))
             }
             _ => Ok(()),
         }
@@ -303,7 +312,7 @@ impl Command {
                 Err(why) => Err(Failure::Refused(why)),
             },
             Command::Stream(set) => set.execute(app).await,
-            Command::Forget(Forget { stream }) => match app.forget_stream(&stream).await? {
+            Command::Forget(Forget { stream, .. }) => match app.forget_stream(&stream).await? {
                 true => Ok(Outcome::new(format!("stream {stream} is given up"), json!({ "stream": stream }))),
                 false => Err(Failure::NotFound(format!("no stream is called {stream}; see: portiere audit status"))),
             },

@@ -10,6 +10,7 @@ mod hashes;
 mod lines;
 mod lost;
 mod parse;
+mod removals;
 mod restore;
 mod spelling;
 
