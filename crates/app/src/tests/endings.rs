@@ -71,7 +71,7 @@ impl Hoard {
     }
 
     /// How many sessions and families live.
-    fn live(&self) -> (u64, u64) {
+    fn live(&self) -> (i64, i64) {
         let connection = rusqlite::Connection::open(Path::new(self.folder.path()).join("facts.db")).unwrap();
         let count = |sql: &str| connection.query_row(sql, [], |row| row.get(0)).unwrap();
         let sessions = count("SELECT COUNT(*) FROM sessions WHERE ended_at IS NULL");
@@ -151,7 +151,7 @@ async fn nothing_but_the_audit_log_names_an_account_that_was_removed() {
     assert!(tables.len() > 7, "{tables:?}");
     for table in tables {
         let sql = format!("SELECT COUNT(*) FROM {table} WHERE user_id = ?");
-        let rows: u64 = connection.query_row(&sql, [user.as_str()], |row| row.get(0)).unwrap();
+        let rows: i64 = connection.query_row(&sql, [user.as_str()], |row| row.get(0)).unwrap();
         assert_eq!(rows > 0, table == "events", "{table}: {rows}");
     }
 }

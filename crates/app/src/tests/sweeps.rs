@@ -298,7 +298,7 @@ async fn a_key_that_is_past_cannot_sign_and_what_it_signed_still_names_its_user(
         let keys = app.keys(app.epoch().await.unwrap()).await.unwrap();
         tokens.push(keys.signer(alg, NOW).unwrap().sign(Typ::Jwt, &claims).unwrap());
     }
-    app.rotate_keys().await.unwrap();
+    app.rotate_keys(true).await.unwrap();
     let upkeep = Upkeep { keys: Span::days(90) };
     app.keep_up_once(&upkeep, &|| false, &mut Complaint::default()).await;
     let destroyed = async || {

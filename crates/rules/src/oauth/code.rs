@@ -278,6 +278,7 @@ pub fn verifies(verifier: Option<&str>, challenge: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::login::cookie::Seal;
     use crate::login::session::{Entry, Method, Origin, enter};
     use crate::oauth::client::AuthMethod;
     use crate::oauth::client::tests::confidential;

@@ -74,7 +74,7 @@ impl Messages {
     pub fn wait(&self, seconds: i64) -> String {
         match seconds {
             ..=120 => self.count("wait.seconds", seconds.max(1)),
-            ..=7200 => self.count("wait.minutes", seconds.saturating_add(59) / 60),
+            121..=7200 => self.count("wait.minutes", seconds.saturating_add(59) / 60),
             _ => self.count("wait.hours", seconds.saturating_add(3599) / 3600),
         }
     }
