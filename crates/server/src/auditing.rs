@@ -3,7 +3,7 @@
 use crate::boot::BootError;
 use crate::config::{Config, SecretFile};
 use crate::loops::panic_of;
-use crate::private::{self, Key as Secret, Unread};
+use crate::private::{self, Unread, aside};
 use crate::receivers;
 use app::App;
 use app::audit::sink::{Credentials, HTTP, Http, SYSLOG, Sink, Syslog};
@@ -11,7 +11,7 @@ use app::audit::{Shelf, Stream, Terms};
 use rules::audit::{Key, Keys};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fmt::Display, fs, io};
+use std::{fs, io};
 use tokio::task::JoinSet;
 
 /// Passes the configured terms to `app`, and makes the audit key at the first start.
@@ -23,7 +23,7 @@ pub async fn open(config: &Config, app: &App) -> Result<(), BootError> {
     let audit = &config.audit;
     let most = |lines: Option<usize>| lines.map(|lines| i64::try_from(lines).unwrap_or(i64::MAX));
     app.open_books(Terms {
-        keys: Keys { current: current(config, begun)?, old: old(&audit.old_keys)? },
+        keys: Keys { current: current(config, begun).await?, old: old(&audit.old_keys)? },
         retention: audit.retention,
         max_lines: most(audit.max_lines),
         ceiling: most(audit.ceiling),
@@ -58,29 +58,20 @@ impl Shelf for MarkFile {
 }
 
 /// Returns the key that seals the log; `None` if it is missing and another node has it.
-fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
+async fn current(config: &Config, begun: bool) -> Result<Option<Key>, BootError> {
     if let Some(secret) = config.audit_key() {
         return Ok(Some(Key::new(secret)));
     }
     let file = config.audit_key_file();
-    let wrong = |why: &dyn Display| BootError::Other(file.wrong("audit.key_file", why));
-    match private::read_key(&file) {
-        Ok(secret) => Ok(Some(Key::new(secret))),
-        Err(Unread::Missing) if begun => Ok(None),
-        Err(Unread::Missing) => {
-            let secret = Secret::new(app::entropy::bytes()?);
-            match private::leave(&file, &*secret) {
-                Ok(()) => Ok(Some(Key::new(secret))),
-                // Another process that starts at the same time was faster.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                    let read = private::read_key(&file).map_err(|why| wrong(&why))?;
-                    Ok(Some(Key::new(read)))
-                }
-                Err(error) => Err(wrong(&error)),
-            }
+    aside(move || {
+        let key = if begun { private::read_key(&file) } else { private::key_or_new(&file) };
+        match key {
+            Ok(secret) => Ok(Some(Key::new(secret))),
+            Err(Unread::Missing) if begun => Ok(None),
+            Err(why) => Err(BootError::Other(file.wrong("audit.key_file", &why))),
         }
-        Err(why) => Err(wrong(&why)),
-    }
+    })
+    .await
 }
 
 /// Reads the earlier keys, by which what they sealed is proved.

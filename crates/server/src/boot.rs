@@ -12,7 +12,7 @@ use crate::auditing;
 use crate::config::{Config, Journal, LogFormat, PublicUrl};
 use crate::control::{self, Control};
 use crate::database::Database;
-use crate::hashing;
+use crate::hashing::{self, Learnt};
 use crate::http::{self, Site};
 use crate::journal::{self, Folder};
 use crate::logs;
@@ -90,7 +90,7 @@ impl Instance {
         };
         let realm = Realm { id, issuer, settings: settings(config) };
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
-        let app = match ward(config, &database)? {
+        let app = match ward(config, &database).await? {
             None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?.called(node_name()?),
             Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
         };
@@ -133,7 +133,7 @@ async fn hold(
     // folder. Otherwise the folder comes first: a process that is refused has made nothing and called no server.
     let first = match file.as_ref().is_some_and(|file| file.exists()) {
         true => None,
-        false => Some(folder::take(data)?),
+        false => Some(folder::take(data).await?),
     };
     // For a file, it is known before the file is made whether anything was sealed; a server has to be asked.
     let of_file = match &file {
@@ -141,7 +141,7 @@ async fn hold(
             folder::nothing_left_of(file, data)?;
             // No key is made for a file that cannot be.
             store::sqlite::absolute(file).map_err(|error| BootError::Other(error.to_string()))?;
-            Some(folder::master_key(config, file.exists())?)
+            Some(folder::master_key(config, file.exists()).await?)
         }
         None => None,
     };
@@ -156,7 +156,7 @@ async fn hold(
     }
     let sealed = database.sealed(realm).await?;
     let known = match of_file {
-        None if !sealed.is_empty() => Some(folder::master_key(config, true)?),
+        None if !sealed.is_empty() => Some(folder::master_key(config, true).await?),
         known => known,
     };
     if let Some(master) = &known {
@@ -168,20 +168,20 @@ async fn hold(
     let schema_before = database.begin().await?;
     let master = match known {
         Some(master) => master,
-        None => folder::master_key(config, !database.sealed(realm).await?.is_empty())?,
+        None => folder::master_key(config, !database.sealed(realm).await?.is_empty()).await?,
     };
     Ok(((node, schema_before), database, Keyring::new(&master)?))
 }
 
 /// Returns the ward over what this node acknowledges, if the database is a server and the journal is on.
-fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError> {
+async fn ward(config: &Config, database: &Database) -> Result<Option<Ward>, BootError> {
     if config.database().is_some() || config.store.journal == Journal::Off {
         return Ok(None);
     }
     let data = &config.server.data;
     let failed =
         |error: std::io::Error| BootError::Other(format!("cannot open the journal in {}: {error}", data.display()));
-    let journal = Folder::open(data, &node_name()?).map_err(failed)?;
+    let journal = Folder::open(data, &node_name()?).await.map_err(failed)?;
     Ok(Some(Ward::new(database.engine(), Arc::new(journal))))
 }
 
@@ -326,6 +326,7 @@ impl Ready {
         let Ready { instance, site, listeners, terms, desk, workers, control, mut exporter, streams, announced } = self;
         let upkeep = Upkeep { keys: config.keys.rotate_after };
         let (watched, starts) = (site.clone(), Starts::of(&config.server.data));
+        let mut learnt = Learnt::of(&instance.app.hasher, config);
         let (end, told) = oneshot::channel::<()>();
         let mut commands = Box::pin(control.run(async move { drop(told.await) }));
         let (tell, told) = mpsc::unbounded_channel();
@@ -339,7 +340,7 @@ impl Ready {
             () = watched.strain.watch(&instance.app.hasher, &instance.database, &watched.admission) => return ended(jobs),
             () = export(&mut exporter) => return ended(jobs),
             () = &mut commands => return ended("the control socket failed"),
-            () = hashing::learn(&instance.app.hasher, config) => return ended(jobs),
+            () = hashing::learn(&mut learnt) => return ended(jobs),
             () = instance.app.watch() => return ended(jobs),
             () = journal::expire(&config.server.data, &instance.app) => return ended(jobs),
             () = instance.app.keep_books() => return ended(jobs),
@@ -357,8 +358,9 @@ impl Ready {
             drop(end);
             commands.await;
             if let Some(file) = announced {
-                file.remove();
+                file.remove().await;
             }
+            learnt.leave().await;
             if let Some(exporter) = &mut exporter {
                 exporter.finish().await;
             }
@@ -444,13 +446,13 @@ async fn announce(
     // A database in a file has no other node whose link somebody may hold.
     let alone = config.database().is_some();
     match app.offer_setup(alone).await?.map(|link| setup_link::address(app, link.reveal())) {
-        None => file.remove(),
+        None => file.remove().await,
         Some(link) if std::io::stdout().is_terminal() && !json => {
-            file.remove();
+            file.remove().await;
             lines.extend(by_hand(url, &link));
         }
         Some(link) => {
-            file.write(&link).map_err(BootError::Other)?;
+            file.write(&link).await.map_err(BootError::Other)?;
             let at = file.path().display();
             lines.push(format!("  no owner yet: the link that makes the account is in {at}"));
             left = Some(file);

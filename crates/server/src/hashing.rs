@@ -2,7 +2,7 @@
 
 use crate::boot::BootError;
 use crate::config::{Config, KeyFile, all};
-use crate::private::{self, Unread};
+use crate::private::{self, Unread, aside};
 use hasher::{Calibration, Hasher, Key, KeyId, Keys, KeysError, Policy, Role};
 use std::fmt::Display;
 use std::fs;
@@ -140,15 +140,14 @@ fn named<'a>(option: &'a str, key: &'a KeyFile) -> Result<(KeyId, impl Fn(&dyn D
 }
 
 /// Measures how many passwords at a time suit this machine, unless that is known, and keeps the answer. Takes all cores
-/// for a moment, between sign-ins. Then keeps what sign-ins teach, now and then, and when the server stops: otherwise a
-/// measurement made while others used the machine would be believed at every start.
-pub async fn learn(hasher: &Hasher, config: &Config) {
-    let mut learnt = Learnt { hasher, file: file(config), kept: hasher.calibrate().await.to_text() };
-    learnt.write_aside().await;
+/// for a moment, between sign-ins. Then keeps what sign-ins teach, now and then.
+pub async fn learn(learnt: &mut Learnt) {
+    learnt.kept = Some(learnt.hasher.calibrate().await.to_text());
+    learnt.write_aside(|_| true).await;
     loop {
         tokio::time::sleep(KEEP_EVERY).await;
         if learnt.is_news() {
-            learnt.write_aside().await;
+            learnt.write_aside(|_| true).await;
         }
     }
 }
@@ -157,25 +156,42 @@ pub async fn learn(hasher: &Hasher, config: &Config) {
 const KEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// What is known about hashing on this machine, and what of that is in the file.
-struct Learnt<'a> {
-    hasher: &'a Hasher,
+pub struct Learnt {
+    hasher: Hasher,
     file: PathBuf,
-    kept: String,
+    /// What was written last; `None` until the machine was measured, or is known.
+    kept: Option<String>,
 }
 
-impl Learnt<'_> {
+impl Learnt {
+    /// Returns what a hasher has learnt, of which nothing is kept yet.
+    pub fn of(hasher: &Hasher, config: &Config) -> Self {
+        Learnt { hasher: hasher.clone(), file: file(config), kept: None }
+    }
+
+    /// Keeps at a stop what sign-ins have taught: otherwise a measurement made while others used the machine would be
+    /// believed at every start. If somebody removed the file, the machine is to be measured anew.
+    pub async fn leave(&mut self) {
+        if self.kept.is_some() && self.is_news() {
+            self.write_aside(Path::exists).await;
+        }
+    }
+
     /// Returns whether something was learnt since the last call.
     fn is_news(&mut self) -> bool {
-        let now = self.hasher.calibration().to_text();
+        let now = Some(self.hasher.calibration().to_text());
         std::mem::replace(&mut self.kept, now) != self.kept
     }
 
-    /// Writes on another thread: a disk may stall, and the calling task does much else.
-    async fn write_aside(&self) {
-        let (file, kept) = (self.file.clone(), self.kept.clone());
-        if let Err(error) = tokio::task::spawn_blocking(move || write(&file, &kept)).await {
-            tracing::error!(%error, "cannot save what was measured about hashing");
-        }
+    /// Writes to a file that is `wanted`, on another thread: a disk may stall, and the calling task does much else.
+    async fn write_aside(&self, wanted: fn(&Path) -> bool) {
+        let (file, kept) = (self.file.clone(), self.kept.clone().unwrap_or_default());
+        aside(move || {
+            if wanted(&file) {
+                write(&file, &kept)
+            }
+        })
+        .await;
     }
 }
 
@@ -185,11 +201,35 @@ fn write(file: &Path, kept: &str) {
     }
 }
 
-impl Drop for Learnt<'_> {
-    fn drop(&mut self) {
-        // If somebody removed the file, the machine is to be measured anew.
-        if self.file.exists() && self.is_news() {
-            write(&self.file, &self.kept);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    #[tokio::test]
+    async fn what_was_learnt_is_kept_at_a_stop_by_no_thread_that_hears_signals() {
+        // Red where it is written when it is dropped: `private::replace` refuses the threads of the runtime.
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let hasher = Hasher::start(settings(&config).unwrap()).unwrap();
+        let mut learnt = Learnt::of(&hasher, &config);
+        learnt.leave().await;
+        assert!(!file(&config).exists(), "nothing was measured");
+        let known = hasher.calibrate().await.to_text();
+        // What was kept before the latest lesson.
+        for (is_there, kept) in [(true, "before"), (false, "before"), (true, &known)] {
+            let before = if kept == known { "as it was" } else { "before" };
+            match is_there {
+                true => fs::write(file(&config), before).unwrap(),
+                false => fs::remove_file(file(&config)).unwrap(),
+            }
+            learnt.kept = Some(kept.to_owned());
+            learnt.leave().await;
+            let expected = is_there.then(|| if kept == known { before.to_owned() } else { known.clone() });
+            assert_eq!(fs::read_to_string(file(&config)).ok(), expected);
         }
+        drop(learnt);
+        hasher.stop().await;
     }
 }

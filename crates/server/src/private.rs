@@ -1,14 +1,17 @@
 //! Files that are accessible to their owner alone: secrets of 32 bytes, and what the server leaves in its data folder.
 
+mod whole;
+
 use rustix::fs::{Access, OFlags};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
 use zeroize::Zeroizing;
+
+pub use whole::{aside, beside, create, hand_over, key_or_new, leave, replace};
 
 /// A secret as its file holds it; its memory is cleared after use.
 pub type Key = Zeroizing<[u8; 32]>;
@@ -113,59 +116,6 @@ pub fn read_key(file: &Path) -> Result<Key, Unread> {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(key),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Creates a file, durably. Fails if the file exists, and leaves it as it is.
-pub fn create(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    made(file, bytes, |_| Ok(()))
-}
-
-/// Creates a file as [`create`] does, for the owner of its folder: see [`hand_over`].
-pub fn leave(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    made(file, bytes, |open| hand_over(open, file))
-}
-
-fn made(file: &Path, bytes: &[u8], and: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    let written = open.write_all(bytes).and_then(|()| and(&open)).and_then(|()| open.sync_all());
-    // A half-written file would be in the way of the next attempt.
-    written.and_then(|()| sync_folder(file)).inspect_err(|_| drop(fs::remove_file(file)))
-}
-
-/// Creates or replaces a file, durably: a reader finds either version, whole. Two threads of this process take turns:
-/// both write to the same name first. No other process writes into the folder that this one has locked.
-pub fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let new = beside(file, ".new");
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => leave(&new, bytes)?,
-    }
-    fs::rename(&new, file).inspect_err(|_| drop(fs::remove_file(&new)))?;
-    sync_folder(file)
-}
-
-/// Gives a file that root made in the data folder of another user to that user, whose server could not read it
-/// otherwise. It is given away as it was opened: the owner of the folder could put another file under its name.
-pub fn hand_over(open: &File, file: &Path) -> io::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let folder = fs::metadata(folder_of(file))?;
-    std::os::unix::fs::fchown(open, Some(folder.uid()), Some(folder.gid()))
-}
-
-/// Returns the path beside this one whose name is the same with this ending.
-pub fn beside(file: &Path, ending: &str) -> PathBuf {
-    let mut name: OsString = file.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// Syncs the folder of a file: the file's name survives a power loss once its folder has reached the disk.
-fn sync_folder(file: &Path) -> io::Result<()> {
-    File::open(folder_of(file))?.sync_all()
 }
 
 fn folder_of(file: &Path) -> &Path {
@@ -297,33 +247,13 @@ mod tests {
         }
     }
 
-    fn mode(file: &Path) -> u32 {
+    pub fn mode(file: &Path) -> u32 {
         fs::metadata(file).unwrap().permissions().mode() & 0o777
     }
 
-    fn put(file: &Path, bytes: &[u8], mode: u32) {
+    pub fn put(file: &Path, bytes: &[u8], mode: u32) {
         fs::write(file, bytes).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    #[test]
-    fn of_two_who_replace_a_file_at_once_each_finds_and_leaves_a_whole_one() {
-        // red without the turns in `replace`: one thread moves the other's half file, and the other finds none.
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("mark");
-        std::thread::scope(|threads| {
-            for byte in [b'a', b'b'] {
-                let file = &file;
-                threads.spawn(move || {
-                    for _ in 0..50 {
-                        replace(file, &[byte; 100_000]).unwrap();
-                        let found = fs::read(file).unwrap();
-                        assert!(found.len() == 100_000 && found.iter().all(|byte| *byte == found[0]));
-                    }
-                });
-            }
-        });
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]
@@ -411,16 +341,6 @@ mod tests {
         assert!(matches!(read_text(&folder.path().join("none")), Err(Unread::Missing)));
     }
 
-    #[test]
-    fn what_is_made_is_its_owners_alone_and_overwrites_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("key");
-        create(&file, &[1; 32]).unwrap();
-        assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, vec![1; 32]));
-        assert_eq!(create(&file, &[2; 32]).unwrap_err().kind(), ErrorKind::AlreadyExists);
-        assert_eq!(fs::read(&file).unwrap(), [1; 32]);
-    }
-
     /// Red without `nothing_waits`: opening the pipe would wait for ever.
     #[test]
     fn a_folder_that_holds_a_pipe_is_refused_by_its_name() {
@@ -435,38 +355,6 @@ mod tests {
         for mode in [0o700, 0o755] {
             fs::set_permissions(&at, fs::Permissions::from_mode(mode)).unwrap();
             assert!(folder(&at, &["key"]).unwrap_err().contains("data/setup-link, which is a pipe"), "{mode:o}");
-        }
-    }
-
-    #[test]
-    fn what_root_makes_in_somebody_elses_folder_is_theirs() {
-        // red without hand_over in leave. Only root can give a folder away.
-        if !rustix::process::geteuid().is_root() {
-            return;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("mark");
-        for owner in [12_345, 0] {
-            std::os::unix::fs::chown(folder.path(), Some(owner), Some(owner)).unwrap();
-            let left = folder.path().join(owner.to_string());
-            replace(&file, b"x").unwrap();
-            leave(&left, b"x").unwrap();
-            for name in [&file, &left] {
-                let made = fs::metadata(name).unwrap();
-                assert_eq!((made.uid(), made.gid(), mode(name)), (owner, owner, 0o600), "{}", name.display());
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_replaced_is_private_too_and_leaves_nothing_beside_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("link");
-        for before in [None, Some(&file), Some(&beside(&file, ".new"))] {
-            before.inspect(|before| put(before, b"a longer text of before", 0o644));
-            replace(&file, b"new").unwrap();
-            assert_eq!((mode(&file), fs::read(&file).unwrap()), (0o600, b"new".to_vec()));
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The file with the link that makes the first account, for operators who do not look at the server's terminal.
 
-use crate::private;
+use crate::private::{self, aside};
 use app::{App, Fault};
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zeroize::Zeroizing;
 
 /// The file's name in the data folder.
 const NAME: &str = "setup-link";
@@ -28,19 +28,25 @@ impl LinkFile {
     }
 
     /// Makes the file, or replaces the link in it.
-    pub fn write(&self, link: &str) -> Result<(), String> {
-        let failed = |error: io::Error| format!("{}: {error}", self.0.display());
-        private::replace(&self.0, format!("{link}\n").as_bytes()).map_err(failed)
+    pub async fn write(&self, link: &str) -> Result<(), String> {
+        self.put(link, |_| true).await
     }
 
     /// Replaces the link in the file, if the file exists: the link that it holds is void.
-    pub fn follow(&self, link: &str) -> Result<(), String> {
-        if self.0.exists() { self.write(link) } else { Ok(()) }
+    pub async fn follow(&self, link: &str) -> Result<(), String> {
+        self.put(link, Path::exists).await
+    }
+
+    async fn put(&self, link: &str, wanted: fn(&Path) -> bool) -> Result<(), String> {
+        let (file, text) = (self.0.clone(), Zeroizing::new(format!("{link}\n")));
+        let put = move || if wanted(&file) { private::replace(&file, text.as_bytes()) } else { Ok(()) };
+        aside(put).await.map_err(|error| format!("{}: {error}", self.0.display()))
     }
 
     /// Removes the file, if it exists.
-    pub fn remove(&self) {
-        drop(fs::remove_file(&self.0));
+    pub async fn remove(&self) {
+        let file = self.0.clone();
+        aside(move || drop(fs::remove_file(file))).await;
     }
 
     /// Keeps the link in the file usable: replaces a link that runs out or is void, and removes the file once there is
@@ -59,15 +65,16 @@ impl LinkFile {
     /// Looks at the file once; returns whether there is still anything to look after.
     async fn look(&self, app: &App) -> Result<bool, String> {
         let told = |fault: Fault| fault.to_string();
-        let Ok(text) = fs::read_to_string(&self.0) else { return Ok(false) };
+        let file = self.0.clone();
+        let Ok(text) = aside(move || fs::read_to_string(file)).await else { return Ok(false) };
         let link = text.trim().rsplit('#').next().unwrap_or_default();
         if app.setup_link_lasts(link).await.map_err(told)? {
             return Ok(true);
         }
         match app.offer_setup(false).await.map_err(told)? {
-            Some(link) => self.write(&address(app, link.reveal())).map(|()| true),
+            Some(link) => self.write(&address(app, link.reveal())).await.map(|()| true),
             None => {
-                self.remove();
+                self.remove().await;
                 Ok(false)
             }
         }
@@ -98,7 +105,7 @@ mod tests {
         assert_eq!(file.look(app).await, Ok(false), "where nobody left a link, nobody is given one");
 
         let first = address(app, app.offer_setup(false).await.unwrap().unwrap().reveal());
-        file.write(&first).unwrap();
+        file.write(&first).await.unwrap();
         assert_eq!((file.look(app).await, held()), (Ok(true), first.clone()), "what is good stays");
 
         // Void, as after `portiere setup-link` on another node, or after its time.

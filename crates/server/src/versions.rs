@@ -64,7 +64,7 @@ async fn the_journal_of_each_version_is_read() {
     for version in kept() {
         let data = tempfile::tempdir().unwrap();
         copied(&version.join("journal"), &data.path().join(journal::FOLDER));
-        let opened = journal::Folder::open(data.path(), "another").unwrap();
+        let opened = journal::Folder::open(data.path(), "another").await.unwrap();
         assert_eq!(opened.memory(), memory(), "{}", version.display());
         let parts = opened.parts().unwrap();
         let records: Vec<Record> = parts.into_iter().flat_map(|part| opened.read(part).unwrap()).collect();
@@ -196,9 +196,9 @@ fn of_the_rest() -> Vec<Ending> {
 #[ignore = "writes files of this version: tests/versions/README.md says when"]
 async fn write_the_journal_of_this_version() {
     let (data, to) = (tempfile::tempdir().unwrap(), ours().join("journal"));
-    let opened = journal::Folder::open(data.path(), "made-up-node").unwrap();
+    let opened = journal::Folder::open(data.path(), "made-up-node").await.unwrap();
     opened.append(&record()).await.unwrap();
-    opened.remember(&memory()).unwrap();
+    crate::private::aside(move || opened.remember(&memory())).await.unwrap();
     fs::create_dir_all(&to).unwrap();
     for entry in fs::read_dir(data.path().join(journal::FOLDER)).unwrap().map(|entry| entry.unwrap()) {
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();

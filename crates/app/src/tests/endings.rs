@@ -11,7 +11,7 @@ use store::engine::{Answer, Around, CommitError, Engine, Write};
 use store::tables::living::AT_ONCE;
 
 /// How many sessions the account has, and how many families.
-const MANY: u64 = 50_000;
+const MANY: i64 = 50_000;
 
 /// An engine that notes the most rows that a statement touched, and may have no time for the end of families.
 struct Patience {

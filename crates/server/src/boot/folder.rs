@@ -1,10 +1,10 @@
 //! The data folder: its ownership, its lock, and the master key in it.
 
 use super::BootError;
-use crate::config::Config;
+use crate::config::{Config, SecretFile};
 use crate::database::{Found, address};
 use crate::journal;
-use crate::private::{self, Unread};
+use crate::private::{self, Unread, aside};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,12 @@ pub fn judge(folder: &Path) -> Result<(), String> {
 
 /// Locks the data folder for this process alone, until the file is dropped. A database's own lock protects only that
 /// database: a process with another database would take the socket and the marks in this folder.
-pub(super) fn take(folder: &Path) -> Result<File, BootError> {
+pub(super) async fn take(folder: &Path) -> Result<File, BootError> {
+    let folder = folder.to_owned();
+    aside(move || take_at_once(&folder)).await
+}
+
+fn take_at_once(folder: &Path) -> Result<File, BootError> {
     let name = folder.join("node.lock");
     let failed = |error: std::io::Error| BootError::Other(format!("{}: {error}", name.display()));
     match private::leave(&name, b"") {
@@ -57,12 +62,12 @@ pub(super) fn take(folder: &Path) -> Result<File, BootError> {
 /// that is about to be refused its database, and one that ends and has released its database first.
 pub(super) async fn take_soon(folder: &Path) -> Result<File, BootError> {
     for _ in 0..TRIES {
-        match take(folder) {
+        match take(folder).await {
             Err(BootError::InUse) => tokio::time::sleep(PAUSE).await,
             taken => return taken,
         }
     }
-    take(folder)
+    take(folder).await
 }
 
 /// Refuses to begin anew where a database was: an empty one in its place would look like a new server, and nobody would
@@ -112,26 +117,25 @@ pub(super) fn no_other_before(config: &Config, found: Found) -> Result<(), BootE
 
 /// Returns the master key, from the configuration or from its file, which the first start makes. Once the database has
 /// `begun`, a missing key is never replaced: everything that it sealed would be lost.
-pub(super) fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
+pub(super) async fn master_key(config: &Config, begun: bool) -> Result<private::Key, BootError> {
     if let Some(key) = config.master_key() {
         return Ok(key);
     }
     let file = config.master_key_file();
-    let failed = |what: String| BootError::Other(file.wrong("keys.master", &what));
-    match private::read_key(&file) {
-        Ok(key) => Ok(key),
-        Err(Unread::Missing) if !begun => {
-            let key = private::Key::new(app::entropy::bytes()?);
-            // Another process that starts at the same time may have been faster; its key is not overwritten.
-            private::leave(&file, &*key).map_err(|error| failed(error.to_string()))?;
-            Ok(key)
-        }
-        Err(why @ Unread::Missing) => {
-            Err(failed(format!("{why}, and the database needs the one that it was made with; put it back")))
-        }
-        Err(why @ Unread::Length) => Err(failed(format!("{why}; put back the file that belongs to this data"))),
-        Err(why) => Err(failed(why.to_string())),
-    }
+    aside(move || key_in(&file, begun)).await
+}
+
+fn key_in(file: &SecretFile, begun: bool) -> Result<private::Key, BootError> {
+    let key = if begun { private::read_key(file) } else { private::key_or_new(file) };
+    key.map_err(|why| {
+        let how = match why {
+            Unread::Missing => ", and the database needs the one that it was made with; put it back",
+            Unread::Length if begun => "; put back the file that belongs to this data",
+            Unread::Length => "; no data was sealed with it yet: remove it, and the next start makes a key",
+            _ => "",
+        };
+        BootError::Other(file.wrong("keys.master", &format_args!("{why}{how}")))
+    })
 }
 
 #[cfg(test)]
@@ -195,13 +199,26 @@ mod tests {
                 let starters = [(); 4].map(|()| {
                     scope.spawn(|| {
                         start.wait();
-                        master_key(&config, false).ok()
+                        key_in(&config.master_key_file(), false).unwrap()
                     })
                 });
-                starters.into_iter().filter_map(|starter| starter.join().unwrap()).collect()
+                starters.into_iter().map(|starter| starter.join().unwrap()).collect()
             });
             let kept = private::read_key(&config.master_key_file()).unwrap();
-            assert!(!keys.is_empty() && keys.iter().all(|key| *key == kept));
+            assert!(keys.iter().all(|key| *key == kept));
+        }
+    }
+
+    #[test]
+    fn whoever_finds_a_part_of_a_key_is_told_what_to_do_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = vec![("data", folder.path().display().to_string())];
+        let file = Config::load(Sources { flags, ..Sources::default() }).unwrap().master_key_file();
+        std::fs::write(&*file, "").unwrap();
+        std::fs::set_permissions(&*file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        for (begun, how) in [(true, "put back the file"), (false, "remove it, and the next start makes a key")] {
+            let why = key_in(&file, begun).unwrap_err().to_string();
+            assert!(why.contains("is not 32 bytes; ") && why.contains(how), "{why}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::Sources;
+use crate::private::aside;
 use rules::jose::Alg;
 use rules::{Change, Fresh};
 use std::path::Path;
@@ -14,6 +15,11 @@ use store::sqlite::{Options, Sqlite};
 use store::tables::changes;
 
 const OWN: [u8; 32] = [7; 32];
+
+async fn put(file: &Path, key: [u8; 32]) {
+    let file = file.to_owned();
+    aside(move || crate::private::replace(&file, &key)).await.unwrap();
+}
 
 /// Makes a database as the first schema had it, with a key that [`OWN`] sealed.
 async fn earlier(file: &Path) {
@@ -40,13 +46,13 @@ async fn whoever_has_another_master_key_leaves_the_schema_as_it_is() {
     earlier(&file).await;
     let before = tables(&file).await;
     let key = config.master_key_file();
-    crate::private::create(&key, &[8; 32]).unwrap();
+    put(&key, [8; 32]).await;
     let refused = Instance::open(&config, None).await.err().unwrap().to_string();
     assert!(refused.contains("it belongs to another master key") && refused.contains("master.key"), "{refused}");
     // Red without it in `explain`: a node that was started beside others has a key of its own, and none to put back.
     assert!(refused.contains("if another node was first, copy its key there"), "{refused}");
     assert_eq!(tables(&file).await, before);
-    crate::private::replace(&key, &OWN).unwrap();
+    put(&key, OWN).await;
     let opened = Instance::open(&config, None).await.unwrap();
     // Red where `begin` looks at the schema after it migrated: a command that only asked would migrate without a word.
     assert_eq!(opened.schema_before, MIGRATIONS[0].version);
@@ -70,7 +76,7 @@ async fn whoever_cannot_work_on_what_was_moved_here_has_not_served_from_it() {
     let folder = tempfile::tempdir().unwrap();
     let flags = vec![("data", folder.path().display().to_string()), ("hash.threads", "1".to_owned())];
     let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
-    crate::private::create(&config.master_key_file(), &OWN).unwrap();
+    put(&config.master_key_file(), OWN).await;
     let (from, to) = (of_later(&folder.path().join("old.db")), of_later(&config.database().unwrap()));
     from.migrate().await.unwrap();
     to.migrate().await.unwrap();

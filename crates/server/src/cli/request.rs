@@ -299,7 +299,7 @@ async fn setup_link(app: &App, place: Place<'_>) -> Reply {
         return Err(Failure::Refused("there is an owner already, so no link can make one".into()));
     };
     let link = setup_link::address(app, secret.reveal());
-    LinkFile::of(place.data).follow(&link).map_err(Failure::Failed)?;
+    LinkFile::of(place.data).follow(&link).await.map_err(Failure::Failed)?;
     let here = if place.serves { "" } else { "; no server runs: start it first (portiere serve)" };
     let text = format!("{link}\nvalid once, for 30 minutes{here}");
     Ok(Outcome::new(text, json!({ "link": link, "expires_in": app::setup::LINK_LIVES.whole_seconds() })))

@@ -244,7 +244,7 @@ impl Command {
     /// Carries out the command.
     pub async fn execute(self, app: &App, place: Place<'_>) -> Reply {
         match self {
-            Command::Add(add) => add.execute(app, place).await,
+            Command::Add(add) => Box::pin(add.execute(app, place)).await,
             Command::List(list) => list.execute(app).await,
             Command::Hashes(hashes) => hashes.execute(app).await,
             Command::Show(named) => show(app, &find(app, &named.name).await?).await,
@@ -277,7 +277,7 @@ impl Add {
     async fn there(&self, app: &App, place: Place<'_>) -> Result<Option<Outcome>, Failure> {
         let Some(user) = app.user_called(&self.name, self.email()).await?? else { return Ok(None) };
         let groups = app.groups_of(&user).await?;
-        self.drop_link(&user, place);
+        self.drop_link(&user, place).await;
         Ok(Some(absent::there("user", &user.username, whole(&user, &groups))))
     }
 
@@ -288,18 +288,21 @@ impl Add {
         } else {
             app.add_user(&NewPerson::new(&self.name, email, secret.as_bytes()), self.role.clone()).await?
         };
-        Ok(added.map(|user| {
-            self.drop_link(&user, place);
-            // A new account is in no group yet.
-            Outcome::new(format!("user {} added with id {}", user.username, user.id), whole(&user, &[]))
-        }))
+        let user = match added {
+            Ok(user) => user,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        self.drop_link(&user, place).await;
+        // A new account is in no group yet.
+        let told = format!("user {} added with id {}", user.username, user.id);
+        Ok(Ok(Outcome::new(told, whole(&user, &[]))))
     }
 
     /// Removes the link that makes the first account once there is the owner that was asked for. A user who was there
     /// already may not be the owner.
-    fn drop_link(&self, user: &User, place: Place<'_>) {
+    async fn drop_link(&self, user: &User, place: Place<'_>) {
         if self.role == Role::Owner && user.role == Role::Owner {
-            LinkFile::of(place.data).remove();
+            LinkFile::of(place.data).remove().await;
         }
     }
 

@@ -67,7 +67,12 @@ struct Kept {
 
 impl Folder {
     /// Opens the journal of a data folder; makes one, for a node of this name, if there is none yet.
-    pub fn open(data: &Path, name: &str) -> io::Result<Self> {
+    pub async fn open(data: &Path, name: &str) -> io::Result<Self> {
+        let (data, name) = (data.to_owned(), name.to_owned());
+        private::aside(move || Folder::opened(&data, &name)).await
+    }
+
+    fn opened(data: &Path, name: &str) -> io::Result<Self> {
         let folder = data.join(FOLDER);
         if !folder.exists() {
             fs::DirBuilder::new().mode(0o700).create(&folder)?;

@@ -22,12 +22,12 @@ fn mode(path: &Path) -> u32 {
 async fn what_was_added_is_read_again_over_every_start() {
     let data = tempfile::tempdir().unwrap();
     for start in 0..3 {
-        let journal = Folder::open(data.path(), "a").unwrap();
+        let journal = Folder::open(data.path(), "a").await.unwrap();
         for at in 0..4 {
             journal.append(&record(start * 10 + at)).await.unwrap();
         }
     }
-    let journal = Folder::open(data.path(), "b").unwrap();
+    let journal = Folder::open(data.path(), "b").await.unwrap();
     assert_eq!(times(&journal), [0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23]);
     assert!(!journal.is_cut());
     assert_eq!(journal.memory().node, "a", "a node keeps its name");
@@ -36,7 +36,7 @@ async fn what_was_added_is_read_again_over_every_start() {
 #[tokio::test]
 async fn it_is_its_owners_alone() {
     let data = tempfile::tempdir().unwrap();
-    let journal = Folder::open(data.path(), "a").unwrap();
+    let journal = Folder::open(data.path(), "a").await.unwrap();
     journal.append(&record(1)).await.unwrap();
     let folder = data.path().join(FOLDER);
     assert_eq!(mode(&folder), 0o700);
@@ -48,7 +48,7 @@ async fn it_is_its_owners_alone() {
 #[tokio::test]
 async fn a_torn_line_is_not_read_and_hides_nothing() {
     let data = tempfile::tempdir().unwrap();
-    let journal = Folder::open(data.path(), "a").unwrap();
+    let journal = Folder::open(data.path(), "a").await.unwrap();
     for at in 0..3 {
         journal.append(&record(at)).await.unwrap();
     }
@@ -92,7 +92,7 @@ fn what_was_acknowledged_and_is_not_understood_is_an_error() {
 #[tokio::test]
 async fn files_are_followed_by_others_and_go_when_they_are_old() {
     let data = tempfile::tempdir().unwrap();
-    let mut journal = Folder::open(data.path(), "a").unwrap();
+    let mut journal = Folder::open(data.path(), "a").await.unwrap();
     journal.writer = Writer::start(journal.folder.clone(), 1, 200).unwrap();
     for at in 0..10 {
         journal.append(&record(at)).await.unwrap();
@@ -108,13 +108,13 @@ async fn files_are_followed_by_others_and_go_when_they_are_old() {
     // The file is followed by another one, so that it can be removed some day.
     journal.append(&record(10)).await.unwrap();
     assert_eq!(journal.parts().unwrap()[0], before[0] + 1);
-    assert!(Folder::open(data.path(), "a").unwrap().is_cut());
+    assert!(Folder::open(data.path(), "a").await.unwrap().is_cut());
 }
 
 #[tokio::test]
 async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
     let data = tempfile::tempdir().unwrap();
-    let journal = Folder::open(data.path(), "a").unwrap();
+    let journal = Folder::open(data.path(), "a").await.unwrap();
     let (folder, aside) = (data.path().join(FOLDER), data.path().join("aside"));
     fs::rename(&folder, &aside).unwrap();
     assert!(journal.append(&record(1)).await.is_err());
@@ -134,7 +134,7 @@ async fn who_cannot_write_says_so_and_goes_on_when_it_can() {
 #[tokio::test]
 async fn the_oldest_files_go_when_there_are_too_many() {
     let data = tempfile::tempdir().unwrap();
-    let journal = Folder::open(data.path(), "a").unwrap();
+    let journal = Folder::open(data.path(), "a").await.unwrap();
     journal.append(&record(1)).await.unwrap();
     let newest = journal.parts().unwrap()[0];
     let more = MOST as u64 + 2;
@@ -152,7 +152,7 @@ async fn the_oldest_files_go_when_there_are_too_many() {
 #[tokio::test]
 async fn files_that_say_nothing_end_none_that_do() {
     let data = tempfile::tempdir().unwrap();
-    let journal = Folder::open(data.path(), "a").unwrap();
+    let journal = Folder::open(data.path(), "a").await.unwrap();
     journal.append(&record(1)).await.unwrap();
     for part in 2..MOST as u64 + 10 {
         fs::write(part_file(&data.path().join(FOLDER), part), "").unwrap();
@@ -175,7 +175,7 @@ fn create_on_a_full_disk(path: &Path) -> io::Result<fs::File> {
 #[tokio::test]
 async fn a_full_disk_is_no_place_to_write_to_and_fills_with_no_empty_files() {
     let data = tempfile::tempdir().unwrap();
-    let mut journal = Folder::open(data.path(), "a").unwrap();
+    let mut journal = Folder::open(data.path(), "a").await.unwrap();
     journal.writer = Writer::start_with(create_on_a_full_disk, journal.folder.clone(), 1, 1).unwrap();
     journal.append(&record(1)).await.unwrap();
     FULL.store(true, SeqCst);
@@ -196,13 +196,13 @@ async fn a_full_disk_is_no_place_to_write_to_and_fills_with_no_empty_files() {
     }
     journal.append(&record(4)).await.unwrap();
     assert_eq!(times(&journal), [1, 4]);
-    assert!(!Folder::open(data.path(), "a").unwrap().is_cut());
+    assert!(!Folder::open(data.path(), "a").await.unwrap().is_cut());
 }
 
 #[tokio::test]
 async fn many_at_a_time_are_all_kept() {
     let data = tempfile::tempdir().unwrap();
-    let journal = std::sync::Arc::new(Folder::open(data.path(), "a").unwrap());
+    let journal = std::sync::Arc::new(Folder::open(data.path(), "a").await.unwrap());
     let mut tasks = tokio::task::JoinSet::new();
     for at in 0..500 {
         let journal = journal.clone();
@@ -222,26 +222,30 @@ fn what_a_node_remembers_is_there_at_the_next_start() {
         fence: Some((3, Time(5))),
         mark: 9,
         lossy: true,
-        ..Folder::open(data.path(), "a").unwrap().memory()
+        ..Folder::opened(data.path(), "a").unwrap().memory()
     };
-    Folder::open(data.path(), "a").unwrap().remember(&memory).unwrap();
-    assert_eq!(Folder::open(data.path(), "a").unwrap().memory(), memory);
+    Folder::opened(data.path(), "a").unwrap().remember(&memory).unwrap();
+    assert_eq!(Folder::opened(data.path(), "a").unwrap().memory(), memory);
 }
 
 #[tokio::test]
 async fn what_is_left_of_a_journal_that_is_not_kept_any_more_expires() {
     // Red without `remove`: password hashes stayed in the folder for ever.
     let data = tempfile::tempdir().unwrap();
-    expired::remove(data.path(), Time(i64::MAX)).unwrap();
+    let remove = async |before: Time| {
+        let data = data.path().to_owned();
+        private::aside(move || expired::remove(&data, before)).await.unwrap();
+    };
+    remove(Time(i64::MAX)).await;
     assert!(!data.path().join(FOLDER).exists());
     for at in 0..2 {
-        Folder::open(data.path(), "a").unwrap().append(&record(at)).await.unwrap();
+        Folder::open(data.path(), "a").await.unwrap().append(&record(at)).await.unwrap();
     }
-    expired::remove(data.path(), Time(0)).unwrap();
-    assert_eq!(times(&Folder::open(data.path(), "b").unwrap()), [0, 1], "they are young");
+    remove(Time(0)).await;
+    assert_eq!(times(&Folder::open(data.path(), "b").await.unwrap()), [0, 1], "they are young");
     for _ in 0..2 {
-        expired::remove(data.path(), Time(i64::MAX)).unwrap();
-        let journal = Folder::open(data.path(), "b").unwrap();
+        remove(Time(i64::MAX)).await;
+        let journal = Folder::open(data.path(), "b").await.unwrap();
         assert!(times(&journal).is_empty());
         assert_eq!(journal.memory().node, "a", "what it remembers stays");
         // Red without the empty file: a replay would take the journal for whole.

@@ -1,7 +1,7 @@
 //! What a worker keeps: its key, the addresses of its servers, and what it has learnt about its machine.
 
 use super::identity::{self, Identity};
-use crate::private::{self, Key, Unread};
+use crate::private::{self, Unread, aside};
 use hasher::Calibration;
 use rules::secret::Handle;
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// A worker's folder.
+#[derive(Clone)]
 pub struct Folder(PathBuf);
 
 /// Whom a worker works for. Fields that a later program adds are ignored, as in every file that is kept.
@@ -48,13 +49,9 @@ impl Folder {
     /// Makes the folder, with mode 0700, and a key in it, if they do not exist. In the folder of another user, whose
     /// service it is for, root makes a key that is that user's.
     pub fn prepare(&self) -> Result<Identity, String> {
-        let failed = |error: std::io::Error| format!("{}: {error}", self.0.display());
         private::folder(&self.0, &["worker.key"])?;
-        if !self.key_file().exists() {
-            let key = Key::new(app::entropy::bytes().map_err(|fault| fault.to_string())?);
-            private::leave(&self.key_file(), &*key).map_err(failed)?;
-        }
-        self.identity()
+        let file = self.key_file();
+        Identity::of(&private::key_or_new(&file).map_err(|why| format!("{}: {why}", file.display()))?)
     }
 
     /// Reads the worker's key.
@@ -117,9 +114,10 @@ impl Folder {
         Calibration::from_text(&fs::read_to_string(self.learnt_file()).ok()?).ok()
     }
 
-    /// Keeps what was learnt.
-    pub fn learn(&self, calibration: &Calibration) {
-        if let Err(error) = private::replace(&self.learnt_file(), calibration.to_text().as_bytes()) {
+    /// Keeps what was learnt, on another thread: the calling one talks to servers.
+    pub async fn learn(&self, calibration: &Calibration) {
+        let (file, text) = (self.learnt_file(), calibration.to_text());
+        if let Err(error) = aside(move || private::replace(&file, text.as_bytes())).await {
             tracing::warn!(%error, "cannot save what was measured about hashing");
         }
     }

@@ -5,6 +5,7 @@ use super::folder::{Folder, Post};
 use super::identity::{Identity, shown};
 use super::wire::{receive, send};
 use crate::loops::panic_of;
+use crate::private::aside;
 use hasher::argon2::Cost;
 use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms};
 use hasher::remote::versions::Versions;
@@ -60,7 +61,8 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
         let name = folder.post()?.name;
         return Err(format!("this folder belongs to worker {name}: choose another folder, or remove it first").into());
     }
-    let identity = folder.prepare()?;
+    let prepared = folder.clone();
+    let identity = aside(move || prepared.prepare()).await?;
     let config = identity.dialling(pin)?;
     let (mut failures, mut away) = (Vec::new(), false);
     for server in servers {
@@ -79,8 +81,9 @@ pub async fn enroll(folder: &Folder, token: &Secret, (servers, name): (&[String]
         let answer = timeout(PATIENCE, receive(&mut stream)).await.unwrap_or_else(|late| Err(late.into()));
         return match answer.map_err(failed)? {
             Frame::Enrolled(name) => {
-                folder.keep(&Post { name: name.clone(), servers: servers.to_vec(), server_key: shown(pin) })?;
-                Ok(name)
+                let (folder, server_key) = (folder.clone(), shown(pin));
+                let post = Post { name: name.clone(), servers: servers.to_vec(), server_key };
+                aside(move || folder.keep(&post)).await.map(|()| name).map_err(Unenrolled::from)
             }
             Frame::Refused(why) => Err(format!("{server} refused: {why}").into()),
             _ => Err(format!("{server} violates the protocol").into()),
@@ -218,7 +221,7 @@ impl Bench {
             ended = speak(writer, answered, (&open, stop), (served, ready.holds, |served| share(&hasher, served))) => ended,
         };
         // What work has taught: otherwise a measurement made while others used the machine would be believed for good.
-        self.folder.learn(&hasher.calibration());
+        self.folder.learn(&hasher.calibration()).await;
         ended.map_err(|error| match error.kind() {
             // It was the right port: it worked a moment ago.
             io::ErrorKind::UnexpectedEof => "the server closed the connection".into(),
@@ -246,7 +249,7 @@ impl Bench {
                     ..Settings::default()
                 };
                 let hasher = Hasher::start(settings).map_err(|error| error.to_string())?;
-                self.folder.learn(&hasher.calibrate().await);
+                self.folder.learn(&hasher.calibrate().await).await;
                 *pool = Some((terms.cost, hasher.clone()));
                 hasher
             }

@@ -118,7 +118,7 @@ async fn who_is_there_and_no_owner_leaves_the_set_up_link() {
     let mut operator = Operator::new(&config);
     adds(&mut operator, "user add bob --password-stdin").await;
     let link = operator.does("setup-link").await.json["link"].as_str().unwrap().to_owned();
-    file.write(&link).unwrap();
+    file.write(&link).await.unwrap();
     let found = adds(&mut operator, "user add bob --role owner --if-absent --password-stdin").await;
     assert_eq!(found.json["role"], json!("member"));
     assert!(file.path().exists());

@@ -447,7 +447,7 @@ async fn the_file_with_the_set_up_link_follows() {
     let mut operator = Operator::new(&config);
     let first = operator.does("setup-link").await;
     assert!(!file.path().exists() && first.text.contains("no server runs"), "{}", first.text);
-    file.write(first.json["link"].as_str().unwrap()).unwrap();
+    file.write(first.json["link"].as_str().unwrap()).await.unwrap();
     let second = operator.does("setup-link").await.json["link"].as_str().unwrap().to_owned();
     assert_eq!(std::fs::read_to_string(file.path()).unwrap(), format!("{second}\n"));
     add_user(&mut operator, "bob").await;

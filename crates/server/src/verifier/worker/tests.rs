@@ -12,7 +12,8 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 async fn visit<T>(serves: impl AsyncFnOnce(TlsStream<TcpStream>, &Path) -> T) -> (T, Result<(), String>, TempDir) {
     let root = tempfile::tempdir().unwrap();
     let folder = Folder::at(&root.path().join("worker"));
-    let (identity, server) = (folder.prepare().unwrap(), Identity::of(&Key::new([1; 32])).unwrap());
+    let (prepared, server) = (folder.clone(), Identity::of(&Key::new([1; 32])).unwrap());
+    let identity = aside(move || prepared.prepare()).await.unwrap();
     let config = identity.dialling(server.pin).unwrap();
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let door = listener.local_addr().unwrap().to_string();
