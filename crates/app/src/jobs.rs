@@ -1,7 +1,7 @@
 //! What is done in idle moments: expired rows are removed, old keys replaced. One node does it for all nodes, and
 //! leaves it to another one when it ends.
 
-use crate::complaint::Complaint;
+use crate::complaint::Complaints;
 use crate::{App, Fault, asked};
 use rules::fresh::first_id;
 use rules::{Span, Time};
@@ -132,7 +132,7 @@ impl App {
     }
 
     async fn look_after_all(&self, upkeep: Upkeep, busy: Busy<'_>) {
-        let mut complaint = Complaint::default();
+        let mut complaints = Complaints::default();
         loop {
             if let Err(fault) = self.write_rejections().await {
                 tracing::debug!(%fault, "counts of refused requests were not saved yet");
@@ -140,66 +140,51 @@ impl App {
             if let Err(fault) = self.remember_origins().await {
                 tracing::debug!(%fault, "the origins of applications were not read yet");
             }
-            let pause = match self.leads(UPKEEP).await {
-                Ok(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaint)).await,
-                Ok(None) => {
-                    complaint.over();
+            let leads = self.leads(UPKEEP).await;
+            let pause = match complaints.hear("it is not known which node does the upkeep", leads) {
+                Some(Some(_)) => asked::in_upkeep(self.keep_up_once(&upkeep, busy, &mut complaints)).await,
+                Some(None) => {
+                    complaints.all_over();
                     // Each node has its own settings.
                     if let Err(fault) = self.look_at_hashes_here().await {
                         tracing::debug!(%fault, "password hashes were not checked yet");
                     }
                     EVERY
                 }
-                Err(fault) => {
-                    complaint.tell(&fault, "it is not known which node does the upkeep");
-                    EVERY
-                }
+                None => EVERY,
             };
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// Does one round; returns how long to rest until the next.
-    pub(crate) async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaint: &mut Complaint) -> Duration {
-        let looked = self.look_at_hashes().await;
-        if let Err(fault) = &looked {
-            // If it fails each time, because there are many people, everything else has to go on.
-            complaint.tell(fault, "password hashes could not be checked");
-        }
+    /// Does one round; returns how long to rest until the next. If one job fails each time, everything else goes on.
+    pub(crate) async fn keep_up_once(&self, upkeep: &Upkeep, busy: Busy<'_>, complaints: &mut Complaints) -> Duration {
+        complaints.hear("password hashes could not be checked", self.look_at_hashes().await);
         let mut pause = EVERY;
-        match self.sweep_for(STRETCH, busy).await {
-            Ok(swept) => {
-                if looked.is_ok() {
-                    complaint.over();
-                }
-                pause = if swept.all { EVERY } else { REST };
-            }
-            Err(fault) => complaint.tell(&fault, "expired rows could not be removed"),
+        let swept = self.sweep_for(STRETCH, busy).await;
+        if complaints.hear("expired rows could not be removed", swept).is_some_and(|swept| !swept.all) {
+            pause = REST;
         }
-        if let Err(fault) = self.sweep_nodes().await {
-            complaint.tell(&fault, "nodes that are gone could not be removed");
-        }
-        match self.drop_beyond_ceiling(STRETCH).await {
-            Ok(dropped) => {
-                if dropped.gone > 0 {
-                    let lines = dropped.gone;
-                    tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling");
-                }
-                if !dropped.all {
-                    pause = REST;
-                }
+        complaints.hear("nodes that are gone could not be removed", self.sweep_nodes().await);
+        let dropped = self.drop_beyond_ceiling(STRETCH).await;
+        if let Some(dropped) = complaints.hear("audit lines beyond the ceiling could not be removed", dropped) {
+            if dropped.gone > 0 {
+                let lines = dropped.gone;
+                tracing::warn!(lines, "audit lines were dropped unsealed: they were more than audit.ceiling");
             }
-            Err(fault) => complaint.tell(&fault, "audit lines beyond the ceiling could not be removed"),
+            if !dropped.all {
+                pause = REST;
+            }
         }
         let age = if busy() { upkeep.keys + PUT_OFF } else { upkeep.keys };
-        match self.rotate_aged_keys(age).await {
-            Ok(made) if made.is_empty() => {}
-            Ok(made) => tracing::info!(keys = made.len(), "signing keys were due for rotation: added new ones"),
-            Err(fault) => complaint.tell(&fault, "signing keys could not be rotated"),
+        let rotated = self.rotate_aged_keys(age).await;
+        match complaints.hear("signing keys could not be rotated", rotated) {
+            Some(made) if !made.is_empty() => {
+                tracing::info!(keys = made.len(), "signing keys were due for rotation: added new ones");
+            }
+            _ => {}
         }
-        if let Err(fault) = self.destroy_past_keys().await {
-            complaint.tell(&fault, "private halves of old signing keys could not be destroyed");
-        }
+        complaints.hear("private halves of old signing keys could not be destroyed", self.destroy_past_keys().await);
         pause
     }
 }

@@ -12,7 +12,7 @@ pub mod authorize;
 pub mod browser;
 mod cache;
 pub mod clock;
-mod complaint;
+pub mod complaint;
 pub mod device;
 mod endings;
 pub mod entropy;

@@ -3,6 +3,7 @@
 
 use crate::admin::Refused;
 use crate::browser::Browser;
+use crate::complaint::Sparing;
 use crate::stopwatch::{Stage, lap, timed};
 use crate::{App, Fault, entropy};
 use hasher::import::Fast;
@@ -373,9 +374,24 @@ pub(crate) async fn hashed_at<W: Future>(work: W) -> (W::Output, Option<Instant>
     (done, turn)
 }
 
+/// The lines on stored hashes that no password fits here: each sign-in to their accounts would write one.
+static USELESS: Sparing = Sparing::unused();
+
 /// Reads a stored hash. One that cannot be read is nobody's password, and somebody has to look at the database.
 pub(crate) fn read(stored: &str) -> Option<Stored> {
-    stored.parse().inspect_err(|error| tracing::error!(%error, "a stored password hash cannot be read")).ok()
+    let told = |error: &_| {
+        if let Some(left_out) = USELESS.room() {
+            tracing::error!(%error, left_out, "a stored password hash cannot be read");
+        }
+    };
+    stored.parse().inspect_err(told).ok()
+}
+
+/// Logs that a stored hash needs what the settings of this node do not have.
+pub(crate) fn tell_of_unverifiable(user: Option<&str>, why: &hasher::Refusal) {
+    if let Some(left_out) = USELESS.room() {
+        tracing::error!(user, %why, left_out, "a stored password hash cannot be verified with these settings");
+    }
 }
 
 /// An attempt that waited less than this had none before it.
@@ -398,6 +414,15 @@ const WINDOW: i64 = 2000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hash_that_cannot_be_read_fills_no_disk() {
+        // Red where each look at it writes a line: whoever knows the name can look as often as they like.
+        let (lines, _kept) = crate::tests::lines::Lines::kept();
+        (0..1_000).for_each(|_| assert!(read("no hash").is_none()));
+        let lines = lines.taken();
+        assert!((1..=40).contains(&lines.len()) && lines[0].contains("cannot be read"), "{lines:?}");
+    }
     use rules::Time;
 
     fn known(kinds: &[&str], looked: bool) -> Known {

@@ -3,7 +3,7 @@
 use crate::authorize::Scene;
 use crate::browser::Browser;
 use crate::flow::Flow;
-use crate::passwords::{hashed_at, read};
+use crate::passwords::{hashed_at, read, tell_of_unverifiable};
 use crate::pledge::{Pledge, to_the_end};
 use crate::settle::Ahead;
 use crate::stakes::Stake;
@@ -345,8 +345,7 @@ impl App {
                 match hashed_at(self.hasher.verify_of(&key, *subject, stored, password.as_bytes())).await {
                     // It is nobody's password here, and takes as long as for a name that does not exist.
                     (Err(why @ (hasher::Refusal::Unsupported(_) | hasher::Refusal::Limit(_))), _) => {
-                        let user = user.map(|user| user.id.as_str());
-                        tracing::error!(user, %why, "a stored password hash cannot be verified with these settings");
+                        tell_of_unverifiable(user.map(|user| user.id.as_str()), &why);
                         self.hashes.met();
                         self.decoy(&key, attempt, Some(password)).await
                     }

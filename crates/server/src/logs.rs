@@ -2,8 +2,6 @@
 
 use crate::config::{Config, LogFormat};
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
@@ -49,45 +47,6 @@ pub fn tell(lines: &[String]) {
     tracing::subscriber::with_default(json(LevelFilter::INFO, to), || {
         lines.iter().for_each(|line| tracing::info!("{}", line.trim()));
     });
-}
-
-/// The most lines of one kind in a second. More of them would say no more about what is wrong.
-const LINES: u32 = 10;
-
-/// Decides which lines of one kind are written. There is one for each kind, as this process has one log.
-pub struct Sparing(Mutex<Recent>);
-
-impl Sparing {
-    /// For a kind of which nothing was written yet.
-    pub const fn new() -> Self {
-        Sparing(Mutex::new(Recent { since: None, written: 0, left_out: 0 }))
-    }
-
-    /// Returns how many lines were left out since the previous one; `None` if there is no room for one more.
-    pub fn room(&self) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).room(Instant::now())
-    }
-}
-
-/// Counts the lines of one kind that were written recently.
-struct Recent {
-    since: Option<Instant>,
-    written: u32,
-    left_out: u64,
-}
-
-impl Recent {
-    fn room(&mut self, now: Instant) -> Option<u64> {
-        if self.since.is_none_or(|since| now.saturating_duration_since(since) >= Duration::from_secs(1)) {
-            (self.since, self.written) = (Some(now), 0);
-        }
-        if self.written == LINES {
-            self.left_out += 1;
-            return None;
-        }
-        self.written += 1;
-        Some(std::mem::take(&mut self.left_out))
-    }
 }
 
 /// An output whose reader may have gone away: its errors are ignored.
@@ -138,10 +97,10 @@ where
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use std::io;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     #[test]
     fn whoever_wants_no_color_gets_none() {
@@ -173,6 +132,13 @@ mod tests {
         }
     }
 
+    /// Returns the lines of the log that this makes on its thread.
+    pub fn said(speak: impl FnOnce()) -> Vec<String> {
+        let lines = Lines::default();
+        tracing::subscriber::with_default(text(LevelFilter::INFO, lines.writer(), false), speak);
+        lines.read()
+    }
+
     fn speak() {
         let span = tracing::info_span!(target: "portiere", "request", id = "r1");
         let _entered = span.enter();
@@ -197,17 +163,6 @@ mod tests {
         );
         assert_eq!(first["span"]["id"], "r1");
         assert!(lines[1].contains("trouble"));
-    }
-
-    #[test]
-    fn a_flood_of_one_kind_is_a_few_lines_and_the_number_of_the_others() {
-        let mut lines = Recent { since: None, written: 0, left_out: 0 };
-        let began = Instant::now();
-        let written = (0..1_000).filter(|at| lines.room(began + Duration::from_micros(*at)).is_some());
-        assert_eq!(written.count(), LINES as usize);
-        let later = began + Duration::from_secs(1);
-        assert_eq!(lines.room(later), Some(1_000 - u64::from(LINES)));
-        assert_eq!(lines.room(later), Some(0), "they are told once");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The file with the link that makes the first account, for operators who do not look at the server's terminal.
 
 use crate::private::{self, aside};
+use app::complaint::Complaints;
 use app::{App, Fault};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,12 +53,12 @@ impl LinkFile {
     /// Keeps the link in the file usable: replaces a link that runs out or is void, and removes the file once there is
     /// an owner. If somebody removes the file, no other is made.
     pub async fn look_after(&self, app: &App) {
+        let mut complaints = Complaints::default();
         loop {
             tokio::time::sleep(PAUSE).await;
-            match self.look(app).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(why) => tracing::warn!(%why, "cannot renew or check the set-up link in {}", self.0.display()),
+            let looked = self.look(app).await;
+            if complaints.hear("cannot renew or check the file with the set-up link", looked) == Some(false) {
+                return;
             }
         }
     }

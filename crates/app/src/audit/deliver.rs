@@ -7,7 +7,7 @@ use super::seal::end;
 use super::sink::{Refused, Sink};
 use super::trouble::{self, HALTED};
 use super::{ELSEWHERE, EVERY, Step, Tenure, rest};
-use crate::complaint::Complaint;
+use crate::complaint::Complaints;
 use crate::leases::LEASE;
 use crate::{App, Fault, entropy};
 use rules::Time;
@@ -54,7 +54,7 @@ pub(super) struct Going {
     tenure: Tenure,
     /// Failures in a row.
     pub(super) failures: u32,
-    complaint: Complaint,
+    complaints: Complaints,
     /// The most entries that are sent at a time: fewer where the receiver refused more.
     most: i64,
     /// This many made the receiver fail, or did not get through in time: that number is not tried again at once.
@@ -72,7 +72,7 @@ impl Going {
         Going {
             tenure: Tenure::of(format!("audit.stream.{name}")),
             failures: 0,
-            complaint: Complaint::default(),
+            complaints: Complaints::default(),
             most: AT_ONCE,
             too_many: None,
             upto: None,
@@ -92,7 +92,7 @@ impl Going {
     /// beginning.
     fn went_well(&mut self, sent: i64) {
         (self.failures, self.upto, self.refused) = (0, None, None);
-        self.complaint.over();
+        self.complaints.all_over();
         if sent < self.most {
             return;
         }
@@ -143,10 +143,10 @@ impl App {
                 Ok(Err(refused)) => {
                     going.failures += 1;
                     match refused.for_good {
-                        true => going.complaint.accuse(&refused.why, "a stream of the audit log is stuck"),
+                        true => going.complaints.accuse(&refused.why, "a stream of the audit log is stuck"),
                         false => {
                             let what = "a stream of the audit log could not be delivered: it will be retried";
-                            going.complaint.tell(&refused.why, what);
+                            going.complaints.tell(&refused.why, what);
                         }
                     }
                     match going.failures % YIELDS {
@@ -161,7 +161,7 @@ impl App {
                 Err(fault) => {
                     going.tenure.until = None;
                     going.failures += 1;
-                    going.complaint.tell(&fault, "a stream of the audit log is stuck");
+                    going.complaints.tell(&fault, "a stream of the audit log is stuck");
                     pause(going.failures, None)
                 }
             };

@@ -29,7 +29,7 @@ pub use seal::{Rekeyed, Sealed};
 pub use told::tell_of_copy;
 pub use verify::Verified;
 
-use crate::complaint::Complaint;
+use crate::complaint::Complaints;
 use crate::leases::LEASE;
 use crate::{App, Fault};
 use alarm::{About, Alarms};
@@ -82,6 +82,11 @@ impl Default for Terms {
         }
     }
 }
+
+/// What is said where the log is not sealed, by this node or now, and where what is old stays.
+const IDLE: &str = "this node does not seal the audit log";
+const UNSEALED: &str = "the audit log could not be sealed";
+const HELD: &str = "old audit lines cannot be removed yet";
 
 /// The [`Terms`], once they are known, and what was found since.
 #[derive(Default)]
@@ -164,13 +169,12 @@ impl App {
 
     /// Seals and retires until it is dropped.
     pub async fn keep_books(&self) {
-        let (mut tenure, mut looked) = (Tenure::of(SEAL), None);
-        let mut complaints = [Complaint::default(), Complaint::default()];
+        let (mut tenure, mut looked, mut complaints) = (Tenure::of(SEAL), None, Complaints::default());
         loop {
             let began = Instant::now();
             let step = match self.books_step(&mut tenure, &mut looked, &mut complaints).await {
                 Ok(step) => {
-                    complaints[0].over();
+                    complaints.over(UNSEALED);
                     self.books.alarms.over(About::Rows);
                     step
                 }
@@ -180,7 +184,7 @@ impl App {
                     {
                         self.books.alarms.raise(About::Rows, why);
                     }
-                    complaints[0].tell(&fault, "the audit log could not be sealed");
+                    complaints.tell(&fault, UNSEALED);
                     tenure.until = None;
                     Step::Elsewhere
                 }
@@ -193,7 +197,7 @@ impl App {
         &self,
         tenure: &mut Tenure,
         looked: &mut Option<Instant>,
-        complaints: &mut [Complaint; 2],
+        complaints: &mut Complaints,
     ) -> Result<Step, Fault> {
         let goes_on = self.look_at_end().await?.is_ok();
         // A mark that cannot be kept is an alarm, and no reason to stop: what is not sealed can be changed unseen, too,
@@ -204,10 +208,11 @@ impl App {
         {
             // Stored before it is logged: a reader of the log may ask at once.
             *self.books.idle() = Some(why.clone());
-            complaints[1].tell(&why, "this node does not seal the audit log");
+            complaints.tell(&why, IDLE);
             return Ok(Step::Elsewhere);
         }
         *self.books.idle() = None;
+        complaints.over(IDLE);
         if !goes_on {
             return Ok(Step::Elsewhere);
         }
@@ -216,7 +221,7 @@ impl App {
             return Ok(Step::Elsewhere);
         }
         let due = looked.is_none_or(|at| at.elapsed() >= RETIRE_EVERY);
-        let retired = due && self.retire_step(&mut complaints[1]).await?;
+        let retired = due && self.retire_step(complaints).await?;
         if due && !retired {
             *looked = Some(Instant::now());
         }
@@ -249,11 +254,11 @@ impl App {
     }
 
     /// Removes the oldest block if its time has come; returns whether there may be another one.
-    async fn retire_step(&self, complaint: &mut Complaint) -> Result<bool, Fault> {
+    async fn retire_step(&self, complaints: &mut Complaints) -> Result<bool, Fault> {
         let retired = self.retire_once().await?;
         match &retired {
-            Retired::Held(why) => complaint.tell(why, "old audit lines cannot be removed yet"),
-            _ => complaint.over(),
+            Retired::Held(why) => complaints.tell(why, HELD),
+            _ => complaints.over(HELD),
         }
         match &retired {
             Retired::Wrong(why) => self.books.alarms.raise(About::Old, why),

@@ -12,6 +12,7 @@ mod epochs;
 mod known_devices;
 mod later_versions;
 mod leases;
+pub(crate) mod lines;
 mod lists;
 mod opened;
 mod overtaken;

@@ -1,9 +1,11 @@
 //! Expired rows go in idle moments, and their removal gives way to requests.
 
+use super::lines::Lines;
 use super::{NOW, database, hashing_node, node};
 use crate::App;
+use crate::audit::Terms;
 use crate::clock::Clock;
-use crate::complaint::Complaint;
+use crate::complaint::Complaints;
 use crate::jobs::Upkeep;
 use crate::keyring::ALGS;
 use hasher::{Key, KeyId, Keys, Settings as Hashing};
@@ -15,7 +17,7 @@ use rusqlite::Connection;
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use store::engine::{Answer, Around, Engine, Read, Row, Unavailable};
 use store::tables::sweep::{Bounds, step};
 use zeroize::Zeroizing;
@@ -80,8 +82,61 @@ async fn where_password_hashes_cannot_be_looked_at_everything_else_goes_on() {
     let token = format!("INSERT INTO revoked_tokens (realm, jti, expires) VALUES ('main', 'token', {expired})");
     engine.alter(vec![token]).await.unwrap();
     assert!(app.look_at_hashes().await.is_err());
-    app.keep_up_once(&Upkeep { keys: Span::days(90) }, &|| false, &mut Complaint::default()).await;
+    app.keep_up_once(&Upkeep { keys: Span::days(90) }, &|| false, &mut Complaints::default()).await;
     assert_eq!(app.sweep(&|| false).await.unwrap(), 0, "nothing was left");
+}
+
+/// An engine that answers no read with this text in it.
+struct Without(Arc<dyn Engine>, Mutex<&'static str>);
+
+impl Around for Without {
+    fn inside(&self) -> &dyn Engine {
+        &*self.0
+    }
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        let text = *self.1.lock().unwrap();
+        match !text.is_empty() && reads.iter().any(|read| read.sql.text().contains(text)) {
+            true => Box::pin(async { Err(Unavailable("it is away".to_owned())) }),
+            false => self.0.fetch(reads),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_trouble_that_lasts_is_told_once_whatever_goes_well_beside_it() {
+    // Red where the jobs share one complaint, which one job ends for another: every round would say it again.
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Arc::new(Without(database(folder.path()).await, Mutex::default()));
+    let clock = Clock::fixed(NOW);
+    let app = node(engine.clone(), clock.clone()).await;
+    app.open_books(Terms { ceiling: Some(1_000_000), ..Terms::default() });
+    let (lines, _kept) = Lines::kept();
+    let mut complaints = Complaints::default();
+    let upkeep = Upkeep { keys: Span::days(90) };
+    let jobs = [
+        ("SUBSTR(password", "password hashes could not be checked"),
+        ("FROM codes", "expired rows could not be removed"),
+        ("FROM nodes", "nodes that are gone could not be removed"),
+        ("COUNT(*), MIN(id) FROM events", "audit lines beyond the ceiling could not be removed"),
+        ("FROM signing_keys", "signing keys could not be rotated"),
+    ];
+    // Each alone, then each again, since it was over meanwhile; then all at once.
+    for (away, what) in jobs.iter().chain(&jobs) {
+        // Hashes are looked at once an hour.
+        clock.advance(Span::hours(2));
+        *engine.1.lock().unwrap() = away;
+        for _ in 0..3 {
+            app.keep_up_once(&upkeep, &|| false, &mut complaints).await;
+        }
+        let told = lines.taken();
+        assert!(told.len() == 1 && told[0].contains(what), "{away}: {told:?}");
+    }
+    clock.advance(Span::hours(2));
+    *engine.1.lock().unwrap() = "SELECT";
+    for _ in 0..3 {
+        app.keep_up_once(&upkeep, &|| false, &mut complaints).await;
+    }
+    assert_eq!(lines.taken().len(), jobs.len() - 1, "one of them was told of before");
 }
 
 /// An engine in which, during a look at all accounts, a user signs in whose unverifiable hash was passed already.
@@ -300,14 +355,14 @@ async fn a_key_that_is_past_cannot_sign_and_what_it_signed_still_names_its_user(
     }
     app.rotate_keys(true).await.unwrap();
     let upkeep = Upkeep { keys: Span::days(90) };
-    app.keep_up_once(&upkeep, &|| false, &mut Complaint::default()).await;
+    app.keep_up_once(&upkeep, &|| false, &mut Complaints::default()).await;
     let destroyed = async || {
         let keys = app.signing_keys().await.unwrap().into_iter();
         keys.filter(|(key, _)| key.sealed.is_empty()).map(|(_, stage)| stage).collect::<Vec<_>>()
     };
     assert_eq!(destroyed().await, []);
     clock.advance(Span::days(10));
-    app.keep_up_once(&upkeep, &|| false, &mut Complaint::default()).await;
+    app.keep_up_once(&upkeep, &|| false, &mut Complaints::default()).await;
     assert_eq!(destroyed().await, [Stage::Retired; 3]);
     for again in [app, node(engine.clone(), clock.clone()).await] {
         let epoch = again.epoch().await.unwrap();

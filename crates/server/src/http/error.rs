@@ -5,11 +5,11 @@ use super::door::{AsExpected, Door};
 use super::reply::{self, Forms};
 use super::visit::{Asking, Visit};
 use crate::config::CHANGE_PASSWORD;
-use crate::logs::Sparing;
 use crate::metrics::Refused;
 use crate::net::BodyError;
 use crate::pages::{Back, BusyPage, Chrome, ErrorPage, Reason, Retry, Setback, ThrottledPage};
 use app::Fault;
+use app::complaint::Sparing;
 use axum::response::Response;
 use hyper::header;
 use hyper::{Method, StatusCode};
@@ -112,31 +112,29 @@ pub fn refused_for(fault: &Fault) -> Refused {
 }
 
 /// The lines on requests that the database failed. While the database is away, every request is one.
-static FAILED: Sparing = Sparing::new();
+static FAILED: Sparing = Sparing::unused();
+/// The lines on what is broken here. It may be so for every request: strangers must not fill the disk with it.
+static BROKEN: Sparing = Sparing::unused();
 
 /// Logs a fault, once, at the door that it reached.
 pub fn log(fault: &Fault, visit: &Visit) {
-    let request = &visit.request_id;
-    match fault {
-        Fault::Broken(why) => tracing::error!(%request, why, "broken"),
+    tell(fault, &visit.request_id);
+}
+
+fn tell(fault: &Fault, request: &str) {
+    let (lines, why, what) = match fault {
+        Fault::Broken(why) => (&BROKEN, why, "broken"),
         // It lasts, and the operator who moves the database knows.
-        Fault::Unavailable(why) if why == REFUSAL => tracing::debug!(%request, why, "unavailable"),
-        Fault::Unavailable(why) => {
-            if let Some(left_out) = FAILED.room() {
-                tracing::warn!(%request, why, left_out, "unavailable");
-            }
-        }
-        Fault::InDoubt(why) => {
-            if let Some(left_out) = FAILED.room() {
-                tracing::warn!(%request, why, left_out, "the outcome of a commit is unknown");
-            }
-        }
-        Fault::Contended(why) => {
-            if let Some(left_out) = FAILED.room() {
-                tracing::warn!(%request, why, left_out, "contended");
-            }
-        }
-        Fault::Busy(_) | Fault::Over(_) => {}
+        Fault::Unavailable(why) if why == REFUSAL => return tracing::debug!(%request, why, "unavailable"),
+        Fault::Unavailable(why) => (&FAILED, why, "unavailable"),
+        Fault::InDoubt(why) => (&FAILED, why, "the outcome of a commit is unknown"),
+        Fault::Contended(why) => (&FAILED, why, "contended"),
+        Fault::Busy(_) | Fault::Over(_) => return,
+    };
+    let Some(left_out) = lines.room() else { return };
+    match fault {
+        Fault::Broken(_) => tracing::error!(%request, why, left_out, "{what}"),
+        _ => tracing::warn!(%request, why, left_out, "{what}"),
     }
 }
 
@@ -420,4 +418,28 @@ fn wrong_method_page(door: &Door) -> Response {
         anew: Some(&anew),
     };
     reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::tests::said;
+
+    #[test]
+    fn no_fault_fills_the_disk_however_many_meet_it() {
+        // Red where an arm of `log` takes no room: one line for each request of a stranger.
+        let why = || "it is so".to_owned();
+        let faults = [
+            (Fault::Broken(why()), true),
+            (Fault::Unavailable(why()), true),
+            (Fault::Contended(why()), true),
+            (Fault::Unavailable(REFUSAL.to_owned()), false),
+            (Fault::Busy(Span::seconds(1)), false),
+        ];
+        for (fault, is_told) in faults {
+            let lines = said(|| (0..1_000).for_each(|_| tell(&fault, "r1"))).len();
+            // Other tests may share the room, and a second may pass meanwhile.
+            assert!(lines <= 40 && (lines == 0 || is_told), "{fault:?}: {lines}");
+        }
+    }
 }

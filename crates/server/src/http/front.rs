@@ -10,11 +10,11 @@ use super::reply::{self, Forms};
 use super::visit::Visit;
 use crate::admission::Pace;
 use crate::config::{CHANGE_PASSWORD, PROBES};
-use crate::logs::Sparing;
 use crate::metrics::Refused;
 use crate::net::Peer;
 use crate::pages::{ErrorPage, Reason};
 use crate::trace::{Traced, Went};
+use app::complaint::Sparing;
 use app::stopwatch::{self, Sheet, Stage};
 use axum::body::Body;
 use axum::extract::{MatchedPath, State};
@@ -180,7 +180,7 @@ fn ours(took: Duration, sheet: &Sheet) -> Duration {
 }
 
 /// The lines on slow requests.
-static SLOW: Sparing = Sparing::new();
+static SLOW: Sparing = Sparing::unused();
 
 /// Logs where the time of a slow request went: the stages that took a millisecond or more. The line holds nothing of
 /// the request itself.

@@ -38,10 +38,18 @@ pub struct Exporter {
     batch: Vec<Trace>,
     spans: Arc<Spans>,
     clock: Clock,
-    /// Whether the log says that the collector cannot be reached.
-    complained: bool,
+    told: Told,
     /// Until when the collector wants no traces.
     rests: Option<tokio::time::Instant>,
+}
+
+/// What the log says of the collector at present.
+#[derive(Default)]
+struct Told {
+    /// That it cannot be reached.
+    lost: bool,
+    /// That it rejects some spans.
+    rejected: bool,
 }
 
 /// Why a batch did not arrive.
@@ -72,7 +80,7 @@ impl Exporter {
             batch: Vec::with_capacity(TOGETHER),
             spans: Arc::clone(&tracer.spans),
             clock: clock.clone(),
-            complained: false,
+            told: Told::default(),
             rests: None,
         };
         Ok((tracer, Some(exporter)))
@@ -151,22 +159,29 @@ impl Exporter {
                 let rejected = rejected.min(spans);
                 self.spans.sent.add(spans - rejected);
                 self.spans.undelivered.add(rejected);
-                if !std::mem::replace(&mut self.complained, true) {
+                self.found();
+                if !std::mem::replace(&mut self.told.rejected, true) {
                     tracing::warn!(rejected, why, "the collector rejected some spans");
                 }
             }
             Ok(_) => {
                 self.spans.sent.add(spans);
-                if std::mem::take(&mut self.complained) {
-                    tracing::info!("traces reach the collector again");
-                }
+                self.found();
+                self.told.rejected = false;
             }
             Err(Lost::Now(why, _) | Lost::Refused(why)) => {
                 self.spans.undelivered.add(spans);
-                if !std::mem::replace(&mut self.complained, true) {
+                if !std::mem::replace(&mut self.told.lost, true) {
                     tracing::warn!(why, "traces do not reach the collector");
                 }
             }
+        }
+    }
+
+    /// Logs that the collector is there, if it was lost.
+    fn found(&mut self) {
+        if std::mem::take(&mut self.told.lost) {
+            tracing::info!("traces reach the collector again");
         }
     }
 
@@ -184,6 +199,50 @@ impl Exporter {
                 Err(Lost::Now(format!("the collector answers {status}"), reach::retry_after(&head)))
             }
             status => Err(Lost::Refused(format!("the collector answers {status}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+    use crate::logs::tests::said;
+
+    #[tokio::test]
+    async fn a_collector_that_is_lost_and_one_that_rejects_spans_are_told_of_apart_and_once() {
+        // Red where both are one complaint: of a collector that is found again and rejects, nothing would be said.
+        let flags = vec![("trace.endpoint", "http://127.0.0.1:1".to_owned())];
+        let config = Config::load(Sources { flags, ..Sources::default() }).unwrap();
+        let mut exporter = Exporter::of(&config, "n", &Clock::system()).unwrap().1.unwrap();
+        let (lost, rejected, reached) =
+            ("do not reach the collector", "rejected some spans", "reach the collector again");
+        let mut told = |outcome: &str| {
+            said(|| {
+                exporter.settle(match outcome {
+                    "lost" => Err(Lost::Now("away".to_owned(), None)),
+                    "rejected" => Ok(Rejected { spans: 1, why: String::new() }),
+                    _ => Ok(Rejected { spans: 0, why: String::new() }),
+                });
+            })
+        };
+        for (outcome, expected) in [
+            ("lost", &[lost][..]),
+            ("lost", &[]),
+            ("rejected", &[reached, rejected]),
+            ("rejected", &[]),
+            ("lost", &[lost]),
+            ("rejected", &[reached]),
+            ("all", &[]),
+            ("rejected", &[rejected]),
+            ("all", &[]),
+        ] {
+            let lines = told(outcome);
+            assert!(
+                lines.iter().map(String::as_str).zip(expected).all(|(line, part)| line.contains(part)),
+                "{lines:?}"
+            );
+            assert_eq!(lines.len(), expected.len(), "{outcome}: {lines:?}");
         }
     }
 }

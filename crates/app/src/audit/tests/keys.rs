@@ -86,7 +86,7 @@ async fn a_node_without_the_key_says_that_it_does_not_seal() {
     let world = World::new(terms()).await;
     world.sealed(1, 2).await;
     let step = async |app: &App| {
-        let mut complaints = [Complaint::default(), Complaint::default()];
+        let mut complaints = Complaints::default();
         app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
         app.audit_idle()
     };

@@ -64,7 +64,7 @@ async fn a_history_that_was_cut_or_written_anew_is_not_sealed() {
         let before = (world.app.audit_head().await.unwrap(), drawer.read().unwrap());
         let fault = world.app.seal_once().await.unwrap_err().to_string();
         assert!(fault.contains("portiere audit accept"), "{sql}: {fault}");
-        let mut complaints = [crate::complaint::Complaint::default(), crate::complaint::Complaint::default()];
+        let mut complaints = crate::complaint::Complaints::default();
         let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
         assert!(matches!(step, Step::Elsewhere), "{sql}");
         assert_eq!(world.app.audit_alarms().len(), 1, "{sql}");
@@ -224,7 +224,7 @@ async fn a_mark_that_cannot_be_kept_is_told_and_keeps_nothing_from_being_sealed(
     disk.full.store(true, SeqCst);
     let world = World::new(Terms { shelf: Some(Arc::new(disk.clone())), ..terms() }).await;
     world.sealed(1, 2).await;
-    let mut complaints = [crate::complaint::Complaint::default(), crate::complaint::Complaint::default()];
+    let mut complaints = crate::complaint::Complaints::default();
     // The second time it rests, and the alarm stands.
     for _ in 0..2 {
         world.write(3).await;
@@ -346,7 +346,7 @@ async fn a_note_under_a_key_that_nobody_has_does_not_stand_for_what_is_gone() {
         }
         sql += &format!("DELETE FROM audit_blocks WHERE number <= {number}");
         let world = world.tamper(&sql).await;
-        let mut complaints = [crate::complaint::Complaint::default(), crate::complaint::Complaint::default()];
+        let mut complaints = crate::complaint::Complaints::default();
         world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
         let alarms = world.app.audit_alarms();
         assert!(alarms.len() == 1 && alarms[0].contains("under key invented"), "{sql}: {alarms:?}");

@@ -134,7 +134,7 @@ async fn values_of_another_type_stop_nothing_and_are_told() {
         .tamper("UPDATE audit_checkpoints SET number = 'x'; UPDATE audit_blocks SET number = 'x' WHERE number = 2")
         .await;
     world.write(1).await;
-    let mut complaints = [crate::complaint::Complaint::default(), crate::complaint::Complaint::default()];
+    let mut complaints = crate::complaint::Complaints::default();
     world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
     let alarms = world.app.audit_alarms();
     assert!(alarms.iter().any(|why| why.contains("the number x, which is none")), "{alarms:?}");

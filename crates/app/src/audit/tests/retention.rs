@@ -1,7 +1,7 @@
 //! What is too old or too much, and what has to stay all the same.
 
 use super::*;
-use crate::complaint::Complaint;
+use crate::complaint::Complaints;
 use crate::jobs::Swept;
 use store::tables::audit::Whole;
 
@@ -232,7 +232,7 @@ async fn discarding_does_not_hide_what_was_missing() {
 #[tokio::test]
 async fn what_is_wrong_is_an_alarm_until_it_is_over() {
     let world = aged(terms()).await.tamper("UPDATE events SET user_id = 'eve' WHERE block = 3").await;
-    let mut complaint = Complaint::default();
+    let mut complaint = Complaints::default();
     assert!(!world.app.retire_step(&mut complaint).await.unwrap());
     let alarms = world.app.audit_alarms();
     assert!(alarms.len() == 1 && alarms[0].contains("was edited"), "{alarms:?}");
@@ -248,7 +248,7 @@ async fn lines_are_sealed_while_many_blocks_are_due() {
     world.sealed(4, 2).await;
     world.clock.advance(Span::days(100));
     world.write(3).await;
-    let mut complaints = [Complaint::default(), Complaint::default()];
+    let mut complaints = Complaints::default();
     let step = world.app.books_step(&mut Tenure::of(SEAL), &mut None, &mut complaints).await.unwrap();
     assert!(matches!(step, Step::More), "more blocks are due");
     let lag = world.app.audit_lag().await.unwrap();
