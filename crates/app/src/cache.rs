@@ -67,7 +67,11 @@ impl Origins {
 }
 
 /// Which database server, by [`store::engine::Engine::generation`], and at which epoch of its realm.
-pub(crate) type At = (u64, i64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct At {
+    generation: u64,
+    epoch: i64,
+}
 
 pub(crate) struct Cache {
     clients: Bounded<ClientId, (At, Arc<Client>)>,
@@ -92,14 +96,14 @@ impl Cache {
 
 impl App {
     /// What is read now counts for this server and `epoch`: the server that answered when this request arrived.
-    fn at(&self, epoch: i64) -> At {
-        (asked::generation().unwrap_or_else(|| self.engine.generation()), epoch)
+    pub(crate) fn at(&self, epoch: i64) -> At {
+        At { generation: asked::generation().unwrap_or_else(|| self.engine.generation()), epoch }
     }
 
     /// Whether what was kept at `at` counts for this request, which has read `epoch`: the same server answered when the
     /// request arrived, and still answers.
-    pub(crate) fn counts(&self, at: At, epoch: i64) -> bool {
-        at == self.at(epoch) && at.0 == self.engine.generation()
+    pub fn counts(&self, at: At, epoch: i64) -> bool {
+        at == self.at(epoch) && at.generation == self.engine.generation()
     }
 
     /// Reads the realm's epoch.

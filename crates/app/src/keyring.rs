@@ -1,5 +1,6 @@
 //! Secrets of the server: the master key, the keys derived from it, and the signing keys that it seals.
 
+use crate::cache::At;
 use crate::{App, Fault};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use rules::id::Kid;
@@ -149,12 +150,12 @@ impl Keys {
 }
 
 impl App {
-    /// Returns the realm's public key set as JSON, with the epoch for caching.
-    pub async fn jwks(&self) -> Result<(i64, String), Fault> {
+    /// Returns the realm's public key set as JSON, with what it counts for: see [`App::counts`].
+    pub async fn jwks(&self) -> Result<(At, String), Fault> {
         let epoch = self.epoch().await?;
         let set = self.keys(epoch).await?.public(self.clock.now());
         let json = serde_json::to_string(&set).map_err(|error| Fault::Broken(error.to_string()))?;
-        Ok((epoch, json))
+        Ok((self.at(epoch), json))
     }
 
     /// Returns how old the signing key of each algorithm is, as far as it is known without asking the database.
@@ -185,6 +186,15 @@ impl App {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_key_of_the_ring_is_wiped() {
+        // The library that seals wipes its own; whatever is added has to be named here.
+        fn wiped<T: zeroize::ZeroizeOnDrop>(_: &T) {}
+        let Keyring { seal: _, sealing, flow, lookup, decoy, device, workers } = Keyring::new(&[7; 32]).unwrap();
+        wiped(&sealing);
+        [flow, lookup, decoy, device, workers].iter().for_each(wiped);
+    }
 
     #[test]
     fn oidc_7_what_outlives_a_key_is_believed_until_that_key_is_thrown_out() {

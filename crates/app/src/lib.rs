@@ -10,7 +10,7 @@ pub mod asked;
 pub mod audit;
 pub mod authorize;
 pub mod browser;
-mod cache;
+pub mod cache;
 pub mod clock;
 pub mod complaint;
 pub mod device;

@@ -102,7 +102,8 @@ async fn a_kind_of_hash_that_is_announced_while_they_are_read_is_waited_for_at_t
         }
         let epoch = two.here.epoch().await.unwrap();
         two.here.even_out((Instant::now(), Instant::now()), epoch).await.unwrap();
-        let works = two.here.evening.at(epoch).flatten().expect("nobody has looked");
+        let (at, works) = two.here.evening.held().expect("nobody has looked");
+        let works = works.filter(|_| two.here.counts(at, epoch)).expect("it waits at this epoch");
         assert_eq!(works.len(), 1, "{place}");
     }
 }
@@ -157,6 +158,27 @@ async fn what_was_read_from_another_server_does_not_count_whatever_the_number_of
     // A request that began before has left nothing that counts.
     moved.0.alter(vec![other("extra")]).await.unwrap();
     assert_eq!(scope().await, format!("extra more {before}"));
+}
+
+#[tokio::test]
+async fn what_lasts_longer_than_a_request_is_of_the_server_that_was_asked_too() {
+    // Red where the waits of sign-ins (passwords.rs), or a key set (keyring.rs), are kept by the epoch alone.
+    let folder = tempfile::tempdir().unwrap();
+    let moved = Arc::new(Moved(database(folder.path()).await, AtomicU64::new(1)));
+    let here = node(Arc::clone(&moved) as Arc<_>, Clock::fixed(NOW)).await;
+    let epoch = here.epoch().await.unwrap();
+    let looks = async || {
+        here.even_out((Instant::now(), Instant::now()), epoch).await.unwrap();
+        [here.evening.held().unwrap().0, here.jwks().await.unwrap().0]
+    };
+    let before = looks().await;
+    assert!(before.iter().all(|at| here.counts(*at, epoch)) && looks().await == before);
+    for other in [epoch - 1, epoch + 1] {
+        assert!(before.iter().all(|at| !here.counts(*at, other)), "another epoch");
+    }
+    moved.1.fetch_add(1, SeqCst);
+    assert!(before.iter().all(|at| !here.counts(*at, epoch)), "another server reached the same epoch");
+    assert!(looks().await.iter().all(|at| here.counts(*at, epoch)));
 }
 
 #[tokio::test]

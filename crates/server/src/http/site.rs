@@ -12,6 +12,7 @@ use crate::strain::Strain;
 use crate::trace::Tracer;
 use crate::verifier::Strangers;
 use app::App;
+use app::cache::At;
 use rules::oauth::redirect::escape;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -78,8 +79,8 @@ pub struct Inside {
 /// A key set, ready to be sent.
 #[derive(Clone)]
 pub struct Jwks {
-    /// The epoch at which it was made.
-    pub epoch: i64,
+    /// What it counts for.
+    pub at: At,
     /// Until when no key can start or end by the clock alone, in milliseconds since 1970.
     pub until: i64,
     /// The JSON.

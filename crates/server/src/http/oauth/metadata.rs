@@ -28,13 +28,13 @@ pub async fn jwks(door: Door, _: Body) -> Result<Response, Refusal> {
 async fn key_set(site: &Site) -> Result<Bytes, Fault> {
     let (now, epoch) = (site.app.clock.now(), site.app.epoch().await?);
     let held = site.jwks.read().ok().and_then(|held| held.clone());
-    if let Some(held) = held.filter(|held| held.epoch == epoch && lasts(held.until, now.0)) {
+    if let Some(held) = held.filter(|held| site.app.counts(held.at, epoch) && lasts(held.until, now.0)) {
         return Ok(held.body);
     }
-    let (epoch, json) = site.app.jwks().await?;
+    let (at, json) = site.app.jwks().await?;
     let body = Bytes::from(json);
     if let Ok(mut held) = site.jwks.write() {
-        *held = Some(Jwks { epoch, until: now.0 + REFRESH_MS, body: body.clone() });
+        *held = Some(Jwks { at, until: now.0 + REFRESH_MS, body: body.clone() });
     }
     Ok(body)
 }
