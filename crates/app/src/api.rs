@@ -261,7 +261,7 @@ impl App {
                 self.unless_held(found.as_ref(), &token.family, (&client, now)).await?;
                 let ask = Renewal { client: &client, token, scope: None, resources: Vec::new() };
                 let renewed = first_party::renew(&ask, found.as_ref(), &self.context(), (now, &fresh));
-                self.given(renewed, self.epoch_of(epoch)?).await
+                self.given(renewed, (now, self.epoch_of(epoch)?)).await
             })
             .await?;
         match renewed {

@@ -126,9 +126,15 @@ pub struct Keys {
 impl Keys {
     /// Returns the key that signs with `alg` now.
     pub fn signer(&self, alg: Alg, now: Time) -> Result<&SigningKey, Fault> {
+        self.signing(alg, now).map(|ready| &ready.signer)
+    }
+    /// Returns the id of the key that signs with `alg` now.
+    pub fn kid(&self, alg: Alg, now: Time) -> Result<&Kid, Fault> {
+        self.signing(alg, now).map(|ready| &ready.kid)
+    }
+    fn signing(&self, alg: Alg, now: Time) -> Result<&Ready, Fault> {
         keys::signer(&self.rows, alg, now)
             .and_then(|key| self.ready.iter().find(|ready| ready.kid == key.kid))
-            .map(|ready| &ready.signer)
             .ok_or_else(|| Fault::Unavailable(format!("there is no {} key to sign with", alg.name())))
     }
     /// Returns the keys whose signatures are accepted now.

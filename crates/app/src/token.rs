@@ -52,7 +52,8 @@ pub struct Handed {
 pub(crate) struct Given {
     tokens: Tokens,
     keys: Arc<Keys>,
-    epoch: i64,
+    /// When it was decided, which also says which keys sign, and at which epoch.
+    at: (Time, i64),
 }
 
 /// Shows none of the tokens.
@@ -186,15 +187,11 @@ impl App {
                     Err(error) => return Ok(Decision::refuse(error)),
                 };
                 let decision = self.decide(&mut case, params, (now, &fresh)).await?;
-                Ok(decision.map(|tokens| (tokens, case.epoch)))
+                self.given(decision, (now, case.epoch)).await
             })
             .await?;
         match reply {
-            Ok((tokens, epoch)) => {
-                let handed = self.sign(tokens, epoch).await?;
-                self.tally.tokens.one(grant.into());
-                Ok(Ok(handed))
-            }
+            Ok(tokens) => self.handed(tokens, grant.into()).map(Ok),
             Err(error) => Ok(Err(error)),
         }
     }
@@ -382,40 +379,38 @@ impl App {
             Some(client) => first_party::begin(&Beginning { client, user, session }, &self.context(), at),
             None => Decision::refuse(Error::client("the client may not be used")),
         };
-        self.given(begun, epoch).await
+        self.given(begun, (at.0, epoch)).await
     }
 
-    /// Adds the keys that will sign the tokens: they are asked for before anything is committed.
+    /// Adds the keys that will sign the tokens: they are asked for before anything is committed, and the commit requires
+    /// that none of them was revoked. A refusal needs none.
     pub(crate) async fn given(
         &self,
         decided: Decision<Tokens, Error>,
-        epoch: i64,
+        at: (Time, i64),
     ) -> Result<Decision<Given, Error>, Fault> {
-        let keys = self.keys(epoch).await?;
-        Ok(decided.map(|tokens| Given { tokens, keys, epoch }))
+        let Decision { changes, reply } = decided;
+        let tokens = match reply {
+            Ok(tokens) => tokens,
+            Err(error) => return Ok(Decision { changes, reply: Err(error) }),
+        };
+        let keys = self.keys(at.1).await?;
+        let mut kids = Vec::with_capacity(2);
+        for alg in tokens.algs() {
+            kids.push(keys.kid(alg, at.0)?.clone());
+        }
+        let given = Decision { changes, reply: Ok(Given { tokens, keys, at }) };
+        Ok(given.signed_by(kids))
     }
 
-    /// Signs at the epoch at which the tokens were decided.
-    pub(crate) fn handed(&self, Given { tokens, keys, epoch }: Given, by: Issued) -> Result<Handed, Fault> {
-        let handed = self.sign_with(&keys, tokens, epoch)?;
-        self.tally.tokens.one(by);
-        Ok(handed)
-    }
-
-    /// Signs what was decided and committed, with the keys of `epoch`.
-    pub(crate) async fn sign(&self, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
-        let keys = self.keys(epoch).await?;
-        self.sign_with(&keys, tokens, epoch)
-    }
-
-    /// The same with keys that the caller has.
-    pub(crate) fn sign_with(&self, keys: &Keys, tokens: Tokens, epoch: i64) -> Result<Handed, Fault> {
-        let now = self.clock.now();
+    /// Signs as it was decided, once that is committed.
+    pub(crate) fn handed(&self, given: Given, by: Issued) -> Result<Handed, Fault> {
+        let Given { tokens, keys, at: (then, epoch) } = given;
         let access_token = match tokens.access {
             Access::Opaque(secret) => secret,
             Access::Jwt { alg, plain_typ, claims } => {
                 let typ = if plain_typ { Typ::Jwt } else { Typ::AccessToken };
-                let text = signed(keys.signer(alg, now)?, typ, &*claims)?;
+                let text = signed(keys.signer(alg, then)?, typ, &*claims)?;
                 // Our own signature needs no checking when the token comes back.
                 self.remember(Handle::of(&text), epoch, &Arc::from(claims));
                 Secret::new(text)
@@ -425,9 +420,10 @@ impl App {
             None => None,
             Some(IdToken { alg, mut claims }) => {
                 claims.insert("at_hash".into(), json!(at_hash(alg, access_token.reveal())));
-                Some(Secret::new(signed(keys.signer(alg, now)?, Typ::Jwt, &claims)?))
+                Some(Secret::new(signed(keys.signer(alg, then)?, Typ::Jwt, &claims)?))
             }
         };
+        self.tally.tokens.one(by);
         Ok(Handed {
             access_token,
             expires_in: tokens.expires_in.whole_seconds(),

@@ -53,6 +53,19 @@ impl<T, E> Decision<T, E> {
         self.changes.insert(0, Change::Stands(standing));
         self
     }
+    /// Requires that none of the keys that will sign what is handed out was revoked.
+    pub fn signed_by(mut self, keys: Vec<Kid>) -> Self {
+        let standing = self.changes.iter_mut().find_map(|change| match change {
+            Change::Stands(standing) => Some(standing),
+            _ => None,
+        });
+        match standing {
+            // Beside the other facts that must stand, which some engines look up together.
+            Some(standing) => standing.keys = keys,
+            None => self.changes.insert(0, Change::Stands(Standing { keys, ..Standing::default() })),
+        }
+        self
+    }
     /// Keeps the changes and maps an accepted reply with `f`.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Decision<U, E> {
         Decision { changes: self.changes, reply: self.reply.map(f) }
@@ -87,6 +100,8 @@ pub struct Standing {
     pub consent: Option<(UserId, ClientId, Time)>,
     /// The user's stored password is still the one that was proved.
     pub password: Option<(UserId, String)>,
+    /// These keys were not revoked: what they sign would be refused everywhere.
+    pub keys: Vec<Kid>,
     /// The realm's configuration epoch: of two changes to clients or keys that saw the same, one has to look again.
     pub epoch: Option<i64>,
 }

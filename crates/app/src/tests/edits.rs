@@ -16,6 +16,7 @@ use crate::token::Handed;
 use crate::{App, Fault};
 use hasher::{Policy, Settings as Hashing};
 use rules::Span;
+use rules::events::Kind;
 use rules::id::ClientId;
 use rules::oauth::client::{AuthMethod, Client, Grant};
 use rules::oauth::client_auth::{Means, Proof};
@@ -24,23 +25,43 @@ use rules::oauth::scope::Scope;
 use rules::people::Role;
 use rules::secret::Secret;
 use std::sync::Arc;
-use store::engine::{Answer, Around, CommitError, Engine, Write};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use store::engine::{Answer, Around, CommitError, Engine, Read, Row, Unavailable, Value, Write};
 use tempfile::TempDir;
 
-/// An engine in which something happens before one of its commits.
+/// An engine in which something happens before one of its commits, or before one that issues tokens.
 pub(super) struct Interrupted {
     inner: Arc<dyn Engine>,
     pub(super) coming: Coming,
+    pub(super) issuing: Coming,
+    /// Whether it answers no question any more once tokens were issued.
+    pub(super) falls_silent: AtomicBool,
+    is_silent: AtomicBool,
 }
 
 impl Around for Interrupted {
     fn inside(&self) -> &dyn Engine {
         &*self.inner
     }
+    fn fetch_around<'a>(&'a self, reads: &'a [Read]) -> Answer<'a, Vec<Vec<Row>>, Unavailable> {
+        match self.is_silent.load(SeqCst) {
+            true => Box::pin(async { Err(Unavailable("it is silent".to_owned())) }),
+            false => self.inner.fetch(reads),
+        }
+    }
     fn commit_around(&self, writes: Vec<Write>) -> Answer<'_, Vec<u64>, CommitError> {
         Box::pin(async move {
             self.coming.now().await.map_err(CommitError::Unavailable)?;
-            self.inner.commit(writes).await
+            let line = Value::Text(Kind::TokensIssued.name().to_owned());
+            let issues = writes.iter().any(|write| write.args.contains(&line));
+            if issues {
+                self.issuing.now().await.map_err(CommitError::Unavailable)?;
+            }
+            let done = self.inner.commit(writes).await;
+            if issues && done.is_ok() && self.falls_silent.load(SeqCst) {
+                self.is_silent.store(true, SeqCst);
+            }
+            done
         })
     }
 }
@@ -65,7 +86,13 @@ impl Two {
     async fn hashing(elsewhere: Hashing) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), Clock::fixed(NOW));
         let engine = database(folder.path()).await;
-        let interrupted = Arc::new(Interrupted { inner: Arc::clone(&engine), coming: Coming::default() });
+        let interrupted = Arc::new(Interrupted {
+            inner: Arc::clone(&engine),
+            coming: Coming::default(),
+            issuing: Coming::default(),
+            falls_silent: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
+        });
         let there = hashing_node(engine, clock.clone(), elsewhere).await;
         let here = node(Arc::clone(&interrupted) as Arc<_>, clock.clone()).await;
         there.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
@@ -104,15 +131,18 @@ impl Two {
         self.edited(after, |client| client.name.push('!'));
     }
 
-    pub(super) async fn token(&self, pairs: &[(&str, &str)]) -> Result<Result<Handed, Error>, Fault> {
-        let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
-        self.here.token(&params(pairs), proof).await
+    async fn token(&self, pairs: &[(&str, &str)]) -> Result<Result<Handed, Error>, Fault> {
+        self.here.token(&params(pairs), self.proof()).await
+    }
+
+    /// The proof of the application.
+    pub(super) fn proof(&self) -> Proof {
+        Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) }
     }
 
     /// Returns the application as a caller of the account API.
     pub(super) async fn caller(&self) -> Caller {
-        let proof = Proof { client: self.shop.clone(), means: Means::Post(self.secret.clone()) };
-        self.here.first_party(proof, None).await.unwrap().unwrap()
+        self.here.first_party(self.proof(), None).await.unwrap().unwrap()
     }
 
     /// Returns the tokens of a request whose client is renamed in the middle.

@@ -26,6 +26,7 @@ mod sessions;
 mod setup;
 mod shop;
 mod sign_ups;
+mod signed;
 mod standstill;
 mod starts;
 mod sweeps;

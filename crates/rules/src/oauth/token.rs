@@ -131,6 +131,17 @@ pub struct Tokens {
     pub refresh: Option<Secret>,
 }
 
+impl Tokens {
+    /// The algorithms that sign them.
+    pub fn algs(&self) -> impl Iterator<Item = Alg> {
+        let access = match &self.access {
+            Access::Jwt { alg, .. } => Some(*alg),
+            Access::Opaque(_) => None,
+        };
+        access.into_iter().chain(self.id.as_ref().map(|id| id.alg))
+    }
+}
+
 /// An access token, about to be made.
 #[derive(Debug)]
 pub enum Access {

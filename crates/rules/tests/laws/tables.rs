@@ -114,7 +114,8 @@ impl Tables {
                     .consent
                     .as_ref()
                     .is_none_or(|(user, client, given)| self.given(user, client) == Some(*given))
-                && standing.password.as_ref().is_none_or(password),
+                && standing.password.as_ref().is_none_or(password)
+                && !self.keys.iter().any(|key| key.revoked_at.is_some() && standing.keys.contains(&key.kid)),
         )
     }
 

@@ -151,6 +151,11 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
         let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted = ?";
         found(sql, values![realm, user, client, *granted])
     }));
+    for pair in standing.keys.chunks(2) {
+        let (first, last) = (&pair[0], &pair[pair.len() - 1]);
+        let sql = "SELECT 1 FROM signing_keys WHERE realm = ? AND kid IN (?, ?) AND revoked_at IS NOT NULL";
+        writes.push(write(sql, values![realm, first, last], Must::Find(0)));
+    }
     writes.extend(
         standing.epoch.map(|epoch| found("SELECT 1 FROM realms WHERE id = ? AND epoch = ?", values![realm, epoch])),
     );
