@@ -197,8 +197,10 @@ mod tests {
     fn every_key_of_the_ring_is_wiped() {
         // The library that seals wipes its own; whatever is added has to be named here.
         fn wiped<T: zeroize::ZeroizeOnDrop>(_: &T) {}
-        let Keyring { seal: _, sealing, flow, lookup, decoy, device, workers } = Keyring::new(&[7; 32]).unwrap();
+        let Keyring { seal: _, sealing, session, flow, lookup, decoy, device, workers } =
+            Keyring::new(&[7; 32]).unwrap();
         wiped(&sealing);
+        wiped(&session);
         [flow, lookup, decoy, device, workers].iter().for_each(wiped);
     }
 

@@ -3,7 +3,6 @@
 mod whole;
 
 use rustix::fs::{Access, OFlags};
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

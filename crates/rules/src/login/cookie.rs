@@ -3,11 +3,14 @@
 use crate::fresh::Fresh;
 use crate::id::SessionId;
 use crate::secret::{Secret, base64url, from_base64url, mac, same};
-use zeroize::Zeroizing;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// The server's secret for session cookies: what it made is known without asking the database.
 #[derive(Clone)]
 pub struct Seal(Zeroizing<[u8; 32]>);
+
+/// What it holds wipes itself.
+impl ZeroizeOnDrop for Seal {}
 
 impl Seal {
     /// From 32 bytes.

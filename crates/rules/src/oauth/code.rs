@@ -301,7 +301,8 @@ mod tests {
     fn in_flight() -> (Secret, Found) {
         let (user, fresh) = (person("ada"), Fresh::new([2; 32]));
         let entry = Entry { user: &user, method: Method::Password, before: None, origin: &Origin::default() };
-        let session = enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &fresh)).reply.expect("starts").session;
+        let session =
+            enter(&entry, &Settings::default(), &Seal::new([0; 32]), (NOW, &fresh)).reply.expect("starts").session;
         let family = fresh.family(NOW);
         let secret = text(&family, [3; 32]).expect("ours");
         let code = Code {
