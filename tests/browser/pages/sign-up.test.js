@@ -44,7 +44,8 @@ test("the address of a person who did not prove it is no name to sign in with, a
   const guest = await Visitor.arrive(browser, server.issuer);
   await guest.page.goto(app.signInUrl());
   await guest.signIn({ login: newcomer.email, password: newcomer.password });
-  assert.ok(await guest.page.locator('[role="alert"]').count());
+  // Red where the message speaks of a wrong password alone: the person has typed the right one.
+  assert.match(await guest.text('[role="alert"]'), /only once it is confirmed: otherwise use your username/);
   await guest.press('a[href*="/signup"]');
   await guest.fill({ ...newcomer, username: "hopper" });
   await guest.press("button.main");

@@ -6,7 +6,7 @@ use super::problem::{Problem, Setback};
 /// Why the last attempt to sign in did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoginProblem {
-    /// An unknown user, a disabled one or a wrong password: one sentence for all.
+    /// An unknown user, a disabled one, an address that is not confirmed, or a wrong password: the same words for all.
     Wrong,
     /// Too many failures.
     Throttled {
