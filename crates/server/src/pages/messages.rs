@@ -124,6 +124,14 @@ mod tests {
         }
     }
 
+    /// Red with "disconnetti": whoever looks for one word does not find what another one does.
+    #[test]
+    fn italian_has_one_word_for_signing_out() {
+        for (key, text) in &Messages::of(Language::Italian).texts {
+            assert!(!text.contains("isconne"), "{key}: {text}");
+        }
+    }
+
     #[test]
     fn no_key_is_given_twice() {
         for file in [include_str!("messages/en.txt"), include_str!("messages/it.txt"), include_str!("messages/de.txt")]
