@@ -24,6 +24,9 @@ export async function names() {
   return files.filter((file) => file.endsWith(".html")).map((file) => path.basename(file, ".html")).sort();
 }
 
+/** Returns the report of a load that those tests write: a page in one file, of a server with a long name. */
+export const report = () => readFile(path.join(folder, "reports", "load.html"), "utf8");
+
 /** Serves the samples to the pages of a browser context. */
 export async function show(context) {
   await context.route(`${origin}/**`, async (route) => {

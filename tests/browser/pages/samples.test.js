@@ -3,7 +3,7 @@
 import test, { after, before } from "node:test";
 import assert from "node:assert/strict";
 import { launch, violations, viewports, Visitor } from "../harness/chromium.js";
-import { names, origin, show } from "../harness/samples.js";
+import { names, origin, report, show } from "../harness/samples.js";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -30,6 +30,19 @@ test("what was wrong has the focus where no field has it", async () => {
   await guest.open("/en/signup_later.html");
   assert.equal(await guest.page.evaluate(() => document.activeElement.matches(".alert.bad")), true);
   await guest.leave();
+});
+
+test("the report of a load fits a phone, and the letters of its pictures can be read there", async () => {
+  // Red without overflow-wrap in its style.css, and with a picture that is narrower than its 720 units.
+  const page = await browser.newPage();
+  await page.setContent(await report());
+  for (const width of [320, 390]) {
+    await page.setViewportSize({ width, height: 640 });
+    assert.equal(await over(page), 0, `${width} px`);
+    const letters = await page.evaluate(() => [...document.querySelectorAll("svg")].map((svg) => svg.getBoundingClientRect().width / 720 * 12));
+    assert.ok(letters.length && Math.min(...letters) >= 12, `${letters} px, at ${width} px`);
+  }
+  await page.close();
 });
 
 for (const name of pages) {

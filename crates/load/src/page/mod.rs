@@ -295,6 +295,20 @@ mod tests {
         );
     }
 
+    /// With PAGES_DIR set, writes a page there, to be viewed in a browser: its server has a long name.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the folder is chosen by whoever runs this test, not by an operator")]
+    fn a_sample_page_can_be_written() {
+        let Some(folder) = std::env::var_os("PAGES_DIR").map(std::path::PathBuf::from) else { return };
+        let mut run = report("w1", 100, 100.0);
+        run.target = format!("https://{}.example.org", "n".repeat(60));
+        let trial = Trial { offered: 50.0, holds: Some(true), judged: None, report: run.clone() };
+        let series = Series { trials: vec![trial], ..Series::of(vec![run]) };
+        let folder = folder.join("reports");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("load.html"), page(&series)).unwrap();
+    }
+
     /// Red where `latencies` omits empty slices.
     #[test]
     fn a_server_that_dies_in_the_middle_has_the_same_time_in_every_chart() {
