@@ -44,6 +44,22 @@ test("a link with the code in it still asks (attack DV-04), and a person may say
   await guest.leave();
 });
 
+test("who is not the person signed in signs in as another, and is asked about the same code", async () => {
+  // Red without the flow of the page, or where the sign-in leads to the account.
+  const [device, bob] = await Promise.all([begin(), person("bob")]);
+  const guest = await enter(device.verification_uri, device.user_code);
+  await guest.press('button[value="other"]');
+  await guest.signIn(bob);
+  assert.equal(await guest.page.inputValue("#user_code"), device.user_code);
+  await guest.press("button.main");
+  const text = await guest.text();
+  for (const shown of [device.user_code, bob.login]) assert.ok(text.includes(shown), shown);
+  assert.ok(!text.includes(alice.login), text);
+  await guest.inspect();
+  await guest.allow();
+  await guest.leave();
+});
+
 test("a code that no device waits for is refused on the same page", async () => {
   const { verification_uri } = await begin();
   const guest = await enter(verification_uri, "BBBB-BBBB");

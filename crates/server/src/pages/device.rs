@@ -45,9 +45,12 @@ pub struct DeviceCodePage<'a> {
     pub problem: Option<DeviceProblem>,
 }
 
-/// The form of `POST /device/confirm`: `csrf`, `user_code`, `shown`, and `decision`, which is `allow` or `deny`.
+/// The form of `POST /device/confirm`: `csrf`, `user_code`, `shown`, and `decision`, which is `allow` or `deny`. Its "not
+/// you?" posts `flow` and `choice=other` to `/login/choose`.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceConfirmPage<'a> {
+    /// The login flow that leads back here with the same code, opaque.
+    pub flow: &'a str,
     /// The CSRF token.
     pub csrf: &'a str,
     /// The code, to be compared with the one on the device.

@@ -120,6 +120,7 @@ fn device(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let unknown = DeviceCodePage { problem: Some(DeviceProblem::Unknown), ..code };
     let throttled = DeviceCodePage { problem: Some(DeviceProblem::Throttled { seconds: 300 }), ..code };
     let confirm = DeviceConfirmPage {
+        flow: w("Zmxvdw"),
         csrf: w("Y3NyZg"),
         user_code: w("WDJB-MJHT"),
         shown: w("c2hvd24"),

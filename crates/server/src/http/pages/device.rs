@@ -87,7 +87,7 @@ impl Door {
         let code = form.params.get("user_code").unwrap_or("");
         let app = &self.site.app;
         Ok(match app.device_find(code, &form.session, &form.browser).await? {
-            Ok(waiting) => self.confirm_page(form, code, &waiting),
+            Ok(waiting) => self.confirm_page(form, code, &waiting)?,
             Err(Lookup::Unknown) => self.enter(&form.session, &form.user, code, Some(DeviceProblem::Unknown)),
             Err(Lookup::Wait(wait)) => {
                 let problem = DeviceProblem::Throttled { seconds: wait.whole_seconds() };
@@ -96,23 +96,30 @@ impl Door {
         })
     }
 
-    fn confirm_page(&self, form: &OwnForm, code: &str, waiting: &Waiting) -> Response {
-        let csrf = self.site.app.csrf(&form.session);
-        let shown = self.site.app.seal_shown(&waiting.device, &form.session);
+    fn confirm_page(&self, form: &OwnForm, code: &str, waiting: &Waiting) -> Result<Response, Refusal> {
+        let (app, code) = (&self.site.app, as_shown(code));
+        let now = app.clock.now();
+        // For a user who is not the one signed in.
+        let flow = app.seal(&Flow::new(To::Place(Place::Device(code.clone())), now), &form.browser)?;
+        let csrf = app.csrf(&form.session);
+        let shown = app.seal_shown(&waiting.device, &form.session);
         let scopes: Vec<&str> = waiting.device.scope.tokens().iter().map(String::as_str).collect();
         let view = DeviceConfirmPage {
+            flow: &flow.text,
             csrf: &csrf,
-            user_code: &as_shown(code),
+            user_code: &code,
             shown: &shown,
             client: &waiting.client.name,
             account: &form.user.username,
             requester: &waiting.device.address,
             requested: waiting.device.asked,
-            now: self.site.app.clock.now(),
+            now,
             scopes: &scopes,
         };
         let chrome = self.chrome_of(&form.user);
-        reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay)
+        let mut response = reply::page(StatusCode::OK, &self.visit, view.render(&chrome), Forms::Stay);
+        reply::flow_cookie(&mut response, &self.site, flow.cookie.as_ref());
+        Ok(response)
     }
 
     async fn answer(&self, form: &OwnForm) -> Result<Response, Refusal> {
@@ -129,7 +136,7 @@ impl Door {
             Ok(waiting)
                 if allow && !app.has_shown(&waiting.device, form.params.get("shown").unwrap_or(""), &form.session) =>
             {
-                return Ok(self.confirm_page(form, form.params.get("user_code").unwrap_or(""), &waiting));
+                return self.confirm_page(form, form.params.get("user_code").unwrap_or(""), &waiting);
             }
             Ok(waiting) => {
                 let outcome = match app.device_answer(&waiting.device, allow, &form.session).await? {
