@@ -45,12 +45,21 @@ test("the report of a load fits a phone, and the letters of its pictures can be 
   await page.close();
 });
 
+/** Returns what is said before the field that has the focus, and is not heard with it: a screen reader begins there. */
+const unheard = (page) => page.evaluate(() => {
+  const field = document.querySelector("main [autofocus]");
+  const heard = field?.getAttribute("aria-describedby")?.split(" ").map((id) => document.getElementById(id)) ?? [];
+  const said = field ? [...document.querySelectorAll("main .lead, main .alert, main .who")] : [];
+  return said.filter((one) => !heard.includes(one)).map((one) => one.outerHTML);
+});
+
 for (const name of pages) {
   test(`sample ${name}`, async () => {
     const guest = await Visitor.arrive(browser, origin);
     await show(guest.context);
     await guest.open(`/en/${name}.html`);
     await guest.inspect();
+    assert.deepEqual(await unheard(guest.page), []);
     await guest.page.setViewportSize(viewports[0]);
     await guest.open(`/de/${name}.html`);
     assert.equal(await over(guest.page), 0);
