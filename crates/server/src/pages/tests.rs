@@ -79,6 +79,15 @@ fn how_to_connect_an_application_is_shown_to_who_may_run_the_server() {
     }
 }
 
+/// Red where it stands below the buttons: whoever hears the page has answered by then.
+#[test]
+fn a_consent_page_says_where_it_leads_before_it_is_answered() {
+    let pages = all(Language::English, |text| text);
+    let page = pages.iter().find(|page| page.name == "consent").unwrap();
+    let at = |text| page.html.find(text).unwrap();
+    assert!(at("https://notes.example.org</bdi>") < at("name=\"decision\""), "{}", page.html);
+}
+
 #[test]
 fn xs_02_a_script_url_is_never_a_target() {
     let chrome =
