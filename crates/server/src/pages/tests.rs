@@ -88,6 +88,16 @@ fn a_consent_page_says_where_it_leads_before_it_is_answered() {
     assert!(at("https://notes.example.org</bdi>") < at("name=\"decision\""), "{}", page.html);
 }
 
+/// Red with one label for all: "Sign out everywhere else" beside "You are signed in nowhere else".
+#[test]
+fn signing_out_elsewhere_is_offered_to_who_is_signed_in_elsewhere() {
+    for page in all(Language::English, |text| text).iter().filter(|page| page.html.contains("sessions/revoke-others")) {
+        let nowhere = page.html.contains("You are signed in nowhere else.");
+        let offered = [page.html.contains("Sign out everywhere else"), page.html.contains("End access of all")];
+        assert_eq!(offered, [!nowhere, nowhere], "{}", page.name);
+    }
+}
+
 #[test]
 fn xs_02_a_script_url_is_never_a_target() {
     let chrome =
