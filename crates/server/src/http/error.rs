@@ -303,7 +303,8 @@ impl Refusal {
         let (visit, outside) = (&door.visit, self.outside(&door.site));
         let request_id = &*visit.request_id;
         // A GET or HEAD can simply be repeated; a form is another matter (`again`).
-        let retry = matches!(door.method, Method::GET | Method::HEAD).then_some(Retry::Page);
+        let repeats = matches!(door.method, Method::GET | Method::HEAD);
+        let retry = repeats.then_some(Retry::Page);
         let html = match (outside.status, outside.wait) {
             (StatusCode::TOO_MANY_REQUESTS, Some(wait)) => {
                 ThrottledPage { seconds: wait.whole_seconds(), request_id, retry }.render(chrome)
@@ -325,6 +326,7 @@ impl Refusal {
                     request_id,
                     back,
                     anew: self.anew(),
+                    repeats,
                 }
                 .render(chrome)
             }
@@ -416,6 +418,7 @@ fn wrong_method_page(door: &Door) -> Response {
         request_id: &visit.request_id,
         back: None,
         anew: Some(&anew),
+        repeats: false,
     };
     reply::page(StatusCode::METHOD_NOT_ALLOWED, visit, page.render(&chrome), Forms::Stay)
 }

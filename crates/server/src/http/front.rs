@@ -301,6 +301,7 @@ async fn misdirected(door: Door, _: Body) -> Result<Response, Refusal> {
         request_id: &visit.request_id,
         back: None,
         anew: Some(door.site.url.as_str()),
+        repeats: false,
     };
     let why = format!("this server answers as {}", door.site.url.as_str());
     let told = match is_of(&door.site, "/api", door.uri.path()) {

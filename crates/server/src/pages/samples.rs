@@ -30,6 +30,7 @@ pub fn all(language: Language, words: Words) -> Vec<Sample> {
     pages.extend(device(&chrome, words));
     pages.extend(leaving(&stranger, words));
     pages.extend(errors(&stranger, words));
+    pages.extend(reasons(&stranger, words));
     pages.extend(account(&chrome, words));
     pages.extend(home(&stranger, words));
     let owner = Visitor::SignedIn { name: words("Ada Lovelace"), owner: true };
@@ -176,6 +177,7 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         request_id: w("01J9Z3K8"),
         back: None,
         anew: None,
+        repeats: false,
     };
     let back =
         Back { name: w("Field Notes"), url: w("https://notes.example.org/callback?error=invalid_scope"), posted: &[] };
@@ -199,6 +201,33 @@ fn errors(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
         sample("throttled", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8"), retry: None }.render(c)),
         sample("throttled_form", ThrottledPage { seconds: 60, request_id: w("01J9Z3K8"), retry: form(None) }.render(c)),
     ]
+}
+
+/// The errors that look alike.
+const REASONS: [(&str, u16, Reason); 13] = [
+    ("error_request", 400, Reason::BadRequest),
+    ("error_unknown_client", 400, Reason::UnknownClient),
+    ("error_forbidden", 400, Reason::ClientForbidden),
+    ("error_denied", 400, Reason::Denied),
+    ("error_slow", 408, Reason::Slow),
+    ("error_no_cookie", 403, Reason::NoCookie),
+    ("error_foreign_form", 403, Reason::ForeignForm),
+    ("error_method", 405, Reason::WrongMethod),
+    ("error_form_answer", 405, Reason::FormAnswer),
+    ("error_too_large", 413, Reason::TooLarge),
+    ("error_host", 421, Reason::WrongHost),
+    ("error_fault", 500, Reason::Fault),
+    ("error_unavailable", 503, Reason::Unavailable),
+];
+
+fn reasons(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
+    let page = |(name, status, reason)| {
+        let anew = (reason == Reason::WrongHost).then(|| w("http://localhost:8080"));
+        let request_id = w("01J9Z3K8");
+        let page = ErrorPage { status, reason, code: "", detail: None, request_id, back: None, anew, repeats: true };
+        sample(name, page.render(c))
+    };
+    REASONS.map(page).into()
 }
 
 const IPHONE: &str =

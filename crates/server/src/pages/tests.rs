@@ -98,6 +98,19 @@ fn signing_out_elsewhere_is_offered_to_who_is_signed_in_elsewhere() {
     }
 }
 
+/// Red where a page says "try again", or nothing, and a person who came there by a link is left with the browser's own
+/// buttons. RFC 9700 §4.11.2: where the application is not known, nothing leads on.
+#[test]
+fn an_error_page_has_a_way_on_unless_only_an_operator_can_help() {
+    let for_operators = ["error_local", "error_unknown_client"];
+    let is_error = |name: &str| ["error", "busy", "away", "throttled"].iter().any(|kind| name.starts_with(kind));
+    for page in benign().iter().filter(|page| is_error(page.name)) {
+        let main = page.html.split_once("<main").unwrap().1;
+        let leads_on = main.contains("<a ") || main.contains("<button");
+        assert_eq!(leads_on, !for_operators.contains(&page.name), "{}", page.name);
+    }
+}
+
 #[test]
 fn xs_02_a_script_url_is_never_a_target() {
     let chrome =

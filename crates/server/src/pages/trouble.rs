@@ -61,6 +61,12 @@ impl Reason {
         matches!(self, Reason::Stale | Reason::NoCookie | Reason::FormAnswer)
     }
 
+    /// Returns whether only those who run the application or this server can help: nothing that the request says is
+    /// trusted enough to lead anywhere (RFC 9700 §4.11.2).
+    fn is_for_operators(self) -> bool {
+        matches!(self, Reason::UnknownClient | Reason::WrongRedirect)
+    }
+
     /// Returns whether the way on is shown as an address.
     fn names_address(self) -> bool {
         self == Reason::WrongHost
@@ -106,6 +112,8 @@ pub struct ErrorPage<'a> {
     pub back: Option<Back<'a>>,
     /// Where on this server to start again, if not at the sign-in page.
     pub anew: Option<&'a str>,
+    /// Whether the same address can simply be opened again.
+    pub repeats: bool,
 }
 
 /// The same step again, for a user who has to come back.
@@ -174,6 +182,13 @@ impl Retry<'_> {
             Retry::Page => None,
             Retry::Form { minimum, .. } => *minimum,
         }
+    }
+}
+
+impl ErrorPage<'_> {
+    /// Returns whether the same request may be answered the next time.
+    fn may_pass(&self) -> bool {
+        self.repeats && matches!(self.reason, Reason::Fault | Reason::Unavailable)
     }
 }
 
