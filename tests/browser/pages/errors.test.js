@@ -41,10 +41,14 @@ test("RFC 6749 §4.1.2.1: with a session it goes back by itself", async () => {
   await guest.leave();
 });
 
-test("a page that does not exist", async () => {
-  const guest = await visitor();
+test("a page that does not exist speaks the person's language alone, and leads to the front page", async () => {
+  // Red where it has a detail, which is English and says the heading again.
+  const guest = await visitor({ locale: "de-DE" });
   assert.equal(await guest.open("/no/such/page"), 404);
+  assert.equal(await guest.page.locator('main [lang="en"]').count(), 0);
   await guest.inspect();
+  assert.equal(await guest.press("main a.button"), 200);
+  assert.equal(new URL(guest.page.url()).pathname, "/");
   await guest.leave();
 });
 

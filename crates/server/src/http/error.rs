@@ -318,11 +318,12 @@ impl Refusal {
                 let posted: Vec<(&str, &str)> = posted(back).map(|(name, value)| (*name, value.as_str())).collect();
                 let back = back.zip(url.as_deref()).map(|((name, _), url)| Back { name, url, posted: &posted });
                 let status = outside.status.as_u16();
+                let of_application = self.is_of_application();
                 ErrorPage {
                     status,
                     reason: outside.reason,
-                    code: outside.code,
-                    detail: Some(outside.why),
+                    code: if of_application { outside.code } else { "" },
+                    detail: of_application.then_some(outside.why),
                     request_id,
                     back,
                     anew: self.anew(),
@@ -340,6 +341,12 @@ impl Refusal {
     /// Adds a way to start again to a refusal that came too late and has none.
     pub fn or_anew(self, way: impl FnOnce() -> Option<String>) -> Self {
         if let Refusal::Stale(None) = self { Refusal::Stale(way()) } else { self }
+    }
+
+    /// Returns whether it is about what an application sent: its developers need the code and the sentence. To anybody
+    /// else the sentence would say the page's heading again, in English.
+    fn is_of_application(&self) -> bool {
+        matches!(self, Refusal::Protocol(_) | Refusal::MediaType)
     }
 
     /// Returns where somebody who came too late can start again.
