@@ -74,6 +74,12 @@ test("the first account is made, and its owner is signed in", async () => {
   await guest.inspect();
 });
 
+test("the next step is a link away", async () => {
+  await guest.press('[role="status"] a');
+  assert.equal(new URL(guest.page.url()).hash, "#connect");
+  assert.equal(await guest.page.isVisible("#connect"), true);
+});
+
 test("the set-up page is closed from then on", async () => {
   const other = await Visitor.arrive(browser, server.issuer);
   const status = await other.open("/setup");

@@ -156,6 +156,11 @@ impl Notice {
         })
     }
 
+    /// Returns whether the front page has the next step.
+    fn is_welcome(self) -> bool {
+        self == Notice::Welcome
+    }
+
     /// Returns the part that fits into a page title, which is read out first: its first sentence.
     fn title(self, t: &Messages) -> &'static str {
         let text = self.text(t);

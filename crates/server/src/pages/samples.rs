@@ -287,6 +287,7 @@ fn account(c: &Chrome<'_>, w: Words) -> Vec<Sample> {
     let kept = AccountPage { notice: None, problems: &kept, sessions_kept: true, ..full };
     vec![
         sample("account", full.render(c)),
+        sample("account_welcome", AccountPage { notice: Some(Notice::Welcome), ..full }.render(c)),
         sample("account_empty", empty.render(c)),
         sample("account_kept", kept.render(c)),
     ]
