@@ -90,6 +90,14 @@ for (const name of pages) {
       return shown.filter((one) => getComputedStyle(one).borderTopWidth === "0px").map((one) => one.outerHTML);
     });
     assert.deepEqual(bare, []);
+    // There a line also says what a color says elsewhere: which field is wrong or cannot be changed, and the main button.
+    const lines = { "input[aria-invalid=true]": "3px solid", "input[readonly]": "1px dashed", "button.main, .button.main": "3px solid" };
+    const alike = await guest.page.evaluate((expected) => Object.entries(expected).flatMap(([kind, line]) => {
+      const shown = [...document.querySelectorAll(kind)].filter((one) => one.checkVisibility() && !(one.readOnly && one.ariaInvalid));
+      const drawn = (one) => [getComputedStyle(one).borderTopWidth, getComputedStyle(one).borderTopStyle].join(" ");
+      return shown.filter((one) => drawn(one) !== line).map((one) => one.outerHTML);
+    }), lines);
+    assert.deepEqual(alike, []);
     await guest.leave();
   });
 }
