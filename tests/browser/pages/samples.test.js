@@ -45,6 +45,19 @@ test("the report of a load fits a phone, and the letters of its pictures can be 
   await page.close();
 });
 
+test("a command that breaks between its parts is copied as one line", async () => {
+  // Red where the parts are blocks, or nothing stands between them.
+  const guest = await Visitor.arrive(browser, origin, { viewport: { width: 320, height: 640 } });
+  await show(guest.context);
+  await guest.open("/en/home_signed_in.html");
+  const copied = await guest.page.evaluate(() => {
+    getSelection().selectAllChildren(document.querySelector("#connect ~ pre code"));
+    return String(getSelection());
+  });
+  assert.equal(copied, "portiere client add --id shop --name Shop --redirect-uri https://shop.example.com/callback");
+  await guest.leave();
+});
+
 /** Returns what is said before the field that has the focus, and is not heard with it: a screen reader begins there. */
 const unheard = (page) => page.evaluate(() => {
   const field = document.querySelector("main [autofocus]");
