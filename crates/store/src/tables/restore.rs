@@ -67,8 +67,8 @@ impl Issued {
             Issued::Sessions => first!("sessions" by "id", "id"),
             Issued::Families => first!("families" by "id", "id"),
             Issued::Codes => first!("codes" by "family", "family"),
-            Issued::OpaqueTokens => first!("opaque_tokens" by "handle", "handle"),
-            Issued::Devices => first!("devices" by "handle", "handle"),
+            Issued::OpaqueTokens => first!("opaque_tokens" by "expires", "handle"),
+            Issued::Devices => first!("devices" by "expires", "handle"),
             Issued::Consents => first!("consents" by "user_id", "user_id"),
         };
         write(sql, values![realm, realm, limit, realm, limit], Must::Any)

@@ -311,6 +311,8 @@ async fn a_step_costs_what_it_deletes() {
     const COLUMNS: &str = "SELECT column_name, data_type FROM information_schema.columns \
          WHERE table_schema = DATABASE() AND table_name = ";
     const LOOKED_AT: &str = "SHOW GLOBAL STATUS LIKE 'Handler\\_read\\_%'";
+    /// No index leads to an assertion without its client: all that have expired are looked at.
+    const BY_SEVERAL: [&str; 1] = ["assertions"];
     let Some(mut place) = Place::alone().await else { return };
     let engine = Mysql::open(place.settings(), store::migrations::MIGRATIONS).await.unwrap();
     engine.migrate().await.unwrap();
@@ -330,16 +332,20 @@ async fn a_step_costs_what_it_deletes() {
         let values = columns.iter().map(value).collect::<Vec<_>>().join(", ");
         let numbers = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 20000)";
         conn.query_drop(format!("INSERT INTO {table} ({names}) {numbers} SELECT {values} FROM n")).await.unwrap();
+        // As the server does by itself some seconds after a table has grown.
+        conn.query_drop(format!("ANALYZE TABLE {table}")).await.unwrap();
     }
     let looked_at = |counts: Vec<(String, u64)>| counts.iter().map(|(_, count)| count).sum::<u64>();
+    let mut all_of = Vec::new();
     for (table, write) in steps {
         let before = looked_at(place.query(LOOKED_AT).await);
         let gone = engine.commit(vec![write]).await.unwrap();
         let rows = looked_at(place.query(LOOKED_AT).await) - before;
         assert_eq!(gone, [sweeping::STEP.unsigned_abs()], "{table}");
-        // No index leads to an assertion without its client: those that have expired are all looked at.
-        let most = if table == "assertions" { 24_000 } else { 4_000 };
-        assert!(rows < most, "{rows} rows of {table} were looked at");
+        if rows > 4_000 {
+            all_of.push(table);
+        }
     }
+    assert!(all_of.iter().all(|table| BY_SEVERAL.contains(&table.as_str())), "{all_of:?} were looked at");
     place.remove().await;
 }
