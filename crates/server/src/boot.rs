@@ -5,6 +5,7 @@ mod folder;
 mod lost;
 mod starts;
 mod stop;
+mod systemd;
 #[cfg(test)]
 mod tests;
 
@@ -319,6 +320,7 @@ impl Ready {
         // Only now, when nothing that the server needs can turn out to be in use.
         let announced = announce(config, &site.url, &instance, json).await?;
         tracing::info!(?addresses, "ready");
+        systemd::tell(systemd::READY);
         Ok(Ready { instance, site, listeners, terms, desk, workers, control, exporter, streams, announced })
     }
 

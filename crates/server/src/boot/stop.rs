@@ -1,5 +1,6 @@
 //! The signals that stop a process, and its last work.
 
+use super::systemd;
 use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::panic::resume_unwind;
@@ -33,7 +34,10 @@ impl Orders {
         loop {
             self.next().await;
             match leaving.swap(true, Ordering::Relaxed) {
-                false => tracing::info!("stopping"),
+                false => {
+                    tracing::info!("stopping");
+                    systemd::tell(systemd::STOPPING);
+                }
                 true => tracing::warn!("another stop signal: open connections are cut"),
             }
             // Nobody receives the order once serving has ended.

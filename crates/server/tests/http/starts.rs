@@ -110,3 +110,27 @@ fn a_data_folder_that_cannot_be_used_is_found_before_a_start() {
     }
     assert_eq!(fs::read_dir(at("letters")).unwrap().count(), 1, "nothing is made");
 }
+
+#[test]
+fn whoever_manages_the_server_is_told_when_it_answers_and_when_it_stops() {
+    // red without `systemd::tell` in server/boot.rs or boot/stop.rs.
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("notify");
+    let manager = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(std::time::Duration::from_secs(120))).unwrap();
+    let heard = || {
+        let mut bytes = [0; 64];
+        let length = manager.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    };
+    let mut command = program();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(folder.path().join("data"));
+    command.env("NOTIFY_SOCKET", &socket).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = command.spawn().unwrap();
+    assert_eq!(heard(), "READY=1");
+    assert_eq!(run(&folder.path().join("data"), &["ready"], "").code, 0);
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(heard(), "STOPPING=1");
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
