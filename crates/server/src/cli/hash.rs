@@ -2,7 +2,7 @@
 
 use super::outcome::{Failure, Outcome, Reply, mutter};
 use super::text::{Table, facts};
-use crate::config::{Check as _, KeyFile, Raw, Size, Value as _, hashing_memory};
+use crate::config::{Check as _, KeyFile, Raw, Size, Value as _, hashing_memory, quoted};
 use crate::private;
 use clap::{Args, Subcommand};
 use hasher::tune::{self, Measured, Recommendation, Row};
@@ -257,13 +257,53 @@ impl NewPepper {
         private::create(&self.file, &*private::Key::new(app::entropy::bytes()?)).map_err(failed)?;
         let file = std::path::absolute(&self.file).map_err(failed)?;
         let entry = format!("{}:{}", self.name, file.display());
+        let line = quoted(&entry);
         let text = format!(
-            "In the configuration, before any other {what}:\n\n  [hash]\n  {option} = [{entry:?}]\n\n\
+            "In the configuration, before any other {what}:\n\n  [hash]\n  {option} = [{line}]\n\n\
              With several nodes, do not add it like this on one after the other: a node without it takes right \
              passwords for wrong ones. First put it at the end of the list, on every node (if it is the first of all: \
              with all nodes stopped); see the guide's page on passwords, \"Several nodes\".\n\n\
              Keep a copy of the file apart from the database: without it no password can be verified any more."
         );
         Ok(Outcome::new(text, json!({ what.replace(' ', "_"): entry })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Sources};
+
+    #[test]
+    fn the_line_that_is_printed_is_read_as_it_was_meant() {
+        // red with {:?} for TOML: od\u{301}d is no escape there.
+        let folder = tempfile::tempdir().unwrap();
+        let configured = folder.path().join("p.toml");
+        let odd = [
+            "plain",
+            "o\u{301}d",
+            "\u{301}",
+            "a b",
+            "it's",
+            "\"",
+            "\\",
+            "a\\u0041",
+            "\u{7f}",
+            "\u{200b}",
+            "\u{1f511}",
+            "#",
+            "],",
+        ];
+        for (name, option) in odd.iter().flat_map(|name| [(name, "peppers"), (name, "import_keys")]) {
+            let file = folder.path().join(format!("{option}{name}"));
+            let text = NewPepper { name: "p1".to_owned(), file: file.clone() }.run("pepper", option).unwrap().text;
+            let (_, rest) = text.split_once("  [hash]\n").unwrap();
+            let (line, _) = rest.split_once("\n\n").unwrap();
+            std::fs::write(&configured, format!("[hash]\n{line}\n")).unwrap();
+            let config = Config::load(Sources { file: Some(configured.clone()), ..Sources::default() });
+            let config = config.unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
+            let read = [&config.hash.peppers, &config.hash.import_keys].into_iter().flatten().next().unwrap();
+            assert_eq!((read.name.as_str(), &*read.file), ("p1", file.as_path()), "{line}");
+        }
     }
 }

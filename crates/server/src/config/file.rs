@@ -80,3 +80,25 @@ fn raw(value: &DeValue<'_>) -> Raw {
         DeValue::Table(_) => Raw::Other("a table"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::options;
+
+    #[test]
+    fn what_takes_one_of_some_words_takes_nothing_else() {
+        // red where log.level is parsed as the library does: an empty text was "error", and "3" was "info".
+        let choices: Vec<_> = declared().filter(|option| (option.takes)().contains("one of \"")).collect();
+        assert!(choices.len() >= 8 && choices.iter().any(|option| option.name == "log.level"));
+        for option in choices {
+            for value in ["\"\"", "\"0\"", "\"3\"", "3", "[\"\"]", "\"INFO\"", "\" off\"", "true"] {
+                let mut reader = Reader::default();
+                parse("p.toml", &format!("{} = {value}\n", option.name), &mut reader);
+                options::build(&mut reader);
+                let named = reader.problems.iter().filter_map(|problem| problem.option.as_deref());
+                assert!(named.eq([option.name]), "{} = {value}: {:?}", option.name, reader.problems);
+            }
+        }
+    }
+}

@@ -30,7 +30,7 @@ pub use secret_file::SecretFile;
 pub use store_url::StoreUrl;
 pub use value::{
     Journal, KeyFile, LogFormat, Loss, ProxyHeader, Raw, Replication, Share, Size, Statements, Synchronous, TryIt,
-    Value, all,
+    Value, all, quoted,
 };
 
 use reader::{Given, Reader, find, suggestion};

@@ -73,7 +73,7 @@ impl Share {
 }
 
 /// Returns a TOML basic string.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
@@ -362,8 +362,15 @@ impl Value for LevelFilter {
         "one of \"off\", \"error\", \"warn\", \"info\", \"debug\", \"trace\"".to_owned()
     }
     fn parse(raw: &Raw) -> Result<Self, String> {
-        let text = text_of::<Self>(raw)?;
-        text.parse().map_err(|_| format!("{text:?} is not {}", Self::takes()))
+        match text_of::<Self>(raw)? {
+            "off" => Ok(LevelFilter::OFF),
+            "error" => Ok(LevelFilter::ERROR),
+            "warn" => Ok(LevelFilter::WARN),
+            "info" => Ok(LevelFilter::INFO),
+            "debug" => Ok(LevelFilter::DEBUG),
+            "trace" => Ok(LevelFilter::TRACE),
+            other => Err(format!("{other:?} is not {}", Self::takes())),
+        }
     }
     fn show(&self) -> Option<String> {
         Some(quoted(&self.to_string()))
