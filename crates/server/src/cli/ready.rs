@@ -13,9 +13,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long an answer may take, however little time is left: a server that works has answered by then.
+const LEAST: Duration = Duration::from_secs(1);
 
 /// The arguments of `ready`.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
@@ -56,7 +59,11 @@ impl Command {
     async fn answer(&self, data: &Path) -> Reply {
         let (began, mut said) = (Instant::now(), String::new());
         loop {
-            let reply = ask(data, self).await;
+            let left = self.wait.map(|wait| wait.saturating_sub(began.elapsed()).max(LEAST));
+            let reply = match left {
+                Some(left) => timeout(left, ask(data, self)).await.unwrap_or_else(|_| Err(late())),
+                None => ask(data, self).await,
+            };
             let why = match &reply {
                 Ok(outcome) if is_ready(outcome) => return reply,
                 Ok(outcome) => first_problem(&outcome.json),
@@ -77,6 +84,10 @@ impl Command {
             tokio::time::sleep(PAUSE).await;
         }
     }
+}
+
+fn late() -> Failure {
+    Failure::Later("the server did not answer in time".to_owned())
 }
 
 async fn ask(data: &Path, command: &Command) -> Reply {

@@ -223,3 +223,16 @@ fn a_server_waits_for_a_command_that_holds_the_database_for_a_moment() {
     });
     server.kill();
 }
+
+#[test]
+fn a_server_that_stands_still_is_waited_for_no_longer_than_was_said() {
+    // red without `timeout` in cli/ready.rs, answer: one look took ten seconds.
+    let server = Server::start(&[]);
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    let began = std::time::Instant::now();
+    let waited = server.command(&["ready", "--wait", "1s"], "");
+    let took = began.elapsed();
+    server.pids().into_iter().for_each(|pid| signal(pid, Signal::CONT));
+    assert_eq!((waited.code, waited.out.as_str()), (75, ""), "{}", waited.err);
+    assert!(waited.err.contains("did not answer in time") && took.as_secs() < 8, "{took:?}: {}", waited.err);
+}
