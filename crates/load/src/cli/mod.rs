@@ -5,7 +5,7 @@ mod options;
 mod progress;
 mod values;
 
-pub use options::{Auth, Choice, Options};
+pub use options::{Auth, Choice, Options, Typed};
 pub use progress::{Lines, columns, is_seen};
 
 use crate::Refusal;
@@ -97,6 +97,15 @@ pub struct Compare {
 }
 
 impl Command {
+    /// Returns the options; a comparison has none.
+    pub fn options(&mut self) -> Option<&mut Options> {
+        match &mut self.action {
+            None => Some(&mut self.options),
+            Some(Action::Search(search)) => Some(&mut search.options),
+            Some(Action::Compare(_)) => None,
+        }
+    }
+
     /// Selects JSON output for whatever action was given.
     pub fn print_json(&mut self) {
         match &mut self.action {

@@ -6,10 +6,21 @@ use crate::interrupt::Interrupt;
 use crate::plan::{Arrivals, Client, Pace, Plan, Proof, Shape, Workload, users};
 use crate::wire::{Reach, Url};
 use clap::{Args, ValueEnum, ValueHint};
+use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A secret that is never shown.
+#[derive(Clone)]
+pub struct Typed(pub String);
+
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
 
 /// What to measure and how.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +47,9 @@ pub struct Options {
     /// Read the client's secret from standard input
     #[arg(long, conflicts_with = "client_secret_file")]
     pub client_secret_stdin: bool,
+    /// What was read there, if the program around this has done so: it knows how to ask at a terminal.
+    #[arg(skip)]
+    pub client_secret: Option<Typed>,
     /// Read the client's secret from a file
     #[arg(long, value_name = "FILE")]
     pub client_secret_file: Option<PathBuf>,
@@ -335,6 +349,7 @@ impl Options {
     fn proof(&self) -> Result<Proof, Refusal> {
         let text = match &self.client_secret_file {
             Some(path) => read(path)?,
+            None if let Some(Typed(secret)) = &self.client_secret => secret.clone(),
             None if self.client_secret_stdin => {
                 let mut text = String::new();
                 let outcome = std::io::stdin().read_to_string(&mut text);

@@ -40,11 +40,20 @@ impl Input {
         }
     }
 
-    /// Reads a secret: typed twice at a terminal, otherwise all of standard input without the line break at its end.
+    /// Reads a new secret: typed twice at a terminal, otherwise all of standard input without the line break at its end.
     pub fn secret(&mut self, wanted: Wanted<'_>) -> Result<Secret, Failure> {
+        self.read(wanted, typed_twice)
+    }
+
+    /// Reads a secret that somebody else knows, too, and that a mistake does not change: typed once.
+    pub fn known_secret(&mut self, wanted: Wanted<'_>) -> Result<Secret, Failure> {
+        self.read(wanted, |what| typed(&format!("{what}: ")))
+    }
+
+    fn read(&mut self, wanted: Wanted<'_>, typed: fn(&str) -> Result<Secret, Failure>) -> Result<Secret, Failure> {
         let Wanted { what, flag, given } = wanted;
         let secret = match self {
-            Input::Terminal => typed_twice(what)?,
+            Input::Terminal => typed(what)?,
             Input::Stream(from) if given => writable(piped(from, what)?, what)?,
             Input::Stream(_) => {
                 return Err(Failure::Use(format!("the {what} is missing: give it on standard input with {flag}")));

@@ -47,7 +47,8 @@ use crate::config::{Config, LogFormat, Sources};
 use crate::hashing;
 use crate::logs::Logs;
 use crate::loops::run_out;
-use input::Input;
+use input::{Input, Wanted};
+use load::interrupt::Interrupt;
 use outcome::Printer;
 use reach::Reach;
 use serde_json::json;
@@ -109,13 +110,7 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
         Command::Version => Ok(show(&global, &version())),
         Command::Completions { shell } => Ok(print(docs::completions(shell))),
         Command::Man(man) => Ok(print(man.page()?)),
-        Command::Load(mut command) => {
-            if global.json {
-                command.print_json();
-            }
-            load::cli::main(&command, &load::interrupt::Interrupt::by_signals(), &mut io::stdout().lock())?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Load(command) => measure(&global, *command),
         Command::Capacity(mut command) => {
             command.json = global.json;
             let (program, config) = (std::env::current_exe()?, quiet(&global)?);
@@ -129,6 +124,21 @@ fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Measures a server as a stranger.
+fn measure(global: &Global, mut command: load::cli::Command) -> Result<ExitCode, Failure> {
+    if global.json {
+        command.print_json();
+    }
+    let interrupt = Interrupt::by_signals();
+    if let Some(options) = command.options().filter(|options| options.client_secret_stdin) {
+        let wanted = Wanted { what: "client secret", flag: "--client-secret-stdin", given: true };
+        let secret = Input::of_process().known_secret(wanted)?;
+        options.client_secret = Some(load::cli::Typed(secret.reveal().to_owned()));
+    }
+    load::cli::main(&command, &interrupt, &mut io::stdout().lock())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the server until it is told to stop.

@@ -1,7 +1,7 @@
 //! Hash workers: machines that hash passwords for this server.
 
 use super::hash::size;
-use super::input::Input;
+use super::input::{Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
 use super::removal::Removal;
 use super::request::Place;
@@ -17,7 +17,6 @@ use rules::utc::{iso, when};
 use rules::worker::Worker;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -353,9 +352,8 @@ impl Enroll {
         let token = match self.token {
             Some(token) => Secret::new(token),
             None => {
-                let mut text = String::new();
-                std::io::stdin().take(1024).read_to_string(&mut text)?;
-                Secret::new(text)
+                let wanted = Wanted { what: "token", flag: "--token-stdin", given: self.token_stdin };
+                Input::of_process().known_secret(wanted)?
             }
         };
         let name = self.name.unwrap_or_else(machine);

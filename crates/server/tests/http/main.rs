@@ -29,5 +29,6 @@ mod starts;
 mod support;
 mod tampered;
 mod turns;
+mod typed;
 mod versions;
 mod workers;
