@@ -67,10 +67,21 @@ pub fn main() -> ExitCode {
     match table::parse(std::env::args_os().collect()) {
         Err(no_command) => no_command.tell(),
         Ok(cli) => {
-            let as_json = cli.global.json;
+            let (as_json, _heard) = (cli.global.json, ends_at_signals(&cli.command));
             run(cli, no_core).unwrap_or_else(|failure| failure.tell(as_json))
         }
     }
+}
+
+/// Has signals end the first process of a container, which the system lets ignore all that it does not listen for. Some
+/// commands listen by themselves.
+fn ends_at_signals(command: &Command) -> Option<Interrupt> {
+    let listens = match command {
+        Command::Serve(_) | Command::Move(_) | Command::Load(_) | Command::Capacity(_) | Command::Lab(_) => true,
+        Command::Request(Request::Verifier(command)) => matches!(command, verifier::Command::Serve(_)),
+        _ => false,
+    };
+    (!listens && rustix::process::getpid().is_init()).then(Interrupt::by_signals)
 }
 
 fn run(Cli { global, command }: Cli, no_core: io::Result<()>) -> Result<ExitCode, Failure> {

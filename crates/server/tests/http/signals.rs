@@ -236,3 +236,51 @@ fn a_server_that_stands_still_is_waited_for_no_longer_than_was_said() {
     assert_eq!((waited.code, waited.out.as_str()), (75, ""), "{}", waited.err);
     assert!(waited.err.contains("did not answer in time") && took.as_secs() < 8, "{took:?}: {}", waited.err);
 }
+
+/// The process that a process started, once there is one.
+fn started_by(pid: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn a_command_that_is_the_first_process_of_a_container_ends_at_a_signal() {
+    // red without `ends_at_signals` in cli/mod.rs: only SIGKILL would end it.
+    let alone = |command: &[&std::ffi::OsStr]| {
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--pid", "--fork"]).args(command);
+        unshare.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        unshare
+    };
+    if !alone(&["true".as_ref()]).status().is_ok_and(|status| status.success()) {
+        println!("skipped: no process can be the first one here (unshare)");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for (line, name, code) in [
+        (&["ready", "--wait", "10m"][..], Signal::TERM, 143),
+        (&["ready", "--wait", "10m"], Signal::INT, 130),
+        (&["ready", "--wait", "10m"], Signal::HUP, 129),
+        // Waits for its input.
+        (&["user", "add", "bob", "--password-stdin"], Signal::TERM, 143),
+    ] {
+        let words = [BINARY].iter().chain(line).chain(&["--data"]).map(std::convert::AsRef::as_ref);
+        let words: Vec<&std::ffi::OsStr> = words.chain([data.as_os_str()]).collect();
+        let mut unshare = alone(&words).spawn().unwrap();
+        let first = || started_by(unshare.id()).filter(|pid| listens(*pid, name));
+        until(&format!("{line:?} listens"), || first().is_some());
+        signal(first().unwrap(), name);
+        until(&format!("{line:?} ends"), || unshare.try_wait().unwrap().is_some());
+        assert_eq!(unshare.wait().unwrap().code(), Some(code), "{line:?} {name:?}");
+    }
+    assert!(!data.exists());
+}
+
+/// Whether a process has a handler for a signal.
+fn listens(pid: u32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask & (1 << (signal.as_raw() - 1)) != 0
+}
