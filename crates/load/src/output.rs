@@ -40,12 +40,22 @@ fn place(file: &Path) -> PathBuf {
     file.canonicalize().ok().or_else(made).unwrap_or_else(|| file.to_owned())
 }
 
+/// Refuses `-`, which stands for standard output elsewhere: nobody means a file of that name.
+///
+/// # Errors
+/// [`Refusal::Use`].
+pub fn named(file: &Path) -> Result<(), Refusal> {
+    let why = "- is not standard output here: name a file (./- is a file of that name)";
+    if file == Path::new("-") { Err(Refusal::Use(why.to_owned())) } else { Ok(()) }
+}
+
 /// Makes sure that a file can be written. A file that does not exist yet is created and removed again, so that nothing
 /// is left of it if there is no result, however the run ends.
 ///
 /// # Errors
-/// [`Refusal::Failure`].
+/// [`Refusal`].
 pub fn try_out(file: &Path) -> Result<(), Refusal> {
+    named(file)?;
     let outcome = match OpenOptions::new().write(true).create_new(true).open(file) {
         Ok(_) => std::fs::remove_file(file),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {

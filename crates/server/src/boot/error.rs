@@ -20,9 +20,9 @@ pub enum BootError {
 impl std::fmt::Display for BootError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            BootError::InUse => {
-                f.write_str("another server runs on this data folder: stop it, or name another folder with --data")
-            }
+            BootError::InUse => f.write_str(
+                "a server or a command works on this data folder: end it, or name another folder with --data",
+            ),
             BootError::Wrong(problems) => f.write_str(&problems.join("\n")),
             BootError::Away(why) | BootError::Other(why) => f.write_str(why),
         }

@@ -33,6 +33,7 @@ const NOT_IN_BACKUPS: [(&str, &str, &str); 5] = [
 impl Backup {
     /// Makes the name of the file one that the server reads in the same way: it has another working directory.
     pub fn complete(&mut self) -> Result<(), Failure> {
+        load::output::named(&self.file)?;
         let failed = |error| Failure::Failed(format!("{}: {error}", self.file.display()));
         self.file = std::path::absolute(&self.file).map_err(failed)?;
         // Checked here, too: a file that is found here afterwards is then the copy.

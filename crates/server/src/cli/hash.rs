@@ -247,6 +247,7 @@ impl Progress {
 
 impl NewPepper {
     fn run(&self, what: &str, option: &str) -> Reply {
+        load::output::named(&self.file)?;
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => Failure::Failed(format!(
                 "{} exists already, and is not overwritten: name another file",

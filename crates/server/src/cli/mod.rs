@@ -53,8 +53,11 @@ use outcome::Printer;
 use reach::Reach;
 use serde_json::json;
 use std::io::{self, Write};
+use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 use table::{Cli, Command, Global};
+use tokio::io::Interest;
+use tokio::net::unix::pipe::Sender;
 use tracing::level_filters::LevelFilter;
 
 /// Does what the command line says.
@@ -247,8 +250,10 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
                         outcome::say(&format!("{why}; retrying until that is over"));
                         *told = why.to_owned();
                     }
-                    tokio::time::sleep(*pause).await;
-                    continue;
+                    if rests(*pause).await {
+                        continue;
+                    }
+                    break Ok(printer.finish());
                 }
                 (Ok(outcome), _) => outcome,
                 (Err(failure), _) => break printer.finish().map_or_else(|error| Ok(Err(error)), |()| Err(failure)),
@@ -266,14 +271,31 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
             request.go_on(next);
             follows = request.pause().map(|pause| (pause, String::new()));
             progress.show(request.progress());
-            if let Some(pause) = request.pause().filter(|_| outcome.text.is_empty()) {
-                tokio::time::sleep(pause).await;
+            let pause = request.pause().filter(|_| outcome.text.is_empty());
+            if let Some(pause) = pause
+                && !rests(pause).await
+            {
+                break Ok(printer.finish());
             }
         };
         progress.clear();
         reach.close().await;
         shown.map(|shown| written(shown, global.json))
     })
+}
+
+/// Waits, but not longer than somebody reads standard output. Returns whether somebody still does.
+async fn rests(pause: std::time::Duration) -> bool {
+    let unread = async {
+        // Registered as it is: what is made not to block here would not block whoever shares it, either.
+        let out = io::stdout().as_fd().try_clone_to_owned();
+        match out.and_then(|out| Sender::from_file_unchecked(out.into())) {
+            Ok(out) => drop(out.ready(Interest::ERROR).await),
+            // A file, which no reader leaves.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::time::timeout(pause, unread).await.is_err()
 }
 
 /// Has what `request` supposes carried out, if anything. Returns the outcome if that is the whole answer.

@@ -242,7 +242,7 @@ fn a_data_folder_has_one_server_whatever_databases_there_are() {
         let line = ["serve", "--listen", "127.0.0.1:0"];
         let second = server.command_with(&line, "", &[("PORTIERE_STORE_URL", &url)]);
         assert_eq!((second.code, second.out.as_str()), (1, ""), "{}", second.err);
-        let why = "another server runs on this data folder: stop it, or name another folder with --data";
+        let why = "a server or a command works on this data folder: end it, or name another folder with --data";
         assert!(second.err.contains(why), "{}", second.err);
         server.must(&["client", "list"], "");
     }
@@ -343,4 +343,40 @@ fn a_wrong_configuration_keeps_nobody_from_a_server_that_runs() {
         }
         assert!(!none.exists(), "{text}");
     }
+}
+
+#[test]
+fn a_hyphen_is_no_file_to_write() {
+    // red without `named` in load/output.rs: a file called - held what was meant for a pipe.
+    let folder = tempfile::tempdir().unwrap();
+    for line in [
+        &["backup", "-"][..],
+        &["hash", "pepper", "p1", "-"],
+        &["hash", "binding", "b1", "-"],
+        &["profile", "--output", "-"],
+        &["load", "jwks", "--target", "http://127.0.0.1:1", "--save", "-"],
+        &["load", "jwks", "--target", "http://127.0.0.1:1", "--html", "-"],
+        &["capacity", "--html", "-"],
+        &["lab", "all", "--quick", "--html", "-"],
+    ] {
+        let output = program().args(line).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {said}");
+        assert!(said.contains("- is not standard output here"), "{line:?}: {said}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line:?}");
+    }
+}
+
+#[test]
+fn whoever_follows_ends_when_its_reader_leaves_also_if_nothing_happens() {
+    // red without `rests` in cli/mod.rs: it would stay until the next entry.
+    let server = Server::start(&[]);
+    let mut command = program();
+    command.args(["audit", "tail", "-f", "--data"]).arg(server.data()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut follows = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(follows.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(!line.is_empty());
+    until("nobody reads any more", || follows.try_wait().unwrap().is_some());
+    assert_eq!(follows.wait().unwrap().code(), Some(0));
 }
