@@ -261,7 +261,6 @@ fn a_command_that_is_the_first_process_of_a_container_ends_at_a_signal() {
     for (line, name, code) in [
         (&["ready", "--wait", "10m"][..], Signal::TERM, 143),
         (&["ready", "--wait", "10m"], Signal::INT, 130),
-        (&["ready", "--wait", "10m"], Signal::HUP, 129),
         // Waits for its input.
         (&["user", "add", "bob", "--password-stdin"], Signal::TERM, 143),
     ] {
