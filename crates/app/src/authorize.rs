@@ -7,7 +7,7 @@ use crate::settle::Ahead;
 use crate::{App, Fault};
 use rules::decision::Decision;
 use rules::id::{SessionId, UserId};
-use rules::jose::{Alg, Expect, Typ};
+use rules::jose::{Expect, Times, Typ};
 use rules::login::session::{Origin, Session, Started};
 use rules::oauth::authorize::{self, Back, Request};
 use rules::oauth::client::Client;
@@ -213,11 +213,10 @@ impl App {
         let keys = self.keys(epoch).await?;
         let expect = Expect {
             required: &["iss", "sub", "aud", "exp", "iat"],
-            issuer: Some(&self.realm.issuer),
-            ignore_exp: true,
+            times: Times::AllButExp,
             // With the groups of a user who has hundreds of them; as long as what may be posted.
             longest: 64 << 10,
-            ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::Jwt], now)
+            ..Expect::ours(&[Typ::Jwt], &self.realm.issuer, now)
         };
         // Only access tokens have client_id here: one of a client that wants `typ: JWT` is no hint (JW-16).
         let claims = rules::jose::verify(token, keys.ever(), &expect).ok();

@@ -4,7 +4,7 @@ use crate::tally::Cached;
 use crate::{App, Fault};
 use rules::Time;
 use rules::id::FamilyId;
-use rules::jose::{Alg, Expect, Typ};
+use rules::jose::{Expect, Times, Typ};
 use rules::oauth::Error;
 use rules::oauth::client::Client;
 use rules::oauth::client_auth::Proof;
@@ -47,7 +47,8 @@ struct Looked {
 }
 
 impl App {
-    /// Returns the claims of an access token of ours, whether it is live or not.
+    /// Returns the claims of an access token of ours, whether it is live or not, and whatever its times are: by another
+    /// node's clock it may live, and whoever asks may want to end it.
     pub(crate) async fn read_access(&self, token: &str) -> Result<Option<Arc<AccessClaims>>, Fault> {
         if token.len() > LONGEST {
             return Ok(None);
@@ -60,7 +61,8 @@ impl App {
     }
 
     /// Returns the claims of a signed access token. Its signature is checked once an epoch, since a key may have been
-    /// revoked; the cache's key is the hash of the whole token.
+    /// revoked; the cache's key is the hash of the whole token. Its times are left to the rules, which judge them at each
+    /// use.
     async fn checked_at(&self, token: &str, epoch: i64) -> Result<Option<Arc<AccessClaims>>, Fault> {
         let handle = Handle::of(token);
         if let Some((at, claims)) = self.checked(&handle)
@@ -74,15 +76,18 @@ impl App {
         let now = self.clock.now();
         let expect = Expect {
             required: &["iss", "sub", "aud", "exp", "iat", "jti", "client_id"],
-            issuer: Some(&self.realm.issuer),
-            ..Expect::new(&[Alg::RS256, Alg::ES256, Alg::EdDSA], &[Typ::AccessToken, Typ::Jwt], now)
+            times: Times::Unjudged,
+            ..Expect::ours(&[Typ::AccessToken, Typ::Jwt], &self.realm.issuer, now)
         };
         let Ok(claims) = rules::jose::verify(token, keys.verifiers(now), &expect) else { return Ok(None) };
         let Ok(claims) = serde_json::from_value::<AccessClaims>(Value::Object(claims.into_map())) else {
             return Ok(None);
         };
         let claims = Arc::new(claims);
-        self.remember(handle, epoch, &claims);
+        // What is of no more use does not take the place of what is.
+        if !Time::from_seconds(claims.exp).has_come(now) {
+            self.remember(handle, epoch, &claims);
+        }
         Ok(Some(claims))
     }
 
@@ -129,7 +134,11 @@ impl App {
         let found = found.map(|found| Found { groups: names, ..found });
         let client = self.client(&claims.client_id.as_str().into(), epoch).await?;
         let facts = Facts { client: client.as_deref(), family: found.as_ref(), revoked };
-        let lives = introspect::is_live(&claims, &facts, &self.realm.settings, self.clock.now());
+        let (settings, now) = (&self.realm.settings, self.clock.now());
+        let lives = match purpose {
+            Purpose::Use | Purpose::Telling => introspect::is_live(&claims, &facts, settings, now),
+            Purpose::Ending => introspect::can_end(&claims, &facts, settings, now),
+        };
         let live = client.filter(|_| lives).map(|client| Live { claims, client, family: found });
         Ok(Looked { epoch, live })
     }

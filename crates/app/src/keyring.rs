@@ -13,7 +13,7 @@ use rules::{Fresh, Span, Time};
 use zeroize::Zeroizing;
 
 /// The algorithms that a realm has keys for from the start.
-pub const ALGS: [Alg; 3] = [Alg::RS256, Alg::ES256, Alg::EdDSA];
+pub const ALGS: [Alg; 3] = Alg::OURS;
 
 /// The keys that are derived from the master key.
 pub struct Keyring {

@@ -1,16 +1,22 @@
 //! Nodes whose clocks differ as far as they may.
 
-use super::{NOW, ada, application, database, node};
+use super::shop::{REDIRECT, code, params};
+use super::{NOW, PASSWORD, ada, application, database, newcomer, node, sign_in};
 use crate::App;
 use crate::admin::clients::ClientSecret;
+use crate::authorize::Outcome as Page;
+use crate::browser::Browser;
 use crate::clock::Clock;
+use crate::sign_in::{Next, Typed};
 use rules::Change;
 use rules::Span;
 use rules::id::ClientId;
 use rules::login::session::end_all_but;
-use rules::oauth::client::{AccessFormat, Client};
+use rules::oauth::client::{AccessFormat, Client, Grant};
 use rules::oauth::client_auth::{Means, Proof};
-use rules::oauth::params::Params;
+use rules::oauth::revoke::Outcome;
+use rules::oauth::scope::Scope;
+use rules::people::Role;
 use rules::realm::SKEW;
 use rules::secret::Secret;
 use std::sync::Arc;
@@ -54,7 +60,15 @@ impl Two {
 }
 
 async fn add(app: &App, format: AccessFormat) {
-    let client = Client { access_format: format, ..application("svc") };
+    let client = Client {
+        access_format: format,
+        redirect_uris: vec![REDIRECT.into()],
+        grants: vec![Grant::ClientCredentials, Grant::AuthorizationCode, Grant::RefreshToken],
+        scope: Scope::from("openid offline_access".to_owned()),
+        trusted: true,
+        first_party: true,
+        ..application("svc")
+    };
     app.add_client(client, ClientSecret::Given(Secret::new(SECRET))).await.unwrap().unwrap();
 }
 
@@ -63,8 +77,129 @@ fn proof() -> Proof {
 }
 
 async fn token(app: &App) -> String {
-    let params = Params::parse(vec![("grant_type".into(), "client_credentials".into())]).unwrap();
+    let params = params(&[("grant_type", "client_credentials")]);
     app.token(&params, proof()).await.unwrap().unwrap().access_token.reveal().to_owned()
+}
+
+/// What was issued at one node.
+struct Given {
+    own: String,
+    access: String,
+    refresh: String,
+    id: String,
+}
+
+impl Two {
+    /// Two nodes, the client, and Ada.
+    async fn with_ada(apart: Span, format: AccessFormat) -> Self {
+        let two = Two::start(apart).await;
+        add(&two.behind, format).await;
+        two.behind.add_user(&newcomer("ada", ""), Role::Member).await.unwrap().unwrap();
+        two
+    }
+
+    /// Has every kind of token issued at one of the nodes.
+    async fn given_by(&self, app: &App) -> Given {
+        let asked = [
+            ("client_id", "svc"),
+            ("redirect_uri", REDIRECT),
+            ("response_type", "code"),
+            ("scope", "openid offline_access"),
+            ("prompt", "consent"),
+            ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+            ("code_challenge_method", "S256"),
+        ];
+        let mut browser = Browser { flow: Some(Secret::new("the flow of this browser")), ..Browser::default() };
+        let Page::SignIn(page) = app.authorize(params(&asked), &browser).await.unwrap() else { panic!("no page") };
+        let flow = app.open_flow(&page.flow.text, &browser).unwrap();
+        self.pass(Span::seconds(1));
+        let code = match sign_in(app, flow, &mut browser).await {
+            Next::Respond(answer) => code(&answer),
+            Next::GoOn(flow) => {
+                let Page::Consent(asked, _) = app.resume(flow, &browser).await.unwrap() else { panic!("no question") };
+                let flow = app.open_flow(&asked.flow.text, &browser).unwrap();
+                let Page::Respond(answer) = app.consent(flow, true, &browser).await.unwrap() else { panic!("no code") };
+                code(&answer)
+            }
+        };
+        let redemption = params(&[
+            ("grant_type", "authorization_code"),
+            ("code", &code),
+            ("redirect_uri", REDIRECT),
+            ("code_verifier", "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"),
+        ]);
+        let handed = app.token(&redemption, proof()).await.unwrap().unwrap();
+        let text = |token: Option<&Secret>| token.expect("a token").reveal().to_owned();
+        Given {
+            own: token(app).await,
+            access: text(Some(&handed.access_token)),
+            refresh: text(handed.refresh_token.as_ref()),
+            id: text(handed.id_token.as_ref()),
+        }
+    }
+}
+
+async fn revoke(app: &App, token: &str) -> Outcome {
+    let client = app.authenticate(proof()).await.unwrap().unwrap();
+    app.revoke(token, &client).await.unwrap().unwrap()
+}
+
+/// How far apart two clocks may be, and the formats of access tokens.
+fn cases() -> impl Iterator<Item = (Span, AccessFormat)> {
+    let apart = [Span::ZERO, SKEW, SKEW + SKEW];
+    apart.into_iter().flat_map(|apart| [AccessFormat::Jwt, AccessFormat::Opaque].map(|format| (apart, format)))
+}
+
+#[tokio::test]
+async fn what_a_clock_ahead_has_dated_is_revoked_where_the_clock_is_behind() {
+    // Red with Expect's 60 s in introspect.rs, checked_at: the answer was 200, and nothing was revoked.
+    for (apart, format) in cases() {
+        let two = Two::with_ada(apart, format).await;
+        let Given { own, access, refresh, .. } = two.given_by(&two.ahead).await;
+        for token in [own, access, refresh] {
+            assert_eq!(two.live(&token).await, [true; 2], "{apart:?} {format:?}");
+            assert_eq!(revoke(&two.behind, &token).await, Outcome::Revoked, "{apart:?} {format:?}");
+            assert_eq!(two.live(&token).await, [false; 2], "{apart:?} {format:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_has_expired_by_a_clock_ahead_is_revoked_there_while_it_lives_elsewhere() {
+    // Red where introspect.rs, checked_at, asks for `exp`.
+    for (apart, format) in cases() {
+        let two = Two::with_ada(apart, format).await;
+        let Given { own, access, refresh, .. } = two.given_by(&two.behind).await;
+        let settings = &two.behind.realm.settings;
+        let (short, long) = (settings.access_ttl, settings.refresh_idle);
+        // A moment before each ends by the clock that is behind.
+        two.pass(Span(short.0 - 1000));
+        for (token, rest) in [(own, Span::ZERO), (access, Span::ZERO), (refresh, Span(long.0 - short.0))] {
+            two.pass(rest);
+            assert_eq!(two.live(&token).await, [true, apart == Span::ZERO], "{apart:?} {format:?}");
+            assert_eq!(revoke(&two.ahead, &token).await, Outcome::Revoked, "{apart:?} {format:?}");
+            assert_eq!(two.live(&token).await, [false; 2], "{apart:?} {format:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_clock_ahead_has_just_signed_is_accepted_where_the_clock_is_behind() {
+    // Red with Expect's 60 s in introspect.rs, checked_at, or in authorize.rs, hint.
+    for (apart, format) in cases() {
+        let two = Two::with_ada(apart, format).await;
+        let given = two.given_by(&two.ahead).await;
+        let caller = two.ahead.first_party(proof(), None).await.unwrap().unwrap();
+        let typed = Typed::new("ada", PASSWORD);
+        let entered = two.ahead.enter(&caller, typed, &Browser::default(), None).await.unwrap().unwrap();
+        for app in [&two.behind, &two.ahead] {
+            assert!(app.userinfo(&given.access).await.unwrap().is_ok(), "{apart:?} {format:?}");
+            let opened = app.open_account(&entered.handed.access_token).await.unwrap();
+            assert!(opened.is_some(), "{apart:?} {format:?}");
+            let hint = app.hint(&given.id, app.epoch().await.unwrap()).await.unwrap();
+            assert!(hint.is_some_and(|hint| hint.client.as_str() == "svc"), "{apart:?} {format:?}");
+        }
+    }
 }
 
 /// Changes the rows to what an earlier version would have left.

@@ -21,6 +21,9 @@ impl Alg {
     /// All of them, in the order in which metadata lists them.
     pub const ALL: [Alg; 4] = [Alg::RS256, Alg::PS256, Alg::ES256, Alg::EdDSA];
 
+    /// Those that we sign with ourselves.
+    pub const OURS: [Alg; 3] = [Alg::RS256, Alg::ES256, Alg::EdDSA];
+
     /// The name that goes into `alg`.
     pub const fn name(self) -> &'static str {
         match self {

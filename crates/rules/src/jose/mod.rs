@@ -19,4 +19,4 @@ pub use claims::Claims;
 pub use json::object;
 pub use jwk::{Jwk, JwkSet, KeyError};
 pub use sign::{SignError, SigningKey, generate};
-pub use verify::{Expect, Refused, VerifyingKey, claimed, verify};
+pub use verify::{Expect, Refused, Times, VerifyingKey, claimed, verify};

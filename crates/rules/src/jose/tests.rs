@@ -72,7 +72,7 @@ fn rfc_7515_examples_verify() {
         assert_eq!(claims.all()["http://example.com/is_root"], true);
         let late = Expect { now: Time::from_seconds(1_300_819_440), ..then };
         assert_eq!(verify(token, [&key], &late), Err(Refused("the token has expired")));
-        assert!(verify(token, [&key], &Expect { ignore_exp: true, ..late }).is_ok());
+        assert!(verify(token, [&key], &Expect { times: Times::AllButExp, ..late }).is_ok());
         assert_eq!(verify(token, [], &then), Err(Refused("no key of the signer fits")));
     }
 }
@@ -212,8 +212,10 @@ fn times_are_whole_seconds_or_the_token_is_refused() {
             let others = if name == "exp" { String::new() } else { format!(r#","exp":{EXP}"#) };
             let claims = format!(r#"{{"{name}":{value}{others}}}"#);
             assert!(check_forged(HEADER, &claims, &expect()).is_err(), "{claims}");
-            let lenient = Expect { required: &[], ignore_exp: true, ..expect() };
-            assert!(check_forged(HEADER, &claims, &lenient).is_err(), "{claims}");
+            for times in [Times::AllButExp, Times::Unjudged] {
+                let lenient = Expect { required: &[], times, ..expect() };
+                assert!(check_forged(HEADER, &claims, &lenient).is_err(), "{claims}");
+            }
         }
     }
     assert_eq!(check_forged(HEADER, "{}", &expect()), Err(Refused("a required claim is missing")));
@@ -238,6 +240,30 @@ fn clocks_may_differ_by_the_skew_and_no_more() {
     let exact = Expect { skew: Span::ZERO, ..expect() };
     assert!(check_forged(HEADER, &format!(r#"{{"exp":{now}}}"#), &exact).is_err());
     assert!(check_forged(HEADER, &format!(r#"{{"exp":{}}}"#, now + 1), &exact).is_ok());
+}
+
+/// A token of ours may come from a clock that is as far ahead as this one is behind.
+#[test]
+fn two_clocks_of_ours_may_be_off() {
+    // Red where `Expect::ours` allows for one clock.
+    let now = NOW.seconds();
+    let ours = Expect { algs: expect().algs, required: &[], ..Expect::ours(expect().typ, "us", NOW) };
+    for (name, second, by_all, but_exp) in [
+        ("exp", now - 119, true, true),
+        ("exp", now - 120, false, true),
+        ("nbf", now + 120, true, true),
+        ("nbf", now + 121, false, false),
+        ("iat", now + 120, true, true),
+        ("iat", now + 121, false, false),
+    ] {
+        let others = if name == "exp" { String::new() } else { format!(r#","exp":{EXP}"#) };
+        let token = |iss: &str| format!(r#"{{"iss":"{iss}","{name}":{second}{others}}}"#);
+        for (times, accepted) in [(Times::All, by_all), (Times::AllButExp, but_exp), (Times::Unjudged, true)] {
+            let ours = Expect { times, ..ours };
+            assert_eq!(check_forged(HEADER, &token("us"), &ours).is_ok(), accepted, "{name} {second} {times:?}");
+            assert!(check_forged(HEADER, &token("them"), &ours).is_err());
+        }
+    }
 }
 
 /// JW-07: a token says plainly whom it is for.

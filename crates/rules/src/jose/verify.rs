@@ -5,6 +5,7 @@ use super::claims::Claims;
 use super::json;
 use super::jwk::is_kid;
 use crate::id::Kid;
+use crate::realm::SKEW;
 use crate::secret::from_base64url;
 use crate::time::{Span, Time};
 use aws_lc_rs::signature::ParsedPublicKey;
@@ -74,8 +75,8 @@ pub struct Expect<'a> {
     pub now: Time,
     /// How far the signer's clock may be off, either way.
     pub skew: Span,
-    /// Accepts a token that has expired, as an `id_token_hint` may have (OpenID Connect Core §3.1.2.1).
-    pub ignore_exp: bool,
+    /// The times that it must keep to.
+    pub times: Times,
     /// The most bytes that it may have.
     pub longest: usize,
 }
@@ -94,10 +95,27 @@ impl<'a> Expect<'a> {
             audience: None,
             now,
             skew,
-            ignore_exp: false,
+            times: Times::All,
             longest: MAX_TOKEN,
         }
     }
+
+    /// A token of ours, which any node may have signed: its clock may be ahead while the one here is behind, or the
+    /// other way round.
+    pub fn ours(typ: &'a [Typ], issuer: &'a str, now: Time) -> Self {
+        Expect { issuer: Some(issuer), skew: SKEW + SKEW, ..Expect::new(&Alg::OURS, typ, now) }
+    }
+}
+
+/// The times of a token that are judged where its signature is (RFC 7519 §4.1.4 to §4.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// `exp`, `nbf` and `iat`.
+    All,
+    /// `nbf` and `iat`: it may have expired, as an `id_token_hint` may have (OpenID Connect Core §3.1.2.1).
+    AllButExp,
+    /// None: the caller judges them by what it wants to do. What may no longer be used, or not yet, can still be ended.
+    Unjudged,
 }
 
 /// Checks a compact JWS and returns its claims. It must be signed by one of `keys` and meet all that `expect` demands.
@@ -197,12 +215,13 @@ impl<'a> Header<'a> {
 
 /// RFC 7519 §4.1: presence, time, signer and audience. The types were checked when the claims were made.
 fn check(claims: &Claims, expect: &Expect<'_>) -> Result<(), Refused> {
-    let Expect { now, skew, .. } = *expect;
-    let past = |moment: Option<Time>| moment.is_some_and(|moment| (moment + skew).has_come(now));
-    let ahead = |moment: Option<Time>| moment.is_some_and(|moment| moment > now + skew);
+    let Expect { now, skew, times, .. } = *expect;
+    let (ends, begins) = (times == Times::All, times != Times::Unjudged);
+    let past = |moment: Option<Time>| ends && moment.is_some_and(|moment| (moment + skew).has_come(now));
+    let ahead = |moment: Option<Time>| begins && moment.is_some_and(|moment| moment > now + skew);
     let faults = [
         (expect.required.iter().any(|name| !claims.all().contains_key(*name)), "a required claim is missing"),
-        (!expect.ignore_exp && past(claims.expires()), "the token has expired"),
+        (past(claims.expires()), "the token has expired"),
         (ahead(claims.not_before()), "the token is not valid yet"),
         (ahead(claims.issued()), "the token was issued in the future"),
         (expect.issuer.is_some_and(|issuer| claims.issuer() != Some(issuer)), "iss is not the expected signer"),

@@ -15,7 +15,7 @@ pub fn document(realm: &Realm) -> Value {
         AuthMethod::ALL.iter().filter(|method| **method != AuthMethod::None).map(|method| method.name()).collect();
     // `none` comes last: some libraries take the first method that they know, even with a secret in their hands.
     let any = [&authenticated[..], &[AuthMethod::None.name()]].concat();
-    let signing: Vec<&str> = [Alg::RS256, Alg::ES256, Alg::EdDSA].iter().map(|alg| alg.name()).collect();
+    let signing: Vec<&str> = Alg::OURS.iter().map(|alg| alg.name()).collect();
     // RFC 9864 §2.2: the newer name of EdDSA with this curve.
     let asserting: Vec<&str> = Alg::ALL.iter().map(|alg| alg.name()).chain(["Ed25519"]).collect();
     let mut prompts = vec!["none", "login", "consent", "select_account"];

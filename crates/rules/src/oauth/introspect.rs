@@ -26,16 +26,28 @@ pub struct Facts<'a> {
 /// Whether an access token may be used: it has not expired, was not made while a clock was ahead, is not revoked, and
 /// everything that it relies on is live.
 pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
+    let lasts = is_believable(Time::from_seconds(claims.iat), now) && !Time::from_seconds(claims.exp).has_come(now);
+    lasts && stands(claims, facts, |found| found.is_live(settings, now))
+}
+
+/// Whether there is anything that an access token can end: what may not be used by this clock, because it has expired
+/// or is dated ahead, may be by another, or later.
+pub fn can_end(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
+    let lasts = !settings.remembered(Time::from_seconds(claims.exp)).has_come(now);
+    lasts && stands(claims, facts, |found| found.can_end(settings, now))
+}
+
+/// Whether nobody has taken a token back, nor its client, nor a family that does not `last`.
+fn stands(claims: &AccessClaims, facts: &Facts<'_>, lasts: impl Fn(&Found) -> bool) -> bool {
     let client_lives = facts.client.is_some_and(|client| {
         client.id.0 == claims.client_id && client.is_enabled() && is_of(client, claims, facts.family)
     });
-    let family_lives = match (family_of(&claims.jti), facts.family) {
+    let family_lasts = match (family_of(&claims.jti), facts.family) {
         (None, _) => true,
-        (Some(id), Some(found)) => found.family.id == id && found.is_live(settings, now),
+        (Some(id), Some(found)) => found.family.id == id && lasts(found),
         (Some(_), None) => false,
     };
-    let lasts = is_believable(Time::from_seconds(claims.iat), now) && !Time::from_seconds(claims.exp).has_come(now);
-    lasts && !facts.revoked && client_lives && family_lives
+    !facts.revoked && client_lives && family_lasts
 }
 
 /// Whether a token belongs to the client as it is now. A token of a family belongs to it as the family does. For any
@@ -153,5 +165,26 @@ mod tests {
         let made = Time::from_seconds(own.iat);
         assert!(is_live(&own, &facts, &settings, made) && is_live(&own, &facts, &settings, made - Span::seconds(120)));
         assert!(!is_live(&own, &facts, &settings, made - Span::seconds(121)));
+    }
+
+    #[test]
+    fn what_another_clock_may_believe_can_be_ended() {
+        // red where `can_end` asks this clock alone.
+        let (shop, settings) = (confidential("shop", "https://shop.test/cb"), Settings::default());
+        let own = AccessClaims { jti: "chance".into(), ..claims("") };
+        let (made, ends) = (Time::from_seconds(own.iat), Time::from_seconds(own.exp));
+        let by_then = settings.remembered(ends);
+        for (now, live, can) in [
+            (made - Span::days(1), false, true),
+            (made, true, true),
+            (ends, false, true),
+            (by_then - Span(1), false, true),
+            (by_then, false, false),
+        ] {
+            let facts = |revoked| Facts { client: Some(&shop), family: None, revoked };
+            assert_eq!(is_live(&own, &facts(false), &settings, now), live, "{now:?}");
+            assert_eq!(can_end(&own, &facts(false), &settings, now), can, "{now:?}");
+            assert!(!can_end(&own, &facts(true), &settings, now), "{now:?}");
+        }
     }
 }
