@@ -324,10 +324,13 @@ pub fn poll(
     }
 }
 
-/// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on.
+/// RFC 8628 §3.5: a device that polls too early has to wait five seconds longer from then on. A poll that another node
+/// dated far ahead of this clock says nothing about that.
 fn wait(device: &Device, now: Time) -> Decision<Tokens, Error> {
     let (at, of) = (now, device.handle);
-    if device.polled.is_some_and(|polled| now.since(polled) + HURRY < Span::seconds(device.interval_s)) {
+    let apart = |polled: Time| now.since(polled).max(polled.since(now));
+    let early = |polled: Time| apart(polled) + HURRY < Span::seconds(device.interval_s);
+    if device.polled.is_some_and(early) {
         let slower = Change::SlowDevice { device: of, at, interval_s: device.interval_s + 5 };
         return Decision::refuse(Error::new(ErrorCode::SlowDown, "poll less often")).and(slower);
     }
@@ -447,6 +450,17 @@ mod tests {
         let who = Answerer { session: &fresh, ..who };
         let error = answer(&device(NOW), false, &who, (late, &Fresh::new([2; 32]))).reply.expect_err("too late");
         assert_eq!(error.code, ErrorCode::ExpiredToken);
+    }
+
+    #[test]
+    fn a_poll_that_another_node_dated_ahead_slows_nobody_down() {
+        // Red where a poll ahead of this clock counts as just now: each poll at the other node would cost five seconds.
+        let slows = |polled: Time| {
+            let told = wait(&Device { polled: Some(polled), ..device(NOW) }, NOW).reply.expect_err("pending");
+            told.code == ErrorCode::SlowDown
+        };
+        assert!(slows(NOW) && slows(NOW - Span::seconds(1)) && slows(NOW + Span(1)), "polls at the same time");
+        assert!(!slows(NOW - Span::seconds(INTERVAL_S)) && !slows(NOW + SKEW));
     }
 
     #[test]
