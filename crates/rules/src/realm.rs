@@ -83,6 +83,10 @@ impl Settings {
     pub fn remembered(&self, dead: Time) -> Time {
         dead + self.skew + self.skew
     }
+    /// What the slowest clock may say when this one says `now`, if this one is ahead: what is over by that is over.
+    pub fn by_the_slowest(&self, now: Time) -> Time {
+        now - self.skew - self.skew
+    }
 }
 
 impl Default for Settings {

@@ -92,16 +92,21 @@ impl Session {
     }
     /// Whether it may be used.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
-        self.can_end(settings, now) && self.is_believable(now)
+        self.lasts(settings, now) && self.is_believable(now)
     }
     /// Whether none of its dates was set by a clock that was ahead.
     pub fn is_believable(&self, now: Time) -> bool {
         let dated = [self.auth_time, self.created, self.last_seen];
         dated.into_iter().all(|dated| is_believable(dated, now))
     }
-    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later.
+    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later, and
+    /// one that has just expired may be live at another node.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
-        self.ended_at.is_none() && !self.ends(settings).has_come(now)
+        self.lasts(settings, settings.by_the_slowest(now))
+    }
+    /// Whether it was not ended, and is not over at `at`.
+    pub fn lasts(&self, settings: &Settings, at: Time) -> bool {
+        self.ended_at.is_none() && !self.ends(settings).has_come(at)
     }
     /// When it is over, if nobody uses it before.
     pub fn ends(&self, settings: &Settings) -> Time {
@@ -432,6 +437,19 @@ mod tests {
         assert!(anew.id != first.id && anew.auth_time == Time(0) && anew.is_live(&settings, Time(0)));
         let raised = enter_as(&alice, Some(&first), Time(1), 2).reply.expect("raises").session;
         assert!(raised.id == first.id && raised.auth_time > first.auth_time && raised.is_live(&settings, Time(1)));
+    }
+
+    #[test]
+    fn what_has_expired_here_can_end_while_another_clock_may_believe_it() {
+        // Red where `can_end` asks this node's clock alone: whoever signed out would be signed in at the next node.
+        let (settings, alice) = (Settings::default(), user("alice"));
+        let Started { session, cookie } = enter_as(&alice, None, Time(0), 1).reply.expect("starts");
+        let over = session.ends(&settings);
+        for (at, can) in [(over - Span(1), true), (over, true), (over + SKEW + SKEW, false)] {
+            let found = (session.clone(), alice.clone());
+            assert_eq!(session.is_live(&settings, at), at < over, "{at:?}");
+            assert_eq!(proved_to_end(&cookie, Some(&found), &settings, at).is_some(), can, "{at:?}");
+        }
     }
 
     #[test]

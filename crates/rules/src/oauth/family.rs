@@ -116,7 +116,7 @@ impl Found {
     /// to the caller, which looks the client up anyway.
     pub fn is_live(&self, settings: &Settings, now: Time) -> bool {
         let session = self.session.as_ref().filter(|_| self.family.session.is_some());
-        self.can_end(settings, now)
+        self.lasts(settings, now)
             && self.family.is_believable(now)
             && session.is_none_or(|session| session.is_live(settings, now))
     }
@@ -124,21 +124,26 @@ impl Found {
     /// the date or the clock that says `now` is wrong.
     pub fn is_early(&self, settings: &Settings, now: Time) -> bool {
         let (soon, session) = (now + EARLY, self.session.as_ref().filter(|_| self.family.session.is_some()));
-        self.can_end(settings, now)
+        self.lasts(settings, now)
             && !self.is_live(settings, now)
             && self.family.is_believable(soon)
             && session.is_none_or(|session| session.is_believable(soon))
     }
-    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later.
+    /// Whether there is anything to end: one dated by a clock that was ahead is unusable now, but may not be later, and
+    /// one that has just expired may be live at another node.
     pub fn can_end(&self, settings: &Settings, now: Time) -> bool {
+        self.lasts(settings, settings.by_the_slowest(now))
+    }
+    /// Whether nobody has ended it or what it depends on, and it is not over at `at`.
+    fn lasts(&self, settings: &Settings, at: Time) -> bool {
         let family = &self.family;
         let session_lasts = match (&family.session, &self.session) {
             (None, _) => true,
-            (Some(id), Some(session)) => session.id == *id && session.can_end(settings, now),
+            (Some(id), Some(session)) => session.id == *id && session.lasts(settings, at),
             (Some(_), None) => false,
         };
         family.revoked_at.is_none()
-            && !family.expires.has_come(now)
+            && !family.expires.has_come(at)
             && session_lasts
             && self.user.as_ref().is_some_and(|user| user.id == family.user && user.is_enabled())
     }
@@ -315,11 +320,29 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_has_expired_here_can_end_while_another_clock_may_believe_it() {
+        // red where `can_end` asks this node's clock alone; where what has expired is early.
+        let settings = Settings::default();
+        let ends: [fn(&mut Found, Time); 2] = [
+            |found, at| found.family.expires = at,
+            |found, at| found.session.as_mut().into_iter().for_each(|session| session.expires = at),
+        ];
+        for end in ends {
+            for (expires, can) in [(NOW, true), (NOW - SKEW - SKEW + Span(1), true), (NOW - SKEW - SKEW, false)] {
+                let mut found = found();
+                end(&mut found, expires);
+                assert!(!found.is_live(&settings, NOW) && !found.is_early(&settings, NOW), "{expires:?}");
+                assert_eq!(found.can_end(&settings, NOW), can, "{expires:?}");
+            }
+        }
+    }
+
+    #[test]
     fn what_has_ended_is_neither_used_nor_ended_again() {
         let settings = Settings::default();
         let ends: [fn(&mut Found); 6] = [
             |found| found.family.revoked_at = Some(NOW),
-            |found| found.family.expires = NOW,
+            |found| found.family.expires = NOW - SKEW - SKEW,
             |found| found.session = None,
             |found| found.session.as_mut().into_iter().for_each(|session| session.ended_at = Some(NOW)),
             |found| found.user = None,
