@@ -397,6 +397,29 @@ fn or_04_a_posted_request_that_is_too_long_is_told_like_any_other_that_is_wrong(
 }
 
 #[test]
+fn oidc_3_1_2_1_a_posted_request_that_is_sent_on_can_be_read() {
+    // red where rules/oauth/params.rs counts less than Site::link writes: the address was answered with 431.
+    let server = default_server();
+    let app = App::trusted(server);
+    for byte in [" ", "*", "~", "\"", "x"] {
+        for many in [1_000, 3_800, 5_000, 11_000, 11_700] {
+            let ask = app.ask().with("whatever", &byte.repeat(many));
+            let answer = server.post("/oauth2/authorize", &ask.pairs());
+            match answer.location().map(str::to_owned) {
+                Some(to) => {
+                    assert!(to.len() < 16 * 1024, "{byte:?} {many}: {} bytes", to.len());
+                    server.send(&Call::get(&to)).must_be(200);
+                }
+                None => {
+                    assert!(many > 3_800, "{byte:?} {many}");
+                    answer.must_be(400);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn co_11_an_id_token_that_is_posted_is_in_no_address_and_does_what_it_did() {
     // red without without_token in app/posted.rs; or if what stands in its place were not signed.
     let server = default_server();
