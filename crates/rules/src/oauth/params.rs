@@ -118,12 +118,12 @@ impl Params {
         }
         values
     }
-    /// Checks that the parameters can be carried along.
+    /// Checks that the parameters can be carried along, in an address and in a login flow.
     ///
     /// # Errors
     /// They are too long.
     pub fn portable(&self) -> Result<(), Error> {
-        let length: usize = self.0.iter().map(|(name, value)| escaped_length(name) + escaped_length(value)).sum();
+        let length: usize = self.0.iter().map(|(name, value)| length(name) + length(value)).sum();
         if length > LONGEST { Err(Error::request("the request is longer than 12 KiB")) } else { Ok(()) }
     }
     /// Returns the same parameters with `value` in place of the value of `name`, if that has one.
@@ -140,6 +140,12 @@ impl Params {
     }
 }
 
+/// How many bytes a text takes: in an address, or, for a control character, in the JSON of a login flow.
+fn length(text: &str) -> usize {
+    let in_json = "\\u0000".len() - "%00".len();
+    escaped_length(text) + in_json * text.bytes().filter(|byte| byte.is_ascii_control()).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,9 +154,10 @@ mod tests {
     fn what_is_escaped_counts_as_it_stands_in_an_address() {
         let of = |value: String| params(&[("state", &value)]).unwrap().portable();
         assert!(of("x~".repeat(6000)).is_ok());
-        for three in [" ", "*", "+", "\u{1}"] {
+        for three in [" ", "*", "+", "\""] {
             assert!(of(three.repeat(4000)).is_ok() && of(three.repeat(4100)).is_err(), "{three:?}: three bytes each");
         }
+        assert!(of("\u{1}".repeat(2000)).is_ok() && of("\u{1}".repeat(2100)).is_err(), "\\u0001");
         assert!(of("x".repeat(LONGEST)).is_err(), "with its name");
         assert!(of("é".repeat(2000)).is_ok());
         assert!(of("é".repeat(2100)).is_err(), "six bytes each");
