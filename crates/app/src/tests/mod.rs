@@ -27,6 +27,7 @@ mod setup;
 mod shop;
 mod sign_ups;
 mod signed;
+mod sizes;
 mod standstill;
 mod starts;
 mod sweeps;

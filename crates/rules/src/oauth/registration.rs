@@ -25,6 +25,17 @@ const RESERVED_QUERY: [&str; 12] = [
     "session_state",
 ];
 
+/// The most resources of a client.
+const MOST_RESOURCES: usize = 100;
+/// The most bytes of scope and audience in an access token. In base64url, with all other claims and a signature, it
+/// stays below the 16 KiB that are read of a token.
+const LONGEST_IN_A_TOKEN: usize = 8 * 1024;
+
+/// How many bytes of JSON the largest scope and audience take that a client can get.
+fn in_a_token(client: &Client) -> usize {
+    serde_json::json!([client.scope, client.resources]).to_string().len()
+}
+
 /// Whether `id` is allowed as a client's id.
 pub fn is_client_id(id: &str) -> bool {
     (1..=128).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/@".contains(&b))
@@ -74,6 +85,12 @@ pub fn problems(client: &Client, before: Option<&Client>, realm: &Realm) -> Vec<
     check(!client.grants.is_empty() || client.resource_server, "at least one grant is needed");
     check(client.redirect_uris.len() <= 50, "at most 50 redirect URIs");
     check(client.scope.tokens().len() <= MOST_SCOPES, "at most 100 scopes");
+    check(client.resources.len() <= MOST_RESOURCES, "at most 100 resources");
+    check(
+        in_a_token(client) <= LONGEST_IN_A_TOKEN,
+        "scopes and resources may have 8 KiB together, as a token lists them: a longer token would be refused \
+         everywhere",
+    );
     let before = before.filter(|before| before.native == client.native);
     let stays = |of: fn(&Client) -> &Vec<String>, uri| before.is_some_and(|before| of(before).contains(uri));
     for uri in client.redirect_uris.iter().filter(|uri| !stays(|client| &client.redirect_uris, uri)) {

@@ -18,6 +18,33 @@ fn a_client_has_no_more_scopes_than_are_read() {
 }
 
 #[test]
+fn a_client_has_no_more_in_a_token_than_is_read_of_one() {
+    // Red without `in_a_token`: its tokens would be issued, and refused wherever they are shown.
+    let of = |scope: usize, resources: Vec<String>| {
+        let scope = Scope::from("s".repeat(scope));
+        problems(&Client { scope, resources, ..confidential("c1", "https://app.test/cb") }, &realm(), None)
+    };
+    let uris = |count: usize, length: usize| -> Vec<String> {
+        (0..count).map(|at| format!("{:x<length$}", format!("https://{at}.test/"))).collect()
+    };
+    let (long, many) = (
+        "scopes and resources may have 8 KiB together, as a token lists them: a longer token would be refused \
+         everywhere",
+        "at most 100 resources",
+    );
+    // `["`, `",[`, a pair of quotes for each resource and a comma between two, `]]`.
+    assert_eq!(of(8192 - 7, vec![]), [""; 0]);
+    assert_eq!(of(8192 - 6, vec![]), [long]);
+    assert_eq!(of(8192 - 7 - 4 * 1002 - 3, uris(4, 1000)), [""; 0]);
+    assert_eq!(of(8192 - 7 - 4 * 1002 - 2, uris(4, 1000)), [long]);
+    assert_eq!(of(10, uris(100, 70)), [""; 0]);
+    assert_eq!(of(10, uris(101, 70)), [many]);
+    assert_eq!(of(10, uris(20, 920)), [long]);
+    let quotes = format!("https://app.test/{}", "\"".repeat(1900));
+    assert_eq!(of(10, vec![quotes.clone(), format!("{quotes}1"), format!("{quotes}2")]), [long], "two bytes each");
+}
+
+#[test]
 fn rfc8725_3_12_a_client_is_not_called_as_what_tokens_are_for() {
     let of =
         |id: &str| problems(&Client { id: id.into(), ..confidential("c1", "https://app.test/cb") }, None, &realm());
