@@ -22,7 +22,7 @@ fn a_client_has_no_more_in_a_token_than_is_read_of_one() {
     // Red without `in_a_token`: its tokens would be issued, and refused wherever they are shown.
     let of = |scope: usize, resources: Vec<String>| {
         let scope = Scope::from("s".repeat(scope));
-        problems(&Client { scope, resources, ..confidential("c1", "https://app.test/cb") }, &realm(), None)
+        problems(&Client { scope, resources, ..confidential("c1", "https://app.test/cb") }, None, &realm())
     };
     let uris = |count: usize, length: usize| -> Vec<String> {
         (0..count).map(|at| format!("{:x<length$}", format!("https://{at}.test/"))).collect()
