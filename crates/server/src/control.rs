@@ -12,6 +12,7 @@ mod tests;
 use crate::boot::{BootError, Instance};
 use crate::cli::{Failure, Place, Reply, Request};
 use crate::http::Site;
+use crate::loops::{end_of, tell_of_panic};
 use crate::net::Pause;
 use app::App;
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ const CALLERS: usize = 64;
 const AT_THE_DOOR: Duration = Duration::from_millis(50);
 /// How long a stop waits for commands that run.
 const LAST: Duration = Duration::from_secs(5);
+
+/// What a task of the socket is, in the log.
+const COMMAND: &str = "a command";
 
 /// A request, with the version of the program that sent it.
 #[derive(Serialize, Deserialize)]
@@ -116,22 +120,18 @@ impl Control {
         let mut told = pin!(told);
         let (mut callers, mut pause) = (JoinSet::new(), Pause::default());
         loop {
-            while callers.len() >= CALLERS {
-                callers.join_next().await;
-            }
-            let came = tokio::select! {
+            tokio::select! {
                 biased;
                 () = &mut told => break,
-                came = self.listener.accept() => came,
-            };
-            match came {
-                Ok((stream, _)) => {
-                    pause = Pause::default();
-                    callers.spawn(self.answer(stream));
-                }
-                Err(error) => pause.after(error, "the control socket cannot accept").await,
+                Some(ended) = callers.join_next() => tell_of_panic(ended, COMMAND),
+                came = self.listener.accept(), if callers.len() < CALLERS => match came {
+                    Ok((stream, _)) => {
+                        pause = Pause::default();
+                        callers.spawn(self.answer(stream));
+                    }
+                    Err(error) => pause.after(error, "the control socket cannot accept").await,
+                },
             }
-            while callers.try_join_next().is_some() {}
         }
         // No new caller comes. Those that wait already are heard: otherwise they could not tell whether they were.
         drop(fs::remove_file(&self.path));
@@ -139,7 +139,7 @@ impl Control {
             callers.spawn(self.answer(stream));
         }
         drop(self);
-        let finished = timeout(LAST, async { while callers.join_next().await.is_some() {} }).await;
+        let finished = timeout(LAST, end_of(&mut callers, COMMAND)).await;
         if finished.is_err() {
             tracing::warn!(commands = callers.len(), "stopped before some commands were finished");
         }

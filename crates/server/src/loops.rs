@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Never ready. Resumes a panic of one of the tasks, which ends the process, so that its supervisor starts it anew. If
 /// the process lived on, nobody would notice a loop that stands still.
@@ -15,6 +15,30 @@ pub async fn panic_of<T: 'static>(tasks: &mut JoinSet<T>) -> Infallible {
         }
     }
     std::future::pending().await
+}
+
+/// Logs the panic in which a task ended, if it did: it is one of many, and the others go on. `what` it was begins the
+/// line.
+pub fn tell_of_panic(ended: Result<(), JoinError>, what: &'static str) {
+    if let Err(fault) = ended
+        && fault.is_panic()
+    {
+        tracing::error!(%fault, "{what} ended in a panic");
+    }
+}
+
+/// Forgets the tasks that have ended, as [`tell_of_panic`] does.
+pub fn tell_of_ended(tasks: &mut JoinSet<()>, what: &'static str) {
+    while let Some(ended) = tasks.try_join_next() {
+        tell_of_panic(ended, what);
+    }
+}
+
+/// Waits until all tasks have ended.
+pub async fn end_of(tasks: &mut JoinSet<()>, what: &'static str) {
+    while let Some(ended) = tasks.join_next().await {
+        tell_of_panic(ended, what);
+    }
 }
 
 /// Does the work of a whole process, then abandons its threads. What still runs on other threads, such as a copy of the
@@ -60,6 +84,22 @@ mod tests {
         let ended = catch_unwind(AssertUnwindSafe(|| run_out(runtime, work)));
         assert_eq!(ended.unwrap_err().downcast_ref::<&str>(), Some(&"as it says"));
         drop(over);
+    }
+
+    #[test]
+    fn one_of_many_that_panics_is_told_of_and_the_others_are_waited_for() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let lines = crate::logs::tests::said(|| {
+            runtime.block_on(async {
+                let mut tasks = JoinSet::new();
+                tasks.spawn(async {});
+                tasks.spawn(async { assert!(std::hint::black_box(false), "as it says") });
+                tasks.spawn(pending()).abort();
+                end_of(&mut tasks, "a guest").await;
+                assert!(tasks.is_empty());
+            });
+        });
+        assert!(lines.len() == 1 && lines[0].contains("a guest ended in a panic"), "{lines:?}");
     }
 
     #[test]

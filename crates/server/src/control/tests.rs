@@ -200,3 +200,27 @@ async fn a_server_that_goes_away_is_told_of_in_words() {
         () = asked => {}
     }
 }
+
+#[tokio::test]
+async fn a_socket_full_of_callers_who_say_nothing_hears_the_stop() {
+    // Red where `run` waits for one of them to leave, and listens to nothing else meanwhile: as long as they please.
+    let folder = tempfile::tempdir().unwrap();
+    let server = instance(folder.path()).await;
+    let control = listen(folder.path(), &server).unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..CALLERS {
+        silent.push(UnixStream::connect(folder.path().join(NAME)).await.unwrap());
+    }
+    let waits = UnixStream::connect(folder.path().join(NAME)).await.unwrap();
+    let (tell, told) = tokio::sync::oneshot::channel::<()>();
+    let mut run = Box::pin(control.run(async move { drop(told.await) }));
+    let full = timeout(AT_THE_DOOR, &mut run).await;
+    assert!(full.is_err(), "nobody told it");
+    let began = std::time::Instant::now();
+    drop(tell);
+    run.await;
+    // They are given up after LAST, before their own time is over.
+    assert!(began.elapsed() < LAST + (PATIENCE - LAST) / 2, "{:?}", began.elapsed());
+    drop((silent, waits));
+    server.close().await;
+}

@@ -6,7 +6,7 @@ use super::pause::Pause;
 use super::refusals::{too_large, too_many};
 use super::watched::Watched;
 use super::{Caps, Cut, Listeners, Peer, Place, Terms, TlsReload, hear_hangups, tls};
-use crate::loops::panic_of;
+use crate::loops::{end_of, panic_of, tell_of_panic};
 use axum::body::Body;
 use axum::response::Response;
 use hyper::Request;
@@ -188,6 +188,9 @@ struct Room<S> {
     stage: watch::Receiver<Stage>,
 }
 
+/// What a task of a listener is, in the log.
+const TASK: &str = "a connection";
+
 impl<S: Answers> Room<S> {
     /// Accepts until told to stop, then waits for its connections. Returns how many it had to cut.
     async fn accept(self: Arc<Self>, listener: TcpListener) -> usize {
@@ -204,16 +207,11 @@ impl<S: Answers> Room<S> {
                     }
                     Err(error) => pause.after(error, "cannot accept connections").await,
                 },
-                Some(ended) = connections.join_next() => {
-                    if let Err(fault) = ended {
-                        tracing::error!(%fault, "a connection ended in a panic");
-                    }
-                }
+                Some(ended) = connections.join_next() => tell_of_panic(ended, TASK),
             }
         }
         self.close(listener, &mut connections);
-        let all_done = async { while connections.join_next().await.is_some() {} };
-        let drained = tokio::time::timeout(self.terms.drain_timeout, all_done);
+        let drained = tokio::time::timeout(self.terms.drain_timeout, end_of(&mut connections, TASK));
         let whole = tokio::select! {
             drained = drained => drained.is_ok(),
             () = comes(self.stage.clone(), Stage::Cutting) => false,

@@ -6,6 +6,7 @@ use super::places::{Doorstep, Knock, Places, Seat};
 use super::wire::{receive, send};
 use crate::boot::BootError;
 use crate::config::Config;
+use crate::loops::tell_of_ended;
 use crate::net::{Listeners, Pause};
 use app::{App, Fault};
 use hasher::remote::frame::{Frame, Ready, Terms};
@@ -140,7 +141,7 @@ impl Workers {
     async fn door(&self, listener: &TcpListener) {
         let (mut guests, mut pause) = (JoinSet::new(), Pause::default());
         loop {
-            while guests.try_join_next().is_some() {}
+            tell_of_ended(&mut guests, "the conversation with a hash worker");
             match listener.accept().await {
                 Ok((stream, from)) => {
                     pause = Pause::default();

@@ -4,7 +4,7 @@ use super::Unenrolled;
 use super::folder::{Folder, Post};
 use super::identity::{Identity, shown};
 use super::wire::{receive, send};
-use crate::loops::panic_of;
+use crate::loops::{end_of, panic_of, tell_of_ended};
 use crate::private::aside;
 use hasher::argon2::Cost;
 use hasher::remote::frame::{Answer, Ask, Frame, Ready, TOGETHER, TOKEN, Terms};
@@ -160,7 +160,7 @@ pub async fn serve(folder: Folder, work: Work, mut stop: watch::Receiver<bool>) 
         // Otherwise a server whose task panicked would not be dialled any more.
         never = panic_of(&mut posts) => match never {},
     }
-    drop(timeout(LAST, async { while posts.join_next().await.is_some() {} }).await);
+    drop(timeout(LAST, end_of(&mut posts, "the work for a server")).await);
     Ok(())
 }
 
@@ -336,7 +336,7 @@ async fn listen(
                     }
                     running.spawn(compute(hasher.clone(), key.clone(), ask, answers.clone()));
                 }
-                while running.try_join_next().is_some() {}
+                tell_of_ended(&mut running, "a hash");
             }
             Frame::Ping => drop(answers.send(Say::Pong)),
             // What the worker said about itself is not enough, or it was revoked meanwhile.
