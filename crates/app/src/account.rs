@@ -17,7 +17,7 @@ use rules::oauth::consent::{self, Consent};
 use rules::oauth::error::Error;
 use rules::people::User;
 use rules::people::names::{BadName, Email};
-use rules::secret::{Secret, base64url, mac, same};
+use rules::secret::{PasswordHash, Secret, base64url, mac, same};
 use rules::{Decision, Time};
 use std::sync::Arc;
 use store::tables::sessions::{ForEnding, NEWEST, WithUser};
@@ -303,8 +303,8 @@ impl App {
                 let Ok(started) = entered.reply else { return Ok(Decision::refuse(Some(NotChanged::SignedOut))) };
                 let change = Change::SetPassword {
                     user: user.id.clone(),
-                    seen: user.password.clone(),
-                    password: password.clone(),
+                    seen: user.password.clone().map(PasswordHash::from),
+                    password: password.as_str().into(),
                     at: changed.next_change(now),
                 };
                 // The other sessions end without audit entries of their own.

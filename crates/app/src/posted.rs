@@ -114,3 +114,16 @@ impl App {
         mac(&*self.keyring.flow, &[b"hint", self.realm.id.as_str().as_bytes(), body])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_again_is_not_printed() {
+        // Red where Params derives Debug: a login hint, a state or a token would be in whatever prints this.
+        let pairs = vec![("state".to_owned(), "gorse-violet-anvil".to_owned())];
+        let printed = format!("{:?}", Posted::Again(Params::parse(pairs).unwrap()));
+        assert_eq!(printed, r#"Again(Params["state"])"#);
+    }
+}

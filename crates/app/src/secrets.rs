@@ -127,7 +127,7 @@ impl App {
     pub(crate) fn held_secrets(&self, changes: &[Change]) -> Vec<Write> {
         let hashes = changes.iter().filter_map(|change| match change {
             Change::AddUser(user) => user.password.as_deref(),
-            Change::SetPassword { password, .. } => Some(password.as_str()),
+            Change::SetPassword { password, .. } => Some(&**password),
             _ => None,
         });
         let stored = hashes.filter_map(|hash| hash.parse::<Stored>().ok());

@@ -14,7 +14,7 @@ use crate::oauth::scope::Scope;
 use crate::oauth::token::Opaque;
 use crate::people::User;
 use crate::people::user::Profile;
-use crate::secret::Handle;
+use crate::secret::{Handle, PasswordHash};
 use crate::time::{Span, Time};
 use crate::worker::Worker;
 
@@ -99,7 +99,7 @@ pub struct Standing {
     /// The consent has not been withdrawn since it was granted at this time.
     pub consent: Option<(UserId, ClientId, Time)>,
     /// The user's stored password is still the one that was proved.
-    pub password: Option<(UserId, String)>,
+    pub password: Option<(UserId, PasswordHash)>,
     /// These keys were not revoked: what they sign would be refused everywhere.
     pub keys: Vec<Kid>,
     /// The realm's configuration epoch: of two changes to clients or keys that saw the same, one has to look again.
@@ -127,7 +127,7 @@ pub enum Change {
     /// Makes a user the owner; fails when there is an owner already.
     ClaimOwner(UserId),
     /// Sets a new stored password; fails unless the old one is still the one that was seen.
-    SetPassword { user: UserId, seen: Option<String>, password: String, at: Time },
+    SetPassword { user: UserId, seen: Option<PasswordHash>, password: PasswordHash, at: Time },
     /// Sets new standard claims; fails unless the old ones are still those that were seen.
     SetProfile { user: UserId, seen: Profile, profile: Profile, at: Time },
     /// Sets another email address; its login name follows when it is verified. With `seen`, fails unless the address,

@@ -7,7 +7,7 @@
 use crate::decision::Change;
 use crate::id::{ClientId, FamilyId, GroupId, Kid, LifeId, SessionId, UserId};
 use crate::oauth::client::Client;
-use crate::secret::Handle;
+use crate::secret::{Handle, PasswordHash};
 use crate::time::Time;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -57,7 +57,7 @@ pub enum Ending {
     Consent { user: UserId, client: ClientId, at: Time },
 
     /// A password. `at` grows with each change of an account.
-    Password { user: UserId, seen: Option<String>, password: String, at: Time },
+    Password { user: UserId, seen: Option<PasswordHash>, password: PasswordHash, at: Time },
     /// A user's earlier addresses and the login names made of them: everything but the address `email`, whose login
     /// name is spared if it was verified.
     Email { user: UserId, email: Option<String>, verified: bool },

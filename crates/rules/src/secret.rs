@@ -31,6 +31,30 @@ impl std::fmt::Debug for Secret {
     }
 }
 
+/// A password as it is stored, from which it can be guessed: `Debug` hides it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PasswordHash(String);
+
+impl<T: Into<String>> From<T> for PasswordHash {
+    fn from(text: T) -> Self {
+        PasswordHash(text.into())
+    }
+}
+
+impl std::ops::Deref for PasswordHash {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
 /// SHA-256 of a 256-bit random secret: the only form in which codes, tokens, cookies and client secrets are stored.
 #[derive(Clone, Copy, Eq)]
 pub struct Handle(pub [u8; 32]);
@@ -123,6 +147,42 @@ pub fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Compiles as long as the memory of these is cleared when they are dropped.
+    #[test]
+    fn what_opens_something_is_wiped() {
+        use zeroize::ZeroizeOnDrop;
+        fn wiped<T: ZeroizeOnDrop>(_: &T) {}
+        wiped(&Secret::new("").0);
+        wiped(&crate::oauth::family::Sealing { tag: [0; 32], grace: [0; 32] });
+        wiped(&crate::oauth::params::Params::default());
+    }
+
+    #[test]
+    fn a_log_shows_no_password_and_no_hash_of_one() {
+        // Red where one of these derives Debug over a text that passwords can be guessed from.
+        use crate::decision::{Change, Standing};
+        use crate::ending::Ending;
+        use crate::oauth::params::Params;
+        use crate::time::Time;
+        const MARK: &str = "gorse-violet-anvil";
+        let seen = || Some(PasswordHash::from(MARK));
+        let (user, at) = (|| "ada".into(), Time(0));
+        let pairs =
+            ["password", "client_secret", "code", "refresh_token"].map(|name| (name.to_owned(), MARK.to_owned()));
+        let params = Params::parse(pairs.to_vec()).unwrap();
+        let standing = Standing { password: seen().map(|hash| (user(), hash)), ..Standing::default() };
+        let printed = [
+            format!("{:?} {:#?}", Secret::new(MARK), seen()),
+            format!("{standing:?} {:?}", Change::Stands(standing.clone())),
+            format!("{:?}", Change::SetPassword { user: user(), seen: seen(), password: MARK.into(), at }),
+            format!("{:?}", Ending::Password { user: user(), seen: seen(), password: MARK.into(), at }),
+            format!("{params:?} {:?}", params.clone().without_passwords()),
+        ];
+        assert!(printed.iter().all(|text| !text.contains(MARK)), "{printed:?}");
+        assert_eq!(format!("{params:?}"), r#"Params["password", "client_secret", "code", "refresh_token"]"#);
+        assert_eq!(params.without_passwords().pairs().len(), 3);
+    }
 
     #[test]
     fn hexadecimal_reads_back() {

@@ -28,6 +28,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use zeroize::Zeroize;
 
 /// The socket's name in the data folder.
 const NAME: &str = "portiere.sock";
@@ -246,13 +247,31 @@ fn read(asked: Asked<Value>) -> Result<Request, Failure> {
             "the server (version {ours}) does not know this command of version {theirs}: restart the server ({why})"
         ))
     };
-    let said = (theirs != ours).then(|| asked.request.clone());
+    let said = (theirs != ours).then(|| Wiped(asked.request.clone()));
     let request: Request = serde_json::from_value(asked.request).map_err(|error| unknown(error.to_string()))?;
     let Some(said) = said else { return Ok(request) };
-    let understood = serde_json::to_value(&request).map_err(|error| unknown(error.to_string()))?;
-    match unheard(&said, &understood) {
+    let understood = Wiped(serde_json::to_value(&request).map_err(|error| unknown(error.to_string()))?);
+    match unheard(&said.0, &understood.0) {
         Some(name) => Err(unknown(format!("unknown field `{name}`"))),
         None => Ok(request),
+    }
+}
+
+/// A request beside the one that is carried out: it may hold a password, and is cleared after use.
+struct Wiped(Value);
+
+impl Drop for Wiped {
+    fn drop(&mut self) {
+        wipe(&mut self.0);
+    }
+}
+
+fn wipe(value: &mut Value) {
+    match value {
+        Value::String(text) => text.zeroize(),
+        Value::Array(items) => items.iter_mut().for_each(wipe),
+        Value::Object(fields) => fields.values_mut().for_each(wipe),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

@@ -14,6 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, Error, InconsistentKeys, RootCertStore};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use zeroize::Zeroizing;
 
 use crate::remote::OpenError;
 
@@ -90,7 +91,7 @@ impl Tls {
 const LONGEST: u64 = 1 << 20;
 
 /// Returns the content of a file. Reading from a pipe would block, and a device would never end.
-fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
+fn content(file: &Path) -> Result<Zeroizing<Vec<u8>>, OpenError> {
     let failed = |error: std::io::Error| unreadable(file, &error);
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let open = File::options().read(true).custom_flags(flags).open(file).map_err(failed)?;
@@ -98,7 +99,9 @@ fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
     if !meta.is_file() || meta.len() > LONGEST {
         return Err(unreadable(file, &"it is not a regular file of 1 MiB at most"));
     }
-    let mut text = Vec::new();
+    // Allocated at its final size: a buffer that grows leaves copies of a key or a password behind.
+    let length = usize::try_from(meta.len()).unwrap_or_default();
+    let mut text = Zeroizing::new(Vec::with_capacity(length + 1));
     open.take(LONGEST).read_to_end(&mut text).map_err(failed)?;
     Ok(text)
 }
@@ -107,11 +110,12 @@ fn content(file: &Path) -> Result<Vec<u8>, OpenError> {
 const LONGEST_PASSWORD: usize = 1024;
 
 /// Returns the password that a file holds, without the line ending that editors add.
-pub(crate) fn password(file: &Path) -> Result<String, OpenError> {
-    let text = String::from_utf8(content(file)?).map_err(|_| unreadable(file, &"it is not UTF-8"))?;
-    let bare = text.strip_suffix('\n').map_or(&*text, |line| line.strip_suffix('\r').unwrap_or(line));
+pub(crate) fn password(file: &Path) -> Result<Zeroizing<String>, OpenError> {
+    let text = content(file)?;
+    let text = str::from_utf8(&text).map_err(|_| unreadable(file, &"it is not UTF-8"))?;
+    let bare = text.strip_suffix('\n').map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
     match bare.len() {
-        1..=LONGEST_PASSWORD if !bare.contains('\0') => Ok(bare.to_owned()),
+        1..=LONGEST_PASSWORD if !bare.contains('\0') => Ok(Zeroizing::new(bare.to_owned())),
         _ => Err(unreadable(file, &format_args!("it is empty, longer than {LONGEST_PASSWORD} bytes, or no text"))),
     }
 }
@@ -168,7 +172,7 @@ struct Files<T> {
 /// Builds the settings from the files.
 type Maker<T> = dyn Fn() -> Result<T, OpenError> + Send + Sync;
 /// A certificate chain and its key, as they are written.
-type Pair = (Vec<u8>, Vec<u8>);
+type Pair = (Zeroizing<Vec<u8>>, Zeroizing<Vec<u8>>);
 
 /// The settings, the stamps of the files that they were made from, and the stamps of files that could not be used.
 struct Kept<T> {
@@ -345,7 +349,7 @@ mod tests {
             (&format!("{long}x"), None),
         ] {
             std::fs::write(&file, kept).unwrap();
-            assert_eq!(password(&file).ok().as_deref(), read, "{} bytes", kept.len());
+            assert_eq!(password(&file).ok().as_ref().map(|text| text.as_str()), read, "{} bytes", kept.len());
         }
         std::fs::write(&file, [0xff]).unwrap();
         for wrong in [&file, &folder.path().join("none")] {

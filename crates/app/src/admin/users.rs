@@ -13,6 +13,7 @@ use rules::login::password::Weak;
 use rules::login::throttle::account_key;
 use rules::people::names::{BadName, Email, LoginKey};
 use rules::people::{Role, User};
+use rules::secret::PasswordHash;
 use rules::{Decision, Time};
 use serde_json::{Map, Value, json};
 use store::tables::users::{ById, ByLogin, Owner, Page};
@@ -195,8 +196,8 @@ impl App {
                 };
                 let change = Change::SetPassword {
                     user: user.id.clone(),
-                    seen: user.password.clone(),
-                    password: hashed.clone(),
+                    seen: user.password.clone().map(PasswordHash::from),
+                    password: hashed.as_str().into(),
                     at: user.next_change(now),
                 };
                 let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");

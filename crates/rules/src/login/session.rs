@@ -218,7 +218,7 @@ pub fn enter(
         return Decision::refuse(Refused::Disabled);
     }
     // A password that was changed since it was proved proves nothing.
-    let password = entry.user.password.clone().map(|password| (entry.user.id.clone(), password));
+    let password = entry.user.password.clone().map(|password| (entry.user.id.clone(), password.into()));
     let standing = Change::Stands(Standing { user: Some(entry.user.id.clone()), password, ..Standing::default() });
     // Later than the last time, whatever the nodes' clocks say: `auth_time` orders the secrets of a session.
     let later = |before: &Session| now.max(before.auth_time + Span(1));

@@ -9,6 +9,7 @@ use crate::people::User;
 use crate::realm::{Settings, is_believable};
 use crate::secret::{Handle, Secret, base64url, from_base64url, mac, same};
 use crate::time::{Span, Time};
+use zeroize::ZeroizeOnDrop;
 
 /// A family as stored: one row, whatever happens to its tokens.
 #[derive(Clone, Debug)]
@@ -149,8 +150,8 @@ impl Found {
     }
 }
 
-/// The server's secrets for refresh tokens.
-#[derive(Clone)]
+/// The server's secrets for refresh tokens. Their memory is cleared after use.
+#[derive(ZeroizeOnDrop)]
 pub struct Sealing {
     /// Proves that a token is one of ours without asking the database.
     pub tag: [u8; 32],

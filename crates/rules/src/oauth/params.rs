@@ -2,6 +2,7 @@
 
 use super::error::Error;
 use super::redirect::escaped_length;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Parameters that may be sent more than once (RFC 8707 §2, RFC 8693 §2.1).
 const REPEATABLE: [&str; 2] = ["resource", "audience"];
@@ -74,9 +75,17 @@ pub fn nothing_of_ours(query: &[(String, String)]) -> Result<(), Error> {
     if query.iter().any(ours) { Err(Error::request("parameters belong into the body")) } else { Ok(()) }
 }
 
-/// The parameters of one request, decoded, in the order in which they came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The parameters of one request, decoded, in the order in which they came. Some are passwords and secrets of clients:
+/// `Debug` shows the names alone, and the memory is cleared after use.
+#[derive(Clone, Default, PartialEq, Eq, ZeroizeOnDrop)]
 pub struct Params(Vec<(String, String)>);
+
+impl std::fmt::Debug for Params {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Params")?;
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
 
 impl Params {
     /// Takes the decoded pairs. RFC 6749 §3.1: "parameters MUST NOT be included more than once"; those without a value
@@ -133,6 +142,17 @@ impl Params {
             false => (known.clone(), old.clone()),
         };
         Params(self.0.iter().map(replace).collect())
+    }
+    /// Returns what may be kept of a form while its request is answered: everything but the passwords, which are cleared.
+    pub fn without_passwords(mut self) -> Self {
+        self.0.retain_mut(|(name, value)| {
+            let stays = !PASSWORDS.contains(&name.as_str());
+            if !stays {
+                value.zeroize();
+            }
+            stays
+        });
+        self
     }
     /// The pairs.
     pub fn pairs(&self) -> &[(String, String)] {

@@ -4,6 +4,7 @@ use super::forms;
 use super::names::is_plain;
 use crate::decision::Change;
 use crate::id::UserId;
+use crate::secret::PasswordHash;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -180,7 +181,8 @@ impl User {
     /// and so the time of its last change stays: if a failover has lost a change of the password, the account must not
     /// look younger than that.
     pub fn rehashed(&self, hash: String) -> Change {
-        Change::SetPassword { user: self.id.clone(), seen: self.password.clone(), password: hash, at: self.updated }
+        let seen = self.password.clone().map(PasswordHash::from);
+        Change::SetPassword { user: self.id.clone(), seen, password: hash.into(), at: self.updated }
     }
     /// Whether they may sign in and what was issued for them may be used.
     pub fn is_enabled(&self) -> bool {

@@ -15,6 +15,7 @@ use rules::oauth::family::{Family, Refresh};
 use rules::oauth::token::AccessClaims;
 use rules::oauth::{code, device, family};
 use rules::people::User;
+use rules::secret::PasswordHash;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is known.
@@ -62,7 +63,7 @@ impl Tables {
             Change::AddUser(user) => must(self.users.insert(user.id.clone(), (**user).clone()).is_none()),
             Change::SetPassword { user, seen, password, at } => match self.users.get_mut(user) {
                 Some(user) if user.password.as_deref().unwrap_or("") == seen.as_deref().unwrap_or("") => {
-                    (user.password, user.updated) = (Some(password.clone()), *at);
+                    (user.password, user.updated) = (Some(password.to_string()), *at);
                     Ok(())
                 }
                 _ => Err(Conflict),
@@ -101,8 +102,9 @@ impl Tables {
             Single::Signed(jti) => !self.revoked.contains(jti),
             Single::Opaque(handle) => self.opaque.contains_key(&handle.0),
         };
-        let password =
-            |(id, seen): &(UserId, String)| self.users.get(id).is_some_and(|user| user.password.as_ref() == Some(seen));
+        let password = |(id, seen): &(UserId, PasswordHash)| {
+            self.users.get(id).is_some_and(|user| user.password.as_deref() == Some(&**seen))
+        };
         must(
             standing.user.as_ref().is_none_or(user)
                 && standing.client.as_ref().is_none_or(client)

@@ -54,18 +54,9 @@ impl Door {
     pub fn once_more(&self, again: Again, refusal: &Refusal) -> Option<Response> {
         let setback = refusal.setback(&self.site)?;
         extract::own_form(&self.site, &self.headers).ok()?;
-        let sent = self.sent_once()?;
-        let mut response = again(self, &sent, setback)?;
+        let mut response = again(self, self.sent()?, setback)?;
         refusal.tell_on(&mut response, &self.site, &self.visit);
         Some(response)
-    }
-
-    /// Returns what a form sent, to show it again.
-    pub fn sent_once(&self) -> Option<Params> {
-        if !extract::is_form(&self.headers) {
-            return None;
-        }
-        Params::parse(extract::pairs(self.sent()?).ok()?).ok()
     }
 
     /// Returns the flow that a form carries on, and its page, as far as they are known without the database.

@@ -26,6 +26,7 @@ use hyper::body::Body as _;
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, StatusCode, Uri, header};
+use rules::oauth::params::Params;
 use rules::oauth::redirect::Response as Answer;
 use rules::people::User;
 use std::future::poll_fn;
@@ -59,8 +60,9 @@ pub struct Inside {
     is_below: bool,
     /// Whether the session cookie proved nothing.
     unproved: Unproved,
-    /// The body of a form, once all of it has arrived, to show the form again to a user who has to send it again.
-    sent: OnceLock<Bytes>,
+    /// What a form sent, once all of it has arrived, to show it again to a user who has to send it again. Passwords are
+    /// not kept: they are typed again.
+    sent: OnceLock<Params>,
 }
 
 impl std::ops::Deref for Door {
@@ -108,8 +110,8 @@ impl Door {
         if self.is_below { path } else { self.site.below(path).unwrap_or(path) }
     }
 
-    /// Returns the body of a form, if it has arrived.
-    pub fn sent(&self) -> Option<&Bytes> {
+    /// Returns what a form sent, without its passwords, to show it again.
+    pub fn sent(&self) -> Option<&Params> {
         self.sent.get()
     }
 
@@ -176,14 +178,17 @@ impl Door {
         form.unwrap_or_else(|| self.refuse(&refusal, None, self.locales_of_link().as_deref()))
     }
 
-    /// Reads the whole body, within its limits of size and time; keeps it, if it `is_form`.
+    /// Reads the whole body, within its limits of size and time; keeps what can be shown again, if it `is_form`.
     async fn take(&self, body: Body, is_form: bool) -> Result<Bytes, BodyError> {
         let bytes = match body.is_end_stream() {
             true => Bytes::new(),
             false => timed(Stage::Body, self.site.bodies.read(body)).await?,
         };
-        if is_form {
-            drop(self.sent.set(bytes.clone()));
+        if is_form
+            && extract::is_form(&self.headers)
+            && let Ok(sent) = extract::pairs(&bytes).and_then(Params::parse)
+        {
+            drop(self.sent.set(sent.without_passwords()));
         }
         Ok(bytes)
     }

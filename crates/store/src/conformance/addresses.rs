@@ -66,7 +66,7 @@ fn set(name: &str, email: Option<&str>, verified: bool, at: Time) -> Change {
 
 /// The records that nodes have in their journals and the database lacks.
 fn lost() -> Vec<Record> {
-    let (seen, password) = (Some("gone 1".to_owned()), "gone 2".to_owned());
+    let (seen, password) = (Some("gone 1".into()), "gone 2".into());
     let changes = vec![
         set("gone", None, false, TAKEN),
         Change::SetPassword { user: "gone".into(), seen, password, at: TAKEN },

@@ -21,6 +21,7 @@ use rules::oauth::consent::Consent;
 use rules::oauth::family::{Family, Previous, Refresh, Rotation};
 use rules::oauth::scope::Scope;
 use rules::people::User;
+use rules::secret::PasswordHash;
 use rules::{Change, Fresh, Handle, Span, Time};
 
 /// When the copy is made that is restored later.
@@ -280,7 +281,7 @@ async fn in_the_lost_tail(world: &mut World) -> Done {
         let raised =
             Session { handle: Handle::of(&raised), auth_time: Time(time), ..session("bob", "bob", Time(5_000)) };
         world.acts(node, at, vec![Change::RaiseSession { session: Box::new(raised), was }]).await?;
-        let (seen, password) = (Some(format!("bob {}", node + 1)), format!("bob {}", node + 2));
+        let (seen, password) = (Some(format!("bob {}", node + 1).into()), format!("bob {}", node + 2).into());
         let new = Change::SetPassword { user: bob.clone(), seen, password, at: Time(time) };
         world.acts(node, at, vec![new]).await?;
     }
@@ -355,7 +356,7 @@ async fn after_the_fence(world: &mut World) -> Done {
     let rehashed = vec![bob.rehashed("bob 1 again".into())];
     commit(&world.engine, changes::batch(&world.realm, &rehashed, at, &Fresh::new([0; 32]))).await?;
     world.journals[0].extend(Record::of(rehashed, at, None));
-    let seen = world.user("eve").await?.and_then(|user| user.password);
+    let seen = world.user("eve").await?.and_then(|user| user.password).map(PasswordHash::from);
     let new = Change::SetPassword { user: eve, seen, password: "eve new".into(), at };
     let bank = Client { secret: Some(Handle::of("newest")), ..client("bank") };
     let stands = Change::Stands(Standing { epoch: Some(world.epoch().await?), ..Standing::default() });

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{ClientIdentity, Conn, Error, Opts, OptsBuilder, SslOpts, Statement};
 use tokio::time::{Instant, timeout};
+use zeroize::Zeroizing;
 
 use super::address::{Address, Encryption, Host};
 use super::fault::{hung_up, is_crowded, is_denied, is_unfit, sentence};
@@ -185,7 +186,7 @@ impl Node {
             let ssl = if encrypted { Some(ssl(&used)?) } else { None };
             let opts = opts.clone().ssl_opts(ssl);
             match &password {
-                Some(file) => Ok(opts.pass(Some(sealing::password(file)?)).into()),
+                Some(file) => Ok(opts.pass(Some(sealing::password(file)?.as_str())).into()),
                 None => Ok(opts.into()),
             }
         })?;
@@ -321,7 +322,9 @@ fn ssl(tls: &Tls) -> Result<SslOpts, OpenError> {
     let believed = believed.into_iter().map(|one| one.to_vec().into()).collect();
     // Reports errors in the files, by file name.
     drop(tls.config()?);
-    let identity = tls.written()?.map(|(chain, key)| ClientIdentity::new(chain.into(), key.into()));
+    // The driver keeps what it is given, so it is given the bytes themselves and no copy.
+    let own = |mut text: Zeroizing<Vec<u8>>| std::mem::take(&mut *text);
+    let identity = tls.written()?.map(|(chain, key)| ClientIdentity::new(own(chain).into(), own(key).into()));
     // One program has one provider; it does not matter which call installs it first.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     Ok(SslOpts::default().with_disable_built_in_roots(true).with_root_certs(believed).with_client_identity(identity))

@@ -17,6 +17,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, SslNegotiation};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_postgres_rustls::MakeRustlsConnect;
+use zeroize::Zeroizing;
 
 use super::dial::dial;
 use super::lane::Stream;
@@ -34,7 +35,7 @@ pub(super) struct Door {
     places: Vec<Place>,
     tls: Renewed<MakeRustlsConnect>,
     /// The password from a file, if there is one.
-    password: Option<Renewed<String>>,
+    password: Option<Renewed<Zeroizing<String>>>,
     /// Whether TLS files were given: TLS is then wanted, wherever the server is.
     tls_is_meant: bool,
     /// The place that accepted us last; it is tried first.
@@ -133,7 +134,7 @@ impl Door {
         let wire = Arc::new(Mutex::new(Lendable { stream, inbox: Vec::new(), read: 0 }));
         let mut config = self.config.clone();
         if let Some(password) = &self.password {
-            config.password(password.get().await);
+            config.password(password.get().await.as_bytes());
         }
         // TLS, if any, is already established: nothing more has to be negotiated.
         config.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);

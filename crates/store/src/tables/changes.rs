@@ -161,7 +161,7 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
     );
     writes.extend(standing.password.as_ref().map(|(user, password)| {
         let sql = "SELECT 1 FROM users WHERE realm = ? AND id = ? AND password = ?";
-        found(sql, values![realm, user, password.as_str()])
+        found(sql, values![realm, user, &**password])
     }));
     writes
 }

@@ -167,7 +167,7 @@ fn again(r: &RealmId, ending: &Ending, (upto, fence): (&Upto, &Fence), (at, now)
         Ending::Password { user, seen, password, at } => any(
             "UPDATE users SET password = ?, updated = CASE WHEN updated > ? THEN updated ELSE ? END \
              WHERE realm = ? AND id = ? AND (COALESCE(password, '') = ? OR updated < ?)",
-            values![password.as_str(), *at, *at, r, user, seen.as_deref().unwrap_or(""), *at],
+            values![&**password, *at, *at, r, user, seen.as_deref().unwrap_or(""), *at],
         ),
         Ending::Email { user, email, verified } => {
             users::take_addresses(r, user, (email.as_deref(), *verified), upto.time)

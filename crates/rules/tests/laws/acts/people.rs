@@ -11,6 +11,7 @@ use rules::login::throttle::Shared;
 use rules::oauth::client::Client;
 use rules::oauth::consent;
 use rules::people::User;
+use rules::secret::PasswordHash;
 use rules::{Fresh, Handle, Span, Time};
 
 /// Somebody types a password, the right one or not.
@@ -97,7 +98,8 @@ pub fn change_password(world: &World, fresh: &Fresh, browser: usize) -> Plan {
     let changed = User { password: Some(password.clone()), ..user.clone() };
     let entry = Entry { user: &changed, method: Method::Password, before: Some(&session), origin: &Origin::default() };
     let entered = enter(&entry, &world.realm.settings, &Seal::new([0; 32]), (world.now, fresh));
-    let changed = Change::SetPassword { user: user.id.clone(), seen: user.password.clone(), password, at: world.now };
+    let (seen, password) = (user.password.clone().map(PasswordHash::from), password.into());
+    let changed = Change::SetPassword { user: user.id.clone(), seen, password, at: world.now };
     let ends = everything_else(&user, Some(&session.id), world.now);
     let changes = [changed].into_iter().chain(ends).chain(entered.changes).collect();
     Plan::of(changes, move |world| {

@@ -118,8 +118,7 @@ impl Door {
         let Some((session, user)) = self.site.app.session(&self.browser()).await? else {
             return Ok(self.sign_in_first());
         };
-        let sent = self.sent_once();
-        let typed = sent.as_ref().filter(|sent| sent.get("session") == Some(session.id.as_str()));
+        let typed = self.sent().filter(|sent| sent.get("session") == Some(session.id.as_str()));
         let said = Said { notice: None, problems: &[Problem::Elsewhere], typed };
         let mut response = self.account((&session, &user), said).await?;
         // The form is refused for what it did not prove, not for what was typed.
