@@ -41,7 +41,7 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod token;
-mod turnstile;
+pub mod turnstile;
 pub mod userinfo;
 mod uses;
 pub mod ward;

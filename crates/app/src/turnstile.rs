@@ -23,7 +23,7 @@ const WAITING: usize = 32;
 const WEIGHT: u64 = 16;
 
 /// The shortest time that anybody is asked to stay away.
-const LEAST: Duration = Duration::from_secs(1);
+pub const LEAST: Duration = Duration::from_secs(1);
 
 /// Lets a few at a time through for each key.
 pub(crate) struct Turnstile(Arc<Gates>);
@@ -37,7 +37,7 @@ struct Gates {
 
 /// How long places are taken, in nanoseconds: a moving mean.
 #[derive(Default)]
-pub(crate) struct Taken(AtomicU64);
+pub struct Taken(AtomicU64);
 
 /// A place behind the turnstile; dropping it lets the next one through.
 pub(crate) struct Pass {
@@ -91,14 +91,14 @@ pub(crate) fn busy(wait: Duration) -> Fault {
 
 impl Taken {
     /// Notes that a place was taken for so long.
-    pub(crate) fn note(&self, took: Duration) {
+    pub fn note(&self, took: Duration) {
         let (took, mean) = (nanos(took), self.0.load(Relaxed));
         // Of two updates at once one may be lost, which a mean bears.
         self.0.store(if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT }, Relaxed);
     }
 
     /// Returns how long `turns` turns take, of which `at_once` go at the same time.
-    pub(crate) fn turns(&self, turns: u64, at_once: u64) -> Duration {
+    pub fn turns(&self, turns: u64, at_once: u64) -> Duration {
         Duration::from_nanos(self.0.load(Relaxed).saturating_mul(turns) / at_once)
     }
 }

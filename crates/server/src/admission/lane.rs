@@ -1,15 +1,12 @@
 //! Places for one kind of work, with a queue in front that is bounded by time.
 
+use app::turnstile::{LEAST, Taken};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::tally::nanos;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A finished request moves the mean by one part in so many of the difference.
-const WEIGHT: u64 = 16;
-/// The shortest time after which a client is told to come back.
-const LEAST: Duration = Duration::from_secs(1);
 /// The longest wait that is told: work that has stalled for so long may resume at any moment.
 const MOST: Duration = Duration::from_secs(60);
 
@@ -20,8 +17,8 @@ pub struct Lane {
     /// The longest that a request waits for a place.
     pub(super) budget: Duration,
     waiting: AtomicUsize,
-    /// How long a place is taken, in nanoseconds: a moving mean.
-    taken: AtomicU64,
+    /// How long a place is taken.
+    taken: Taken,
     /// The moment from which `moved` counts.
     made: Instant,
     /// When a place was last taken or given back, in nanoseconds.
@@ -66,7 +63,7 @@ impl Lane {
             count,
             budget,
             waiting: AtomicUsize::new(0),
-            taken: AtomicU64::new(0),
+            taken: Taken::default(),
             made: Instant::now(),
             moved: AtomicU64::new(0),
             admitted: AtomicU64::new(0),
@@ -104,9 +101,9 @@ impl Lane {
             return Duration::ZERO;
         }
         let before = self.waiting.load(Relaxed) as u64 + 1;
-        let usual = self.taken.load(Relaxed).saturating_mul(before) / self.count as u64;
+        let usual = self.taken.turns(before, self.count as u64);
         let still = self.clock(Instant::now()).saturating_sub(self.moved.load(Relaxed));
-        Duration::from_nanos(usual.max(still))
+        usual.max(Duration::from_nanos(still))
     }
 
     fn permit(self: &Arc<Self>, place: OwnedSemaphorePermit) -> Permit {
@@ -151,11 +148,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let now = Instant::now();
         self.lane.moved.store(self.lane.clock(now), Relaxed);
-        let took = nanos(now.saturating_duration_since(self.since));
-        let mean = self.lane.taken.load(Relaxed);
-        // Two drops at once may lose one of their updates, which a mean tolerates.
-        let next = if mean == 0 { took } else { mean - mean / WEIGHT + took / WEIGHT };
-        self.lane.taken.store(next, Relaxed);
+        self.lane.taken.note(now.saturating_duration_since(self.since));
     }
 }
 
@@ -175,7 +168,7 @@ mod tests {
         let lane = Lane::new(2, Duration::from_secs(10));
         let (first, second) = (lane.enter().await.unwrap(), lane.enter().await.unwrap());
         // A place is taken for 30 s: the next one is free in 15 s.
-        lane.taken.store(30_000_000_000, Relaxed);
+        lane.taken.note(Duration::from_secs(30));
         assert_eq!(lane.enter().await.err(), Some(Duration::from_secs(5)));
         let state = lane.state();
         assert_eq!((state.running, state.waiting, state.admitted_total, state.refused_total), (2, 0, 2, 1));
