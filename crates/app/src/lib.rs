@@ -127,7 +127,19 @@ impl App {
         keyring: Keyring,
         clock: Clock,
     ) -> Result<Self, Fault> {
-        App::made(realm, (engine, None), hasher, keyring, clock)
+        let node = entropy::fresh()?.name("node");
+        Ok(App::named(realm, (engine, node), hasher, keyring, clock))
+    }
+
+    /// Like [`App::new`], with the name by which people know this node among others.
+    pub fn named(
+        realm: Realm,
+        (engine, node): (Arc<dyn Engine>, String),
+        hasher: Hasher,
+        keyring: Keyring,
+        clock: Clock,
+    ) -> Self {
+        App::made(realm, (engine, None, node), hasher, keyring, clock)
     }
 
     /// Like [`App::new`], over a server that may lose acknowledged commits. Nothing can be asked before [`App::meet`].
@@ -135,29 +147,20 @@ impl App {
     /// # Errors
     /// As [`App::new`].
     pub fn warded(realm: Realm, ward: Ward, hasher: Hasher, keyring: Keyring, clock: Clock) -> Result<Self, Fault> {
-        let gate = ward.gate();
-        App::made(realm, (gate, Some(Arc::new(ward))), hasher, keyring, clock)
-    }
-
-    /// Sets the name by which people know this node among others.
-    pub fn called(mut self, node: String) -> Self {
-        if let Some(parts) = Arc::get_mut(&mut self.0) {
-            parts.node = node;
-        }
-        self
+        let (gate, node) = (ward.gate(), entropy::fresh()?.name("node"));
+        Ok(App::made(realm, (gate, Some(Arc::new(ward)), node), hasher, keyring, clock))
     }
 
     fn made(
         realm: Realm,
-        (engine, ward): (Arc<dyn Engine>, Option<Arc<Ward>>),
+        (engine, ward, node): (Arc<dyn Engine>, Option<Arc<Ward>>, String),
         hasher: Hasher,
         keyring: Keyring,
         clock: Clock,
-    ) -> Result<Self, Fault> {
-        let node = entropy::fresh()?.name("node");
+    ) -> Self {
         let per_second = realm.settings.client_rate;
         let rate = Rate { per_second, burst: per_second.saturating_mul(2) };
-        Ok(App(Arc::new(Parts {
+        App(Arc::new(Parts {
             node,
             realm,
             engine,
@@ -183,7 +186,7 @@ impl App {
             quarantined: admin::workers::Quarantined::default(),
             unused: jobs::Unused::default(),
             proofs: secrets::Proofs::default(),
-        })))
+        }))
     }
 }
 

@@ -92,7 +92,7 @@ impl Instance {
         let realm = Realm { id, issuer, settings: settings(config) };
         let hasher = Hasher::start(hashing::settings(config)?).map_err(|error| BootError::Other(error.to_string()))?;
         let app = match ward(config, &database).await? {
-            None => App::new(realm, database.engine(), hasher, keyring, Clock::system())?.called(node_name()?),
+            None => App::named(realm, (database.engine(), node_name()?), hasher, keyring, Clock::system()),
             Some(ward) => App::warded(realm, ward, hasher, keyring, Clock::system())?,
         };
         // Only a server serves under an address of its own.
