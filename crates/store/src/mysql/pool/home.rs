@@ -46,6 +46,7 @@ impl Home {
 
 impl Pool {
     /// Checks whether servers before the active one are fit, in the background.
+    #[allow(clippy::disallowed_methods, reason = "one at a time, and it ends: connecting has a deadline")]
     pub(super) fn look_home(self: &Arc<Self>) {
         let (before, fitness) = {
             let mut state = self.state();

@@ -79,6 +79,7 @@ impl Pool {
 
     /// Checks that the server of `era`, which owes a caller an answer, is still there. Uses a connection beyond the
     /// pool's limit, since none of the pool's connections may be free.
+    #[allow(clippy::disallowed_methods, reason = "one at a time, and it ends: connecting has a deadline")]
     pub(super) fn doubt(self: &Arc<Self>, era: u64) {
         let node = {
             let mut state = self.state();
@@ -122,6 +123,7 @@ impl Pool {
     }
 
     /// Runs the search; the waiting callers get its result.
+    #[allow(clippy::disallowed_methods, reason = "one at a time; each caller waits for it, and none of them owns it")]
     pub(super) fn go_looking<L>(self: &Arc<Self>, tell: Tell, look: impl FnOnce(Arc<Pool>) -> L)
     where
         L: Future<Output = Result<(), String>> + Send + 'static,

@@ -45,6 +45,7 @@ impl Turn {
 }
 
 impl Drop for Turn {
+    #[allow(clippy::disallowed_methods, reason = "it ends with the batch that hangs, or with the server")]
     fn drop(&mut self) {
         let (Some(permit), Ok(runtime)) = (self.permit.take(), Handle::try_current()) else { return };
         let (pool, thread, era) = (Arc::clone(&self.pool), self.thread, self.era);
