@@ -102,7 +102,7 @@ fn rc_hd_05_parallel_rotations_lose_no_key_and_leave_no_gap() {
     let first = keys(server);
     for _ in 0..scaled(RACE_ROUNDS) {
         let known: HashSet<String> = kids(&jwks(server)).into_iter().collect();
-        let rotated = at_once(OPERATORS, |_| rotate(server, &[]));
+        let rotated = at_once(OPERATORS, |_| rotate(server, &["--force"]));
         must_be_whole(server);
         let now: HashSet<String> = kids(&jwks(server)).into_iter().collect();
         assert!(known.is_subset(&now), "what was published stays");
@@ -152,8 +152,8 @@ fn rc_hd_05_somebody_signs_whatever_is_thrown_out_at_once() {
     let (server, app) = server();
     let person = Person::add(server);
     for _ in 0..scaled(RACE_ROUNDS) {
-        rotate(server, &[]);
-        rotate(server, &[]);
+        rotate(server, &["--force"]);
+        rotate(server, &["--force"]);
         let old: Vec<String> = keys(server)
             .iter()
             .filter(|key| text(key, "stage") != "revoked")
@@ -161,7 +161,7 @@ fn rc_hd_05_somebody_signs_whatever_is_thrown_out_at_once() {
             .collect();
         let revoked = at_once(old.len() + 1, |at| match old.get(at) {
             Some(kid) => (Some(kid), rotate(server, &["--revoke", kid])),
-            None => (None, rotate(server, &[])),
+            None => (None, rotate(server, &["--force"])),
         });
         must_be_whole(server);
         let published = kids(&jwks(server));
