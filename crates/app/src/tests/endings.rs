@@ -61,7 +61,8 @@ impl Hoard {
         let (user, many) = (&self.user.id, "WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many");
         let sessions = format!(
             "INSERT INTO sessions (realm, id, handle, user_id, auth_time, amr, created, last_seen, expires, agent, \
-             address) {many} WHERE at < {MANY}) SELECT 'main', '{name}' || at, '', '{user}', 1, '', 1, 1, 1, '', '' FROM many"
+             address) {many} WHERE at < {MANY}) \
+             SELECT 'main', '{name}' || at, '', '{user}', 1, '', 1, 1, 1, '', '' FROM many"
         );
         let families = format!(
             "INSERT INTO families (realm, id, client_id, user_id, granted, created, idle_until, expires) \
@@ -145,7 +146,10 @@ async fn nothing_but_the_audit_log_names_an_account_that_was_removed() {
     hoard.app.remove_user(&hoard.user).await.unwrap().unwrap();
     let connection = rusqlite::Connection::open(hoard.folder.path().join("facts.db")).unwrap();
     let mut tables = connection
-        .prepare("SELECT m.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c WHERE m.type = 'table' AND c.name = 'user_id'")
+        .prepare(
+            "SELECT m.name FROM sqlite_master AS m, pragma_table_info(m.name) AS c \
+             WHERE m.type = 'table' AND c.name = 'user_id'",
+        )
         .unwrap();
     let tables: Vec<String> = tables.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
     assert!(tables.len() > 7, "{tables:?}");

@@ -58,8 +58,8 @@ async fn what_was_issued_ends_in_smaller_steps_where_the_database_has_no_time() 
     let folder = tempfile::tempdir().unwrap();
     let engine = database(folder.path()).await;
     let app = node(Arc::new(Hurried(engine.clone())), Clock::fixed(NOW)).await;
-    let sessions = "INSERT INTO sessions (realm, id, handle, user_id, auth_time, amr, created, last_seen, expires, agent, \
-                    address) WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 1200) \
+    let sessions = "INSERT INTO sessions (realm, id, handle, user_id, auth_time, amr, created, last_seen, expires, \
+                    agent, address) WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 1200) \
                     SELECT 'main', 'session ' || at, '', 'ada', 1, '', 1, 1, 1, '', '' FROM many";
     engine.alter(vec![sessions.to_owned()]).await.unwrap();
     assert_eq!(app.revive_nothing().await.unwrap().sessions, 1200);

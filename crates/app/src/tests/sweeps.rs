@@ -316,8 +316,8 @@ fn a_thousand(file: &Path, table: &str) -> String {
     };
     let (names, values): (Vec<_>, Vec<_>) = of.map(Result::unwrap).map(value).unzip();
     format!(
-        "INSERT INTO {table} ({}) WITH RECURSIVE many (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 1000) \
-         SELECT {} FROM many",
+        "INSERT INTO {table} ({}) WITH RECURSIVE many (at) AS \
+         (SELECT 1 UNION ALL SELECT at + 1 FROM many WHERE at < 1000) SELECT {} FROM many",
         names.join(", "),
         values.join(", ")
     )

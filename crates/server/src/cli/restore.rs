@@ -194,8 +194,8 @@ fn without_audit_key(config: &Config) -> Vec<String> {
 /// Says what was ended, for people.
 fn sentence(ended: Ended) -> String {
     format!(
-        "everybody is signed out. What of the backup was ended in this run: sessions {}, families of tokens {}, codes {}, opaque \
-         tokens {}, device requests {}, consents {}{}",
+        "everybody is signed out. What of the backup was ended in this run: sessions {}, families of tokens {}, codes \
+         {}, opaque tokens {}, device requests {}, consents {}{}",
         ended.sessions,
         ended.families,
         ended.codes,

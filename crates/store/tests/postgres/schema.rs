@@ -248,7 +248,8 @@ async fn a_step_costs_what_it_deletes() {
         };
         until("what was read is told", async || looked_at().await >= due).await;
         let rows = looked_at().await;
-        assert!(rows < due * 20, "{rows} rows of {table} were looked at, to delete {due}");
+        // Some of it again and again: rows that were deleted, while any transaction of the server is older than that.
+        assert!(rows < due * 50, "{rows} rows of {table} were looked at, to delete {due}");
     }
 }
 

@@ -110,14 +110,16 @@ pub fn change_password(world: &World, fresh: &Fresh, browser: usize) -> Plan {
     })
 }
 
-/// An operator disables an account, or enables it again.
+/// An operator disables an account, and what it holds has not ended yet when the next thing happens; or enables it
+/// again, which ends that first.
 pub fn set_user_enabled(world: &World, user: &UserId, enabled: bool) -> Plan {
     let Some(user) = world.tables.users.get(user).cloned() else { return Plan::nothing() };
-    let disabled_at = (!enabled).then_some(world.now);
-    let mut changes = vec![Change::SetDisabled { user: user.id.clone(), disabled_at, at: world.now }];
-    if !enabled {
-        changes.extend(everything_else(&user, None, world.now));
+    if user.is_enabled() == enabled {
+        return Plan::nothing();
     }
+    let disabled_at = (!enabled).then_some(world.now);
+    let mut changes = if enabled { everything_else(&user, None, world.now) } else { Vec::new() };
+    changes.push(Change::SetDisabled { user: user.id.clone(), disabled_at, at: world.now });
     Plan::of(changes, move |world| {
         if !enabled {
             world.ledger.meet("user disabled");
