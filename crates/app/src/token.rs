@@ -9,7 +9,7 @@ use crate::{App, Fault, asked};
 use rules::decision::{Change, Decision};
 use rules::events::Rejection;
 use rules::id::FamilyId;
-use rules::jose::{SigningKey, Typ, at_hash};
+use rules::jose::{Alg, SigningKey, Typ, at_hash};
 use rules::login::session::Session;
 use rules::oauth::client::{Client, Grant};
 use rules::oauth::client_auth::{self, Means, NAME_ALONE, Proof, Unproved};
@@ -396,7 +396,7 @@ impl App {
         };
         let keys = self.keys(at.1).await?;
         let mut kids = Vec::with_capacity(2);
-        for alg in tokens.algs() {
+        for alg in algs(&tokens) {
             kids.push(keys.kid(alg, at.0)?.clone());
         }
         let given = Decision { changes, reply: Ok(Given { tokens, keys, at }) };
@@ -432,6 +432,15 @@ impl App {
             refresh_token: tokens.refresh,
         })
     }
+}
+
+/// Returns the algorithms that sign what is handed out.
+fn algs(tokens: &Tokens) -> impl Iterator<Item = Alg> {
+    let access = match &tokens.access {
+        Access::Jwt { alg, .. } => Some(*alg),
+        Access::Opaque(_) => None,
+    };
+    access.into_iter().chain(tokens.id.as_ref().map(|id| id.alg))
 }
 
 /// Returns the resources that a request names (RFC 8707 §2.2).

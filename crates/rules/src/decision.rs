@@ -94,6 +94,8 @@ pub struct Standing {
     pub handle: Option<Handle>,
     /// The family is not revoked.
     pub family: Option<FamilyId>,
+    /// Its refresh token is still this one.
+    pub current: Option<Handle>,
     /// The access token was not revoked by itself.
     pub token: Option<Single>,
     /// The consent has not been withdrawn since it was granted at this time.

@@ -199,3 +199,19 @@ async fn what_a_key_signs_that_was_revoked_meanwhile_is_handed_to_nobody() {
         }
     }
 }
+
+#[tokio::test]
+async fn rt_07_a_predecessor_yields_no_token_that_was_replaced_meanwhile() {
+    // Red without `current` of Change::Stands: what was handed out was the predecessor of the current one.
+    let two = Two::start().await;
+    let first = refresh(&two.line().await);
+    let second = two.at(&two.there, &first).await.unwrap().refresh_token.expect("a refresh token");
+    let (there, proof, next) = (two.there.clone(), two.proof(), refresh(&second));
+    two.interrupted.issuing.after(0, async move {
+        let pairs: Vec<_> = next.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        told(there.token(&params(&pairs), proof).await.map_err(|fault| fault.to_string())?)
+    });
+    let sent = two.send(Ready::Grant(first)).await;
+    assert!(two.interrupted.issuing.is_over());
+    assert_eq!(sent.map(drop), Err("the refresh token is not valid".to_owned()), "it is an outdated one by then");
+}

@@ -131,17 +131,6 @@ pub struct Tokens {
     pub refresh: Option<Secret>,
 }
 
-impl Tokens {
-    /// The algorithms that sign them.
-    pub fn algs(&self) -> impl Iterator<Item = Alg> {
-        let access = match &self.access {
-            Access::Jwt { alg, .. } => Some(*alg),
-            Access::Opaque(_) => None,
-        };
-        access.into_iter().chain(self.id.as_ref().map(|id| id.alg))
-    }
-}
-
 /// An access token, about to be made.
 #[derive(Debug)]
 pub enum Access {
@@ -349,16 +338,21 @@ fn admit_grant(ask: &Ask<'_>, grant: Grant, realm: &Realm) -> Result<(), Error> 
 }
 
 /// A revocation that committed first wins: everything that the tokens rely on is found again inside the batch. A
-/// rotation finds its family itself.
+/// rotation finds its family itself; without one, the token that is handed out again must still be the current one.
 fn standing(ask: &Ask<'_>) -> Change {
     let person = ask.person.as_ref();
-    let goes_on = person.filter(|person| matches!(person.line, Line::GoesOn { rotation: None, .. }));
+    let goes_on = person.and_then(|person| match &person.line {
+        Line::GoesOn { refresh, rotation: None, .. } => Some((person.family.clone(), refresh.handle())),
+        _ => None,
+    });
+    let (family, current) = goes_on.unzip();
     Change::Stands(Standing {
         user: person.map(|person| person.user.id.clone()),
         client: Some(ask.client.id.clone()),
         registered: Some(ask.client.epoch),
         session: person.and_then(|person| person.session).map(|session| session.id.clone()),
-        family: goes_on.map(|person| person.family.clone()),
+        family,
+        current,
         ..Standing::default()
     })
 }

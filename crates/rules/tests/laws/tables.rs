@@ -97,7 +97,11 @@ impl Tables {
             let found = self.sessions.get(id).filter(|session| session.ended_at.is_none());
             found.is_some_and(|session| standing.handle.is_none_or(|handle| handle == session.handle))
         };
-        let family = |id: &FamilyId| self.families.get(id).is_some_and(|family| family.revoked_at.is_none());
+        let family = |id: &FamilyId| {
+            let found = self.families.get(id).filter(|family| family.revoked_at.is_none());
+            let current = |family: &Family| family.refresh.as_ref().map(|refresh| refresh.current);
+            found.is_some_and(|family| standing.current.is_none() || current(family) == standing.current)
+        };
         let token = |token: &Single| match token {
             Single::Signed(jti) => !self.revoked.contains(jti),
             Single::Opaque(handle) => self.opaque.contains_key(&handle.0),

@@ -135,8 +135,14 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
             found(sql, values![realm, session, handle])
         }
     }));
-    writes.extend(standing.family.as_ref().map(|family| {
-        found("SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL", values![realm, family])
+    writes.extend(standing.family.as_ref().map(|family| match standing.current {
+        None => {
+            found("SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL", values![realm, family])
+        }
+        Some(current) => {
+            let sql = "SELECT 1 FROM families WHERE realm = ? AND id = ? AND revoked_at IS NULL AND current_hash = ?";
+            found(sql, values![realm, family, current])
+        }
     }));
     writes.extend(standing.token.as_ref().map(|token| match token {
         Single::Signed(jti) => {
