@@ -1,7 +1,7 @@
 //! From an authorization request to a code, page by page.
 
 use crate::browser::Browser;
-use crate::flow::{Flow, Place, Question, Sealed, To};
+use crate::flow::{Flow, Named, Place, Question, Sealed, To};
 use crate::guest::Guest;
 use crate::settle::Ahead;
 use crate::{App, Fault};
@@ -104,10 +104,11 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     /// Returns how far the flow has come with this request. A yes covers what the consent page has shown: the
-    /// application may have more by now.
-    fn progress(&self, request: &Request, session: Option<&SessionId>) -> Progress {
-        let shown = || self.flow.shown.as_ref().is_some_and(|shown| request.asked().is_within(shown));
-        self.flow.progress(session, self.consented && shown())
+    /// application may have more by now, or be another one.
+    fn progress(&self, scene: &Scene, session: Option<&SessionId>) -> Progress {
+        let shown = || self.flow.shown.as_ref().is_some_and(|shown| scene.request.asked().is_within(shown));
+        let named = || self.flow.named == Some(Named::of(&scene.client));
+        self.flow.progress(session, self.consented && shown() && named())
     }
 }
 
@@ -223,33 +224,40 @@ impl App {
         Ok(claims.filter(|claims| claims.text("client_id").is_none()).and_then(|claims| Hint::of(&claims)))
     }
 
-    /// Goes on with a request. If its client was changed while a code was issued, judges it once more, by what the
-    /// client is by then.
+    /// Goes on with a request. If its client was changed while a code was issued, or something ended that the code would
+    /// have relied on, judges it once more, by what is known by then.
     async fn go_on(&self, scene: Scene, known: Known, mut turn: Turn<'_>) -> Result<Outcome, Fault> {
         let why = match self.step(&scene, known, &mut turn).await {
-            Err(Fault::Contended(why)) => why,
-            gone_on => return gone_on,
+            Ok(Some(outcome)) => return Ok(outcome),
+            Ok(None) => None,
+            Err(Fault::Contended(why)) => Some(why),
+            Err(fault) => return Err(fault),
         };
         let Some(params) = turn.flow.params() else { return Ok(lost()) };
-        match self.stage(&params, turn.browser).await? {
-            Err(outcome) => Ok(*outcome),
-            Ok((changed, known)) if changed.client.epoch != scene.client.epoch => {
-                self.step(&changed, known, &mut turn).await
+        let (changed, known) = match self.stage(&params, turn.browser).await? {
+            Err(outcome) => return Ok(*outcome),
+            Ok(staged) => staged,
+        };
+        match why {
+            Some(why) if changed.client.epoch == scene.client.epoch => Err(Fault::Contended(why)),
+            _ => {
+                let ended = || Fault::Contended("what a code relies on ended twice while it was issued".to_owned());
+                self.step(&changed, known, &mut turn).await?.ok_or_else(ended)
             }
-            Ok(_) => Err(Fault::Contended(why)),
         }
     }
 
-    async fn step(&self, scene: &Scene, known: Known, turn: &mut Turn<'_>) -> Result<Outcome, Fault> {
+    /// `None` if more has to be asked by now than when it was decided that a code can be issued.
+    async fn step(&self, scene: &Scene, known: Known, turn: &mut Turn<'_>) -> Result<Option<Outcome>, Fault> {
         let (session, consent) = &known;
-        let progress = turn.progress(&scene.request, session.as_ref().map(|(session, _)| &session.id));
+        let progress = turn.progress(scene, session.as_ref().map(|(session, _)| &session.id));
         let facts = scene.facts(session.as_ref(), consent.as_ref());
         match step::next(&scene.request, &facts, progress, self.clock.now()) {
             Ok(Step::Issue) => self.issue(scene, progress, turn.browser, Ahead::of(known)).await,
-            Ok(step) => self.show(scene, step, known.0, turn),
+            Ok(step) => self.show(scene, step, known.0, turn).map(Some),
             Err(error) => {
                 let at_once = session.is_some() || scene.request.prompt.none;
-                Ok(self.tell(error, &scene.request.back, Some(&scene.client), at_once))
+                Ok(Some(self.tell(error, &scene.request.back, Some(&scene.client), at_once)))
             }
         }
     }
@@ -269,6 +277,7 @@ impl App {
             (Step::Consent(scope), Some((session, user))) => {
                 flow.asks = Some(Question::Consent(session.id.clone()));
                 flow.shown = Some(scope.clone());
+                flow.named = Some(Named::of(&scene.client));
                 let asked = Asked { flow: self.seal(flow, browser)?, client, destination, user, session };
                 Ok(Outcome::Consent(Box::new(asked), scope))
             }
@@ -328,14 +337,14 @@ impl App {
         })
     }
 
-    /// Issues the code of a request for which nothing more has to be asked.
-    pub(crate) async fn issue(
+    /// Issues the code of a request for which nothing more has to be asked; `None` if something has to by then.
+    async fn issue(
         &self,
         scene: &Scene,
         progress: Progress,
         browser: &Browser,
         ahead: Ahead<Known>,
-    ) -> Result<Outcome, Fault> {
+    ) -> Result<Option<Outcome>, Fault> {
         let ahead = &ahead;
         let sid = browser.session.as_ref().map(|cookie| &cookie.id);
         let reply = self
@@ -347,17 +356,21 @@ impl App {
                 };
                 let (session, consent) = ahead.or(asked).await?;
                 let facts = scene.facts(session.as_ref(), consent.as_ref());
-                Ok(step::issue(&scene.request, &facts, progress, &self.realm, (now, &fresh)))
+                let Decision { changes, reply } =
+                    step::issue(&scene.request, &facts, progress, &self.realm, (now, &fresh));
+                let asks = matches!(step::next(&scene.request, &facts, progress, now), Ok(step) if step != Step::Issue);
+                Ok(Decision { changes, reply: reply.map_err(|error| (!asks).then_some(error)) })
             })
             .await?;
-        Ok(Outcome::Respond(match reply {
-            Ok(response) => response,
-            Err(error) => scene.request.back.error(&self.realm.issuer, error),
-        }))
+        Ok(match reply {
+            Ok(response) => Some(Outcome::Respond(response)),
+            Err(None) => None,
+            Err(Some(error)) => Some(Outcome::Respond(scene.request.back.error(&self.realm.issuer, error))),
+        })
     }
 
     /// Handles the answer to the consent page, which is shown again if the application may have more by then than the
-    /// page showed. If the sign-in has grown too old for the request when a yes comes, that is not the end of the flow:
+    /// page showed, or is not the one that it named. If the sign-in has grown too old for the request when a yes comes, that is not the end of the flow:
     /// the user proves again who they are.
     pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
         let Some(params) = flow.params() else { return Ok(lost()) };

@@ -4,7 +4,8 @@
 use crate::browser::Browser;
 use crate::{App, Fault, entropy};
 use rules::Time;
-use rules::id::{SessionId, UserId};
+use rules::id::{LifeId, SessionId, UserId};
+use rules::oauth::client::Client;
 use rules::oauth::params::Params;
 use rules::oauth::scope::Scope;
 use rules::oauth::step::Progress;
@@ -34,9 +35,28 @@ pub struct Flow {
     /// The scope that the consent page has shown: a yes covers nothing else, whatever the application may have by then.
     #[serde(default)]
     pub shown: Option<Scope>,
+    /// The application that the consent page has named: a yes is to that one, and to no other that has its id by then.
+    #[serde(default)]
+    pub named: Option<Named>,
     /// The user whom the sign-in page expects: no other user will do.
     #[serde(default)]
     pub expects: Option<UserId>,
+}
+
+/// An application as a page names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name.
+    pub name: String,
+    /// Its life: one that was registered again, or whose users are asked from now on, has another.
+    pub life: Option<LifeId>,
+}
+
+impl Named {
+    /// Returns what a page says of an application.
+    pub fn of(client: &Client) -> Self {
+        Named { name: client.name.clone(), life: client.life().cloned() }
+    }
 }
 
 /// A question that a page asks.
@@ -78,7 +98,7 @@ pub enum Place {
 impl Flow {
     /// Creates a flow that begins now.
     pub fn new(to: To, now: Time) -> Self {
-        Flow { to, started: now, chose: None, proved: None, asks: None, shown: None, expects: None }
+        Flow { to, started: now, chose: None, proved: None, asks: None, shown: None, named: None, expects: None }
     }
     /// Returns how far the flow has come for the session that is signed in, as the rules count.
     pub fn progress(&self, session: Option<&SessionId>, consented: bool) -> Progress {
