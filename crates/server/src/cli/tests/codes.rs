@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 /// Lines on a server with a user ada, a client shop and a group staff, and the code of their failures.
 const FAILING: [(&str, &str); 38] = [
+    // First: whoever holds the database does not look for a server any more.
+    ("verifier status", "unavailable"),
     ("user show eve", "not-found"),
     ("user set eve name=Eve", "not-found"),
     ("user disable eve", "not-found"),
@@ -42,7 +44,6 @@ const FAILING: [(&str, &str); 38] = [
     ("audit forget http", "not-found"),
     ("audit discard 1 --yes", "refused"),
     ("setup-link", "refused"),
-    ("verifier status", "unavailable"),
 ];
 
 #[tokio::test]
@@ -54,6 +55,8 @@ async fn each_failure_has_a_code() {
     operator.types("user add ada --email ada@example.test --role owner --password-stdin", PASSWORD).await.unwrap();
     operator.does("client add --id shop --redirect-uri https://shop.test/cb").await;
     operator.does("group add staff").await;
+    operator.0.close().await;
+    let mut operator = Operator::new(&config);
     let mut seen = BTreeSet::new();
     for (line, code) in FAILING {
         let failure = operator.types(line, PASSWORD).await.unwrap_err();

@@ -55,6 +55,8 @@ async fn a_tail_begins_with_as_many_entries_that_match_as_were_asked_for() {
     assert_eq!(tail.notes, [""; 0]);
     assert_eq!(operator.does("audit tail -n 2 --kind group.changed").await.text.matches("group=").count(), 2);
     for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        // Of entries of one millisecond chance decides which is the newest.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         operator.does(&format!("group add {name}")).await;
     }
     operator.0.close().await;
