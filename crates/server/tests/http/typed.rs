@@ -55,13 +55,20 @@ fn shown(data: &Path, line: &str, times: usize) -> String {
                 seen.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
         });
-        for time in 1..=times {
-            until(&format!("{line} asks"), || {
-                text().matches(": ").count() >= time || script.try_wait().unwrap().is_some()
-            });
-            keys.write_all(format!("{SECRET}\n").as_bytes()).unwrap();
+        // What is typed before the question is thrown away, and a note before it may have a colon of its own.
+        let mut answered = 0;
+        for _ in 0..times {
+            let asks = || text().len() > answered && text().ends_with(": ");
+            let has_asked = comes(|| asks() || script.try_wait().unwrap().is_some());
+            answered = text().len();
+            if !has_asked || keys.write_all(format!("{SECRET}\n").as_bytes()).is_err() {
+                break;
+            }
         }
-        script.wait().unwrap();
+        if !comes(|| script.try_wait().unwrap().is_some()) {
+            script.kill().unwrap();
+            script.wait().unwrap();
+        }
     });
     text()
 }
