@@ -6,7 +6,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
 use super::registration::Add;
-use super::removal::Removal;
+use super::removal::Removed;
 use super::text::{Table, differences, facts, yes};
 use crate::http::try_it;
 use app::App;
@@ -80,7 +80,7 @@ Examples:
     /// Enable an application again
     Enable(Named),
     /// Remove an application; everything issued to it is invalid at once
-    Remove(Remove),
+    Remove(Removed<Named>),
     /// Give an application a new secret
     ///
     /// The secret is generated and printed once, or read with --secret-stdin. The old secret is invalid at once.
@@ -110,19 +110,6 @@ pub struct Named {
     pub id: String,
 }
 
-/// An application to remove.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Remove {
-    /// The application.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub named: Named,
-    /// How.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub removal: Removal,
-}
-
 /// A new secret.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct RotateSecret {
@@ -144,7 +131,7 @@ impl Command {
         match self {
             Command::Add(add) => add.complete(input),
             Command::Set(set) => set.complete(input),
-            Command::Remove(Remove { named, removal }) => {
+            Command::Remove(Removed { named, removal }) => {
                 removal.complete(input, ("Nobody can sign in to it any more, and its tokens are refused.", &named.id))
             }
             Command::RotateSecret(rotate) if rotate.secret_stdin => {
@@ -182,7 +169,7 @@ impl Command {
             Command::Set(set) => set_client(app, *set).await,
             Command::Disable(named) => enable(app, &named.id, false).await,
             Command::Enable(named) => enable(app, &named.id, true).await,
-            Command::Remove(Remove { named: Named { id }, removal }) => {
+            Command::Remove(Removed { named: Named { id }, removal }) => {
                 removal.ended(remove(app, &id).await, "client", ("client_id", &id))
             }
             Command::RotateSecret(rotate) => {

@@ -20,6 +20,19 @@ pub struct Removal {
     pub yes: bool,
 }
 
+/// What is removed, by its name as all commands about it take that, and how.
+#[derive(Clone, Debug, Args, Serialize, Deserialize)]
+pub struct Removed<Named: Args> {
+    /// What.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
+    /// How.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub removal: Removal,
+}
+
 impl Removal {
     /// Asks a user at a terminal to confirm; `what` says what it comes to.
     pub fn complete(&self, input: &mut Input, (what, name): (&str, &str)) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::one_of::OneOf;
 use super::outcome::{Failure, Outcome, Reply};
-use super::removal::Removal;
+use super::removal::Removed;
 use super::request::Place;
 use super::text::{Table, differences, facts, harmless};
 use crate::setup_link::LinkFile;
@@ -62,7 +62,7 @@ Examples:
     /// Enable an account again
     Enable(Named),
     /// Remove an account and everything that belongs to it alone
-    Remove(Remove),
+    Remove(Removed<Named>),
     /// Set a password
     ///
     /// Ends every session of the account and revokes its tokens. Without --password-stdin, the command asks for the
@@ -147,19 +147,6 @@ pub struct Named {
     pub name: String,
 }
 
-/// An account to remove.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Remove {
-    /// The account.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub named: Named,
-    /// How.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub removal: Removal,
-}
-
 /// A new password.
 #[derive(Clone, Debug, Args, Serialize, Deserialize)]
 pub struct SetPassword {
@@ -225,7 +212,7 @@ fn claim(text: &str) -> Result<(String, String), &'static str> {
 impl Command {
     /// Reads the password, if one is needed, or asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
-        if let Command::Remove(Remove { named, removal }) = self {
+        if let Command::Remove(Removed { named, removal }) = self {
             return removal
                 .complete(input, ("Everything that belongs to the account alone is removed, too.", &named.name));
         }
@@ -250,7 +237,7 @@ impl Command {
             Command::Show(named) => show(app, &find(app, &named.name).await?).await,
             Command::Disable(named) => enable(app, &named.name, false).await,
             Command::Enable(named) => enable(app, &named.name, true).await,
-            Command::Remove(Remove { named: Named { name }, removal }) => {
+            Command::Remove(Removed { named: Named { name }, removal }) => {
                 removal.ended(remove(app, &name).await, "user", ("name", &name))
             }
             Command::SetPassword(set) => {

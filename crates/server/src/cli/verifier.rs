@@ -3,7 +3,7 @@
 use super::hash::size;
 use super::input::{Input, Wanted};
 use super::outcome::{Failure, Outcome, Reply};
-use super::removal::Removal;
+use super::removal::Removed;
 use super::request::Place;
 use super::text::{Table, harmless};
 use crate::loops::run_out;
@@ -47,7 +47,7 @@ Examples:
     #[command(after_long_help = "\
 Examples:
   portiere verifier revoke hash-1")]
-    Revoke(Revoke),
+    Revoke(Removed<Named>),
     /// Trust a quarantined worker again
     ///
     /// A worker is quarantined after a wrong answer, and after a restore. First find out why an answer was wrong:
@@ -83,19 +83,6 @@ Examples:
 pub struct Named {
     /// Its name, as portiere verifier list shows it
     pub name: String,
-}
-
-/// A worker to revoke.
-#[derive(Clone, Debug, Args, Serialize, Deserialize)]
-pub struct Revoke {
-    /// The worker.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub named: Named,
-    /// How.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub removal: Removal,
 }
 
 /// The present and the new name of a worker.
@@ -149,7 +136,7 @@ impl Command {
     /// Asks the user to confirm.
     pub fn complete(&mut self, input: &mut Input) -> Result<(), Failure> {
         match self {
-            Command::Revoke(Revoke { named, removal }) => {
+            Command::Revoke(Removed { named, removal }) => {
                 removal.complete(input, ("It can come back only with a new token and another folder.", &named.name))
             }
             _ => Ok(()),
@@ -166,7 +153,7 @@ impl Command {
                 app.rename_worker(&name, &new).await??;
                 Ok(Outcome::new(format!("worker {name} is called {new} now"), json!({ "name": new })))
             }
-            Command::Revoke(Revoke { named: Named { name }, removal }) => {
+            Command::Revoke(Removed { named: Named { name }, removal }) => {
                 removal.ended(revoke(app, &name).await, "worker", ("revoked", &name))
             }
             Command::Trust(Named { name }) => {
