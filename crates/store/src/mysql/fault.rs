@@ -109,6 +109,11 @@ pub(super) fn is_denied(error: &Error) -> bool {
     }
 }
 
+/// Whether the server refused the name or the password.
+pub(super) fn is_of_password(error: &Error) -> bool {
+    matches!(error, Error::Server(server) if server.code == 1045)
+}
+
 /// Whether a server that was reached hung up.
 pub(super) fn hung_up(error: &Error) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
