@@ -90,12 +90,8 @@ export class Visitor {
     return response.status();
   }
 
-  /** Looks at the page for as long as it takes until a click may allow something. */
-  look = () => this.page.waitForTimeout(600);
-
   /** Presses a button and waits for the next page. Returns that page's HTTP status. */
   async press(selector) {
-    if (/"(allow|continue)"/.test(selector)) await this.look();
     const [response] = await Promise.all([
       this.page.waitForNavigation({ waitUntil: "load" }),
       this.page.locator(selector).first().click(),

@@ -31,13 +31,11 @@ test("an application may send the browser on to another origin, from each form t
   const arrives = (at, button) => Promise.all([guest.page.waitForURL((url) => url.href.startsWith(`${app.elsewhere.origin}${at}`)), button()]);
   await guest.page.goto(app.signInUrl());
   await guest.signIn(alice);
-  await guest.look();
   await arrives("/welcome", () => guest.page.click('button[value="allow"]'));
   assert.equal((await app.shown(guest)).value.preferred_username, alice.login);
   await guest.page.goto(app.signInUrl({ prompt: "login" }));
   await arrives("/welcome", () => guest.signIn(alice));
   await guest.page.goto(app.signInUrl({ prompt: "select_account" }));
-  await guest.look();
   await arrives("/welcome", () => guest.page.locator('form.choices button[type="submit"]').first().click());
   await guest.page.goto(`${server.issuer}/oauth2/logout?${new URLSearchParams({ client_id: app.id, post_logout_redirect_uri: `${app.origin}/signed-out` })}`);
   await arrives("/signed-out", () => guest.page.click('button[value="sign_out"]'));
@@ -106,7 +104,6 @@ for (const mode of ["fragment", "form_post"]) {
     const [app, alice, guest] = await Promise.all([application(), person(), visitor()]);
     await guest.page.goto(app.signInUrl({ response_mode: mode }));
     await guest.signIn(alice);
-    await guest.look();
     await Promise.all([guest.page.waitForURL((url) => url.href.startsWith(app.callback)), guest.page.click('button[value="allow"]')]);
     if (mode === "fragment") assert.match(new URL(guest.page.url()).hash, /code=.*iss=|iss=.*code=/);
     else assert.equal((await app.shown(guest)).title, "Signed in");

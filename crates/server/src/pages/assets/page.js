@@ -2,18 +2,24 @@
 // shown once, and times follow the user's own clock. And a guard: what a user did not see yet is not allowed by a click.
 "use strict";
 
-// Another site's window that closes under a double click leaves its second click here, on whatever it covered. Right
-// after the page appears, a click allows nothing. A key does if it was pressed since then: whoever presses a key has
-// gone to the button first, as no site can for them. Such a click has no detail, as that of a screen reader has none.
-let [appeared, pressed] = [performance.now(), -1];
-const appear = () => { appeared = performance.now(); };
-for (const kind of ["focus", "pageshow"]) addEventListener(kind, appear);
-document.addEventListener("visibilitychange", appear);
+// Another site's window that closes under a double click leaves its second click here, on whatever it covered; and a
+// page that goes on to this one under the first click of two leaves it the second. So a second click allows nothing, nor
+// does a click right after the page came into sight again. A key does if it was pressed since then: whoever presses a
+// key has gone to the button first, as no site can for them. Such a click has no detail, as that of a screen reader.
+let [away, appeared, pressed] = [!document.hasFocus(), -Infinity, -1];
+const appear = () => {
+  if (away && document.visibilityState === "visible") [away, appeared] = [false, performance.now()];
+};
+addEventListener("blur", () => { away = true; });
+addEventListener("focus", appear);
+addEventListener("pageshow", (event) => { if (event.persisted) [away, appeared] = [false, performance.now()]; });
+document.addEventListener("visibilitychange", () => { away = true; appear(); });
 addEventListener("keydown", (event) => { if (!event.repeat) pressed = performance.now(); }, true);
 for (const button of document.querySelectorAll('[name="decision"][value="allow"], [name="choice"][value="continue"]')) {
   button.addEventListener("click", (event) => {
     const byKey = event.detail === 0 && pressed > appeared;
-    if (!byKey && performance.now() - appeared < 500) event.preventDefault();
+    const tooSoon = performance.now() - appeared < 500;
+    if (!byKey && (tooSoon || event.detail > 1)) event.preventDefault();
   });
 }
 
