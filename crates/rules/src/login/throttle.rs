@@ -81,11 +81,11 @@ pub struct Counted {
 impl Policy {
     /// Returns the wait after `failures`, when `free` of them cost nothing.
     pub fn wait(&self, failures: i64, free: i64) -> Span {
-        if failures < free {
-            return Span::ZERO;
-        }
         if failures >= IN_A_ROW {
             return self.longest(failures);
+        }
+        if failures < free {
+            return Span::ZERO;
         }
         let doublings = u32::try_from(failures - free).unwrap_or(u32::MAX).min(30);
         Span(self.base.0.saturating_mul(1 << doublings).min(self.max.0))

@@ -33,7 +33,7 @@ pub fn is_live(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, no
 /// Whether there is anything that an access token can end: what may not be used by this clock, because it has expired
 /// or is dated ahead, may be by another, or later.
 pub fn can_end(claims: &AccessClaims, facts: &Facts<'_>, settings: &Settings, now: Time) -> bool {
-    let lasts = !settings.remembered(Time::from_seconds(claims.exp)).has_come(now);
+    let lasts = !Time::from_seconds(claims.exp).has_come(settings.by_the_slowest(now));
     lasts && stands(claims, facts, |found| found.can_end(settings, now))
 }
 

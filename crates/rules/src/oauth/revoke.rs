@@ -92,7 +92,8 @@ impl AccessToken<'_> {
     /// not found) do not count: a token revoked now stays revoked.
     fn is_dead(&self, (settings, now): (&Settings, Time)) -> bool {
         let ended = self.family.is_some_and(|family| has_ended(family, (settings, now)));
-        self.revoked || ended || self.remembered(settings).has_come(now)
+        let expired = Time::from_seconds(self.claims.exp).has_come(settings.by_the_slowest(now));
+        self.revoked || ended || expired
     }
 }
 
@@ -104,7 +105,7 @@ pub(super) fn about(family: &Family, event: Event) -> Event {
 
 /// Whether a family has ended by every clock: if one clock is ahead, another may still believe an expired family.
 fn has_ended(family: &Family, (settings, now): (&Settings, Time)) -> bool {
-    family.revoked_at.is_some() || settings.remembered(family.expires).has_come(now)
+    family.revoked_at.is_some() || family.expires.has_come(settings.by_the_slowest(now))
 }
 
 #[cfg(test)]
