@@ -5,7 +5,7 @@ use super::change::Set;
 use super::input::{self, Input, Wanted};
 use super::limit::Limit;
 use super::outcome::{Failure, Outcome, Reply};
-use super::registration::Add;
+use super::registration::{Add, by_secret};
 use super::removal::Removed;
 use super::text::{Table, differences, facts, yes};
 use crate::http::try_it;
@@ -147,7 +147,7 @@ impl Command {
     pub fn makes_secret_of(&self) -> Option<&str> {
         match self {
             Command::Add(add) => add.generates_secret().then_some(&add.id),
-            Command::Set(set) => (!set.edit.auth_method.is_empty()).then_some(&set.id),
+            Command::Set(set) => by_secret(&set.edit.auth_method).then_some(&set.id),
             Command::RotateSecret(rotate) => (!rotate.secret_stdin).then_some(&rotate.id),
             _ => None,
         }

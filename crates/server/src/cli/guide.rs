@@ -22,7 +22,7 @@ pub fn markdown() -> String {
          There are two exceptions: the token\nof a hash worker, which is valid once and expires in minutes; and the \
          URL of a database (`move`, `lab`), which may hold\na password. `move` also reads a URL from a file. Wrong \
          use, or a file to read that does not exist, exits with code 2; a\nfailure exits with 1, \
-         or with 75 if nothing was done and the same command may succeed later (the database is away, is being\nmoved or \
+         or with 75 if nothing was done, or a part of it as it says, and the same command may succeed later (the database is away, is being\nmoved or \
          is full of other changes; the server is busy, starts or stops). What a database server refuses exits with \
          1: a\nwrong password, a database that does not exist, missing rights, a certificate. So does a change of \
          which nobody knows\nwhether it was made. Each says why in one line on standard error.\n\nEvery command takes:\n\n",

@@ -228,10 +228,10 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 /// Has a request carried out, page by page if it is a list.
 fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure> {
     let (config, wrong) = to_ask(global)?;
-    let reach = || Reach::new(&config).beside(wrong.clone());
+    let mut reach = Reach::new(&config).beside(wrong);
     let runtime = runtime()?;
     // The user is not asked for input that would be of no use.
-    if let Some(answer) = runtime.block_on(supposed(reach(), &request))? {
+    if let Some(answer) = runtime.block_on(supposed(&mut reach, &request))? {
         return Ok(show(global, &answer));
     }
     request.complete(&mut Input::of_process())?;
@@ -240,7 +240,6 @@ fn carry_out(global: &Global, mut request: Request) -> Result<ExitCode, Failure>
     let mut printer = Printer::new(io::stdout().lock(), as_json);
     let mut progress = Progress::default();
     runtime.block_on(async {
-        let mut reach = reach();
         // A command that follows goes on when the server, or its database, is back.
         let mut follows: Option<(std::time::Duration, String)> = None;
         let shown = loop {
@@ -299,7 +298,7 @@ async fn rests(pause: std::time::Duration) -> bool {
 }
 
 /// Has what `request` supposes carried out, if anything. Returns the outcome if that is the whole answer.
-async fn supposed(mut reach: Reach<'_>, request: &Request) -> Result<Option<Outcome>, Failure> {
+async fn supposed(reach: &mut Reach<'_>, request: &Request) -> Result<Option<Outcome>, Failure> {
     let Some(first) = request.supposes() else { return Ok(None) };
     let found = reach.ask(&first).await;
     reach.close().await;

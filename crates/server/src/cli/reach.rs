@@ -27,13 +27,15 @@ pub struct Reach<'a> {
     here: Option<Instance>,
     /// How much of Portiere's data the database had before this process opened it, once that was looked at.
     found: Option<Found>,
+    /// Whether the variables that are no options were told.
+    has_spelled: bool,
     patience: Duration,
 }
 
 impl<'a> Reach<'a> {
     /// Opens nothing yet.
     pub fn new(config: &'a Config) -> Self {
-        Reach { config, wrong: None, here: None, found: None, patience: PATIENCE }
+        Reach { config, wrong: None, here: None, found: None, has_spelled: false, patience: PATIENCE }
     }
 
     /// Keeps this process from opening the database, if the configuration is wrong.
@@ -124,8 +126,9 @@ impl<'a> Reach<'a> {
             Some(found) => found,
             None => found(self.config).await?,
         };
-        if self.found.is_none() {
+        if !self.has_spelled {
             spelled(self.config, found != Found::Realm && request.begins())?;
+            self.has_spelled = true;
         }
         if found != Found::Realm && !request.begins() {
             return Err(Failure::Failed(missing(self.config, found)));
@@ -139,9 +142,10 @@ impl<'a> Reach<'a> {
         Ok(found)
     }
 
-    /// Releases the database, if this process holds it.
-    pub async fn close(self) {
-        let Some(instance) = self.here else { return };
+    /// Releases the database, if this process holds it; until it is asked again, others may do with it what they like.
+    pub async fn close(&mut self) {
+        self.found = None;
+        let Some(instance) = self.here.take() else { return };
         // The nodes of a database server seal by themselves, under a key that may not be in this folder.
         if self.config.database().is_some() {
             instance.app.close_books().await;

@@ -294,7 +294,7 @@ pub(super) fn key_set(file: &Path) -> Result<JwkSet, Failure> {
     JwkSet::parse(text.as_bytes()).map_err(|error| wrong(error.why().to_owned()))
 }
 
-fn by_secret(methods: &[AuthMethod]) -> bool {
+pub(super) fn by_secret(methods: &[AuthMethod]) -> bool {
     methods.iter().any(|method| matches!(method, AuthMethod::Basic | AuthMethod::Post))
 }
 

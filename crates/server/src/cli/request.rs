@@ -190,7 +190,7 @@ impl Request {
     pub fn doubted(&self, failure: Failure) -> Failure {
         match (failure, self.makes_anew()) {
             (Failure::InDoubt(told), Some(command)) => {
-                Failure::InDoubt(format!("{told}; what it made was not shown: make another: {command}"))
+                Failure::InDoubt(format!("{told}; what it may have made was not shown: make another: {command}"))
             }
             (failure, _) => failure,
         }

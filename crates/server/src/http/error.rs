@@ -113,6 +113,8 @@ pub fn refused_for(fault: &Fault) -> Refused {
 
 /// The lines on requests that the database failed. While the database is away, every request is one.
 static FAILED: Sparing = Sparing::unused();
+/// The lines on commits whose outcome nobody knows: there are few, which those above must not leave out.
+static IN_DOUBT: Sparing = Sparing::unused();
 /// The lines on what is broken here. It may be so for every request: strangers must not fill the disk with it.
 static BROKEN: Sparing = Sparing::unused();
 
@@ -127,7 +129,7 @@ fn tell(fault: &Fault, request: &str) {
         // It lasts, and the operator who moves the database knows.
         Fault::Unavailable(why) if why == REFUSAL => return tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => (&FAILED, why, "unavailable"),
-        Fault::InDoubt(why) => (&FAILED, why, "the outcome of a commit is unknown"),
+        Fault::InDoubt(why) => (&IN_DOUBT, why, "the outcome of a commit is unknown"),
         Fault::Contended(why) => (&FAILED, why, "contended"),
         Fault::Busy(_) | Fault::Over(_) => return,
     };
@@ -442,6 +444,7 @@ mod tests {
         let faults = [
             (Fault::Broken(why()), true),
             (Fault::Unavailable(why()), true),
+            (Fault::InDoubt(why()), true),
             (Fault::Contended(why()), true),
             (Fault::Unavailable(REFUSAL.to_owned()), false),
             (Fault::Busy(Span::seconds(1)), false),
