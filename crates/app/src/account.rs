@@ -310,23 +310,23 @@ impl App {
                 // The other sessions end without audit entries of their own.
                 let event = browser.origin.event(Kind::PasswordChanged, &user.id, now).session(&session.id);
                 let event = event.detail("ended", "others");
-                let ends = self.ends_all_but(&user.id, Some(&session.id), now).await?;
                 // What opened the account ends with all else, and must have lasted until then.
                 let stands = opened.as_ref().map(|(opened, _)| opened.stands());
-                let ahead = [change].into_iter().chain(stands).chain([Change::Record(event)]);
-                let ahead = ahead.chain(ends).chain(entered.changes);
-                let mut decision = Decision { changes: ahead.collect(), reply: Ok(()) };
-                let mut tokens = None;
+                let (mut tokens, mut given) = (None, Vec::new());
                 if let Some((opened, epoch)) = opened {
                     let who = (&changed, &started.session);
                     let begun = self.begun(Some(&opened.client), who, (now, &fresh), epoch).await?;
                     match begun.reply {
-                        Ok(given) => tokens = Some(given),
+                        Ok(begun) => tokens = Some(begun),
                         Err(error) => return Ok(Decision::refuse(Some(NotChanged::Client(error)))),
                     }
-                    decision.changes.extend(begun.changes);
+                    given = begun.changes;
                 }
-                Ok(decision.map(|()| (started, changed, tokens)))
+                // After the last refusal: some of it ends at once.
+                let ends = self.ends_all_but(&user.id, Some(&session.id), now).await?;
+                let ahead = [change].into_iter().chain(stands).chain([Change::Record(event)]).chain(ends);
+                let changes = ahead.chain(entered.changes).chain(given).collect();
+                Ok(Decision { changes, reply: Ok((started, changed, tokens)) })
             })
             .await?;
         Ok(match reply {

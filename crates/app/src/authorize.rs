@@ -370,8 +370,8 @@ impl App {
     }
 
     /// Handles the answer to the consent page, which is shown again if the application may have more by then than the
-    /// page showed, or is not the one that it named. If the sign-in has grown too old for the request when a yes comes, that is not the end of the flow:
-    /// the user proves again who they are.
+    /// page showed, or is not the one that it named. If the sign-in has grown too old for the request when a yes comes,
+    /// that is not the end of the flow: the user proves again who they are.
     pub async fn consent(&self, flow: Flow, allow: bool, browser: &Browser) -> Result<Outcome, Fault> {
         let Some(params) = flow.params() else { return Ok(lost()) };
         match self.stage(&params, browser).await? {

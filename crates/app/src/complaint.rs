@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the background said last about each subject, which is the sentence that it says: a database that takes no
-/// writes for long, while it is being moved, is reported once for all that fails meanwhile. What goes well elsewhere
-/// makes nothing new of it.
+/// writes for long, while it is being moved, is reported once for each of them. What goes well elsewhere makes
+/// nothing new of it.
 #[derive(Default)]
 pub struct Complaints(Vec<(&'static str, String)>);
 

@@ -1,10 +1,10 @@
-//! Ends all that a user holds, however much that is.
+//! Ends or removes all that a user holds, however much that is.
 
 use crate::{App, Fault};
 use rules::id::{SessionId, UserId};
 use rules::login::session::end_all_but;
 use rules::{Change, Time};
-use store::tables::living::{AT_ONCE, Kept, Living, end};
+use store::tables::living::{AT_ONCE, Held, Kept, Living, end, remove};
 
 impl App {
     /// Returns the changes that end all that a user holds, but for one session. Where that is more than a database
@@ -27,5 +27,21 @@ impl App {
             }
         }
         Ok(end_all_but(user, except, self.realm.settings.code_ttl, now))
+    }
+
+    /// Removes what a user holds, in steps, before the user is removed with the rest.
+    pub(crate) async fn empty(&self, user: &UserId) -> Result<(), Fault> {
+        for kept in [Kept::Families, Kept::Sessions] {
+            loop {
+                let ids = self.ask(Held { kept, user }).await?;
+                for batch in remove(&self.realm.id, kept, &ids).into_iter().filter(|batch| !batch.is_empty()) {
+                    self.engine.commit(batch).await?;
+                }
+                if ids.len() < AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -81,7 +81,7 @@ impl App {
         Err(Fault::Broken("the last try was not the last".into()))
     }
 
-    /// Commits changes: there is no other way. Where the database could lose them, what they end is in the journal of
+    /// Commits changes: there is no other way, except for what [ends in steps](App::ends_all_but) before. Where the database could lose them, what they end is in the journal of
     /// this node before the caller is told.
     pub(crate) async fn commit(&self, mut changes: Vec<Change>, now: Time, fresh: &Fresh) -> Result<(), CommitError> {
         if changes.is_empty() {

@@ -397,7 +397,10 @@ impl App {
         let keys = self.keys(at.1).await?;
         let mut kids = Vec::with_capacity(2);
         for alg in algs(&tokens) {
-            kids.push(keys.kid(alg, at.0)?.clone());
+            let kid = keys.kid(alg, at.0)?;
+            if !kids.contains(kid) {
+                kids.push(kid.clone());
+            }
         }
         let given = Decision { changes, reply: Ok(Given { tokens, keys, at }) };
         Ok(given.signed_by(kids))

@@ -92,7 +92,7 @@ impl App {
                 return Ok(Decision::refuse(unknown(name)));
             };
             if self.ask(ById(&user.id)).await?.is_none() {
-                return Ok(Decision::refuse(Refused::new(format!("{} was removed meanwhile", user.username))));
+                return Ok(Decision::refuse(Refused::missing(format!("{} was removed meanwhile", user.username))));
             }
             if self.groups_of(user).await?.contains(&group.name) == member {
                 return Ok(Decision::accept(false));

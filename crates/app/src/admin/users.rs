@@ -135,28 +135,29 @@ impl App {
         }
         let ended = self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
-                return Ok(Decision::refuse(Refused::new("no such user")));
+                return Ok(Decision::refuse(gone()));
             };
             // If somebody enabled it meanwhile, that ended everything.
             if user.is_enabled() {
-                return Ok(Decision::accept(()));
+                return Ok(Decision::accept(user));
             }
-            let ended = Decision::accept(()).with(self.ends_all_but(&user.id, None, now).await?);
+            let ends = self.ends_all_but(&user.id, None, now).await?;
             if !enabled {
-                return Ok(ended);
+                return Ok(Decision::accept(user).with(ends));
             }
             let enable = Change::SetDisabled { user: user.id.clone(), disabled_at: None, at: now };
-            Ok(ended.and(enable).and(Change::Record(Event::new(Kind::UserEnabled, now).user(&user.id))))
+            let event = Change::Record(Event::new(Kind::UserEnabled, now).user(&user.id));
+            let user = User { disabled_at: None, updated: user.updated.max(now), ..user };
+            Ok(Decision::accept(user).with(ends).and(enable).and(event))
         });
-        let ended = ended.await.map_err(|fault| if enabled { fault } else { half_done(fault) })?;
-        self.as_it_is_now(user, ended).await
+        ended.await.map_err(|fault| if enabled { fault } else { half_done(fault) })
     }
 
     /// From here on, nothing that the account holds is believed.
     async fn disable(&self, user: &User) -> Result<Result<(), Refused>, Fault> {
         self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
-                return Ok(Decision::refuse(Refused::new("no such user")));
+                return Ok(Decision::refuse(gone()));
             };
             if !user.is_enabled() {
                 return Ok(Decision::accept(()));
@@ -172,9 +173,10 @@ impl App {
         if user.role == Role::Owner {
             return Ok(Err(Refused::new("the owner cannot be removed")));
         }
+        self.empty(&user.id).await?;
         self.settle(|now, _| async move {
             let Some(user) = self.ask(ById(&user.id)).await? else {
-                return Ok(Decision::refuse(Refused::new("no such user")));
+                return Ok(Decision::refuse(gone()));
             };
             let event = Event::new(Kind::UserRemoved, now).user(&user.id);
             Ok(Decision::accept(()).and(Change::RemoveUser(user.id.clone())).and(Change::Record(event)))
@@ -189,32 +191,24 @@ impl App {
             Err(why) => return Ok(Err(Refused::new(weakness(why)))),
         };
         let hashed = &self.hash_new(&user.id, &password, &Browser::default()).await?;
-        let reply = self
-            .settle(|now, _| async move {
-                let Some(user) = self.ask(ById(&user.id)).await? else {
-                    return Ok(Decision::refuse(Refused::new("no such user")));
-                };
-                let change = Change::SetPassword {
-                    user: user.id.clone(),
-                    seen: user.password.clone().map(PasswordHash::from),
-                    password: hashed.as_str().into(),
-                    at: user.next_change(now),
-                };
-                let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
-                let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
-                let ends = self.ends_all_but(&user.id, None, now).await?;
-                Ok(Decision::accept(()).and(change).and(forget).with(ends).and(Change::Record(event)))
-            })
-            .await?;
-        self.as_it_is_now(user, reply).await
-    }
-
-    /// Returns a user after a change that was made to them, or why it was not.
-    async fn as_it_is_now(&self, user: &User, reply: Result<(), Refused>) -> Result<Result<User, Refused>, Fault> {
-        match reply {
-            Err(refused) => Ok(Err(refused)),
-            Ok(()) => Ok(self.ask(ById(&user.id)).await?.ok_or_else(|| Refused::new("no such user"))),
-        }
+        self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(gone()));
+            };
+            let change = Change::SetPassword {
+                user: user.id.clone(),
+                seen: user.password.clone().map(PasswordHash::from),
+                password: hashed.as_str().into(),
+                at: user.next_change(now),
+            };
+            let event = Event::new(Kind::PasswordChanged, now).user(&user.id).detail("ended", "all");
+            let forget = Change::ForgetAttempts { key: account_key(&self.keyring.lookup, user.id.as_str(), None) };
+            let ends = self.ends_all_but(&user.id, None, now).await?;
+            let updated = user.next_change(now);
+            let user = User { password: Some(hashed.clone()), updated, ..user };
+            Ok(Decision::accept(user).and(change).and(forget).with(ends).and(Change::Record(event)))
+        })
+        .await
     }
 
     /// Sets standard claims of a user; `email` too, which counts as verified. What is so already is not recorded again.
@@ -224,43 +218,44 @@ impl App {
         user: &User,
         claims: &[(&str, &str)],
     ) -> Result<Result<(User, Map<String, Value>), Refused>, Fault> {
-        let reply = self
-            .settle(|now, _| async move {
-                let Some(user) = self.ask(ById(&user.id)).await? else {
-                    return Ok(Decision::refuse(Refused::new("no such user")));
-                };
-                let edited = match with_claims(&user, claims) {
-                    Ok(edited) => edited,
-                    Err(why) => return Ok(Decision::refuse(why)),
-                };
-                let changed = changed(&user, &edited, claims);
-                if changed.is_empty() {
-                    return Ok(Decision::accept(Map::new()));
-                }
-                let address = LoginKey::of(edited.email.as_deref().unwrap_or(""));
-                if changed.contains(&"email")
-                    && address.is_some()
-                    && self.ask(ByLogin(address.as_ref())).await?.is_some_and(|other| other.id != user.id)
-                {
-                    return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
-                }
-                let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("changed", changed.join(" "));
-                let told = differences(&user, &edited, &changed);
-                Ok(Decision::accept(told).with(edits(user, edited, &changed, now)).and(Change::Record(event)))
-            })
-            .await?;
-        let changed = match reply {
-            Ok(changed) => changed,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        Ok(self.as_it_is_now(user, Ok(())).await?.map(|user| (user, changed)))
+        self.settle(|now, _| async move {
+            let Some(user) = self.ask(ById(&user.id)).await? else {
+                return Ok(Decision::refuse(gone()));
+            };
+            let edited = match with_claims(&user, claims) {
+                Ok(edited) => edited,
+                Err(why) => return Ok(Decision::refuse(why)),
+            };
+            let changed = changed(&user, &edited, claims);
+            if changed.is_empty() {
+                return Ok(Decision::accept((user, Map::new())));
+            }
+            let address = LoginKey::of(edited.email.as_deref().unwrap_or(""));
+            if changed.contains(&"email")
+                && address.is_some()
+                && self.ask(ByLogin(address.as_ref())).await?.is_some_and(|other| other.id != user.id)
+            {
+                return Ok(Decision::refuse(Refused::new("somebody signs in with that e-mail address")));
+            }
+            let event = Event::new(Kind::UserChanged, now).user(&user.id).detail("changed", changed.join(" "));
+            let told = differences(&user, &edited, &changed);
+            let changes = edits(user, edited.clone(), &changed, now);
+            let edited = User { updated: edited.updated.max(now), ..edited };
+            Ok(Decision::accept((edited, told)).with(changes).and(Change::Record(event)))
+        })
+        .await
     }
 }
 
-/// Says how far a disabling came that could not end all that the account held.
+fn gone() -> Refused {
+    Refused::missing("no such user")
+}
+
+/// Says how far a disabling came that could not end all that the account held. Of the rest nothing is in doubt that
+/// disabling it again would not end.
 fn half_done(fault: Fault) -> Fault {
     match fault {
-        Fault::Unavailable(why) => Fault::Unavailable(format!(
+        Fault::Unavailable(why) | Fault::InDoubt(why) | Fault::Contended(why) => Fault::Unavailable(format!(
             "{why}; the account is disabled, but not all that it held has been ended yet: disable it again"
         )),
         other => other,

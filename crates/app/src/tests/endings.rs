@@ -126,7 +126,8 @@ async fn a_password_ends_whatever_the_account_holds() {
 
 #[tokio::test]
 async fn nothing_but_the_audit_log_names_an_account_that_was_removed() {
-    // Red without the codes in store/tables/users.rs, remove: they stayed for three months.
+    // Red without the codes in store/tables/living.rs, remove: they stayed for three months. Red without `empty` in
+    // admin/users.rs, remove_user: one statement would remove all.
     let hoard = Hoard::new().await;
     let user = &hoard.user.id;
     let rows = [
@@ -158,4 +159,6 @@ async fn nothing_but_the_audit_log_names_an_account_that_was_removed() {
         let rows: i64 = connection.query_row(&sql, [user.as_str()], |row| row.get(0)).unwrap();
         assert_eq!(rows > 0, table == "events", "{table}: {rows}");
     }
+    let most = hoard.engine.most.load(SeqCst);
+    assert!(most <= AT_ONCE as u64, "a statement touched {most} rows");
 }

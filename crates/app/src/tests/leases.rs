@@ -78,7 +78,7 @@ async fn a_lease_that_a_wrong_clock_gave_is_waited_for_by_nobody() {
 
 #[tokio::test]
 async fn who_is_alone_waits_for_no_node_that_was_killed() {
-    // Red without `void` in leases.rs, take_over; in store/tables/restore.rs, revive_nothing.
+    // Red without `void` in leases.rs, take_over; in store/tables/restore.rs, trust_nobody.
     let (_folder, killed, other, _clock) = two().await;
     assert!(leads(&killed, "job").await && !leads(&other, "job").await);
     other.take_over().await.unwrap();

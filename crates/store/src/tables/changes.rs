@@ -157,6 +157,7 @@ fn stands(realm: &RealmId, standing: &Standing) -> Vec<Write> {
         let sql = "SELECT 1 FROM consents WHERE realm = ? AND user_id = ? AND client_id = ? AND granted = ?";
         found(sql, values![realm, user, client, *granted])
     }));
+    // One key is written twice, so that there is one statement for both numbers.
     for pair in standing.keys.chunks(2) {
         let (first, last) = (&pair[0], &pair[pair.len() - 1]);
         let sql = "SELECT 1 FROM signing_keys WHERE realm = ? AND kid IN (?, ?) AND revoked_at IS NOT NULL";

@@ -55,11 +55,20 @@ impl Question for Window<'_> {
 /// Ids sort by time, and these are close in time. A server with few statistics on a young table would scan the whole
 /// table for a list of ids, so the condition also gives the range.
 pub(super) fn about(sql: &'static str, args: Vec<Value>, ids: &[String]) -> Vec<(Sql, Vec<Value>, usize)> {
+    listed((sql, " AND id >= ? AND id <= ? AND id IN "), &args, ids)
+}
+
+/// The same about rows that another column identifies.
+pub(super) fn listed(
+    (sql, among): (&'static str, &'static str),
+    args: &[Value],
+    ids: &[String],
+) -> Vec<(Sql, Vec<Value>, usize)> {
     let statement = |ids: &[String]| {
         let (first, last) = (ids.iter().min()?, ids.iter().max()?);
         let (piece, listed) = list(ids.iter().map(|id| Value::Text(id.clone())).collect())?;
         let args = args.iter().cloned().chain(values![first.as_str(), last.as_str()]).chain(listed);
-        Some((Sql::joined(&[sql, " AND id >= ? AND id <= ? AND id IN ", piece]), args.collect(), ids.len()))
+        Some((Sql::joined(&[sql, among, piece]), args.collect(), ids.len()))
     };
     ids.chunks(LONGEST_LIST).filter_map(statement).collect()
 }

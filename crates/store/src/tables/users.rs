@@ -223,24 +223,19 @@ pub(super) fn take_addresses(
     ]
 }
 
-/// Removes a user and all their data. The user goes first: a batch that grants them something looks for them and waits.
+/// Removes a user and what is left of their data ([`super::living::remove`]). The user goes first: a batch that grants them something looks for them and waits.
 pub(super) fn remove(realm: &RealmId, user: &UserId) -> Vec<Write> {
     let theirs = [
         "DELETE FROM logins WHERE realm = ? AND user_id = ?",
         "DELETE FROM members WHERE realm = ? AND user_id = ?",
         "DELETE FROM consents WHERE realm = ? AND user_id = ?",
         "DELETE FROM devices WHERE realm = ? AND user_id = ?",
-        // Of codes that nobody redeemed there is no family: a sweep takes them within minutes.
-        "DELETE FROM codes WHERE realm = ? AND family IN (SELECT id FROM families WHERE realm = ? AND user_id = ?)",
         "DELETE FROM families WHERE realm = ? AND user_id = ?",
         "DELETE FROM sessions WHERE realm = ? AND user_id = ?",
         "DELETE FROM owners WHERE realm = ? AND user_id = ?",
     ];
     let mut writes = vec![write("DELETE FROM users WHERE realm = ? AND id = ?", values![realm, user], Must::Touch(1))];
-    writes.extend(theirs.map(|sql| match sql.contains("SELECT") {
-        true => write(sql, values![realm, realm, user], Must::Any),
-        false => write(sql, values![realm, user], Must::Any),
-    }));
+    writes.extend(theirs.map(|sql| write(sql, values![realm, user], Must::Any)));
     writes
 }
 
