@@ -289,11 +289,17 @@ mod tests {
         let write = |bytes: u32| {
             conn.execute_batch(&format!("INSERT INTO t (a) VALUES (randomblob({bytes}))")).unwrap();
         };
-        write(COPY_EVERY * FRAME);
-        keeper.after_group(&conn).unwrap();
-        assert!(keeper.copier.at_work());
-        write(1);
-        settle(&mut keeper, &conn);
+        loop {
+            write(COPY_EVERY * FRAME);
+            keeper.after_group(&conn).unwrap();
+            assert!(keeper.copier.at_work());
+            write(1);
+            settle(&mut keeper, &conn);
+            // A batch that begins at the moment at which the copy looks for readers is taken for one.
+            if keeper.left() <= SHORT {
+                break;
+            }
+        }
         assert_eq!(keeper.left(), 0);
         assert_eq!(keeper.state.checkpoint_times.spread().count, 1, "the writer copied the end alone");
         write(1);
