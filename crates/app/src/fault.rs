@@ -21,6 +21,8 @@ pub enum Fault {
     Contended(String),
     /// Something is as it can never be.
     Broken(String),
+    /// What is stored was encrypted with another master key than this server's.
+    Foreign(String),
 }
 
 impl std::fmt::Display for Fault {
@@ -31,7 +33,7 @@ impl std::fmt::Display for Fault {
             Fault::Unavailable(why) => write!(f, "unavailable: {why}"),
             Fault::InDoubt(why) => write!(f, "the outcome of a commit is unknown: {why}"),
             Fault::Contended(_) => f.write_str("many changes at once; try again"),
-            Fault::Broken(why) => write!(f, "broken: {why}"),
+            Fault::Broken(why) | Fault::Foreign(why) => write!(f, "broken: {why}"),
         }
     }
 }

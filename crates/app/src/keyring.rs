@@ -64,7 +64,7 @@ impl Keyring {
 
     fn unseal(&self, key: &Key) -> Result<Zeroizing<Vec<u8>>, Fault> {
         let wrong =
-            || Fault::Broken(format!("signing key {} cannot be decrypted: it belongs to another master key", key.kid));
+            || Fault::Foreign(format!("signing key {} cannot be decrypted: it belongs to another master key", key.kid));
         let (nonce, text) = key.sealed.split_first_chunk::<NONCE_LEN>().ok_or_else(wrong)?;
         let mut text = Zeroizing::new(text.to_vec());
         let nonce = Nonce::assume_unique_for_key(*nonce);

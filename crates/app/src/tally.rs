@@ -60,7 +60,8 @@ impl Entry {
         match fault {
             Fault::Busy(_) => Entry::Busy,
             Fault::Over(_) => Entry::Throttled,
-            Fault::Unavailable(_) | Fault::InDoubt(_) | Fault::Contended(_) | Fault::Broken(_) => Entry::Failed,
+            Fault::Unavailable(_) | Fault::InDoubt(_) | Fault::Contended(_) => Entry::Failed,
+            Fault::Broken(_) | Fault::Foreign(_) => Entry::Failed,
         }
     }
 }

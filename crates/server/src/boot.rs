@@ -207,7 +207,7 @@ async fn last_issuer(config: &Config, database: &Database, realm: &RealmId) -> R
 fn explain(fault: Fault, config: &Config) -> BootError {
     use crate::config::{Source, variable};
     let why = match fault {
-        Fault::Broken(why) if why.contains("master key") => why,
+        Fault::Foreign(why) => why,
         other => return other.into(),
     };
     let (option, key) = match config.master_key() {

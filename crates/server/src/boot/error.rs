@@ -35,7 +35,7 @@ impl From<Fault> for BootError {
             Fault::Unavailable(why) => BootError::Away(why),
             // Whatever a start sets up may be there already.
             Fault::InDoubt(_) => BootError::Away(fault.to_string()),
-            Fault::Broken(why) => BootError::Other(why),
+            Fault::Broken(why) | Fault::Foreign(why) => BootError::Other(why),
             other => BootError::Other(other.to_string()),
         }
     }

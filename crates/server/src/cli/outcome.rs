@@ -210,7 +210,7 @@ impl From<Fault> for Failure {
             Fault::Unavailable(_) => Failure::away(told),
             Fault::InDoubt(_) => Failure::in_doubt(&told),
             Fault::Busy(_) | Fault::Over(_) | Fault::Contended(_) => Failure::Later(told),
-            Fault::Broken(_) => Failure::Failed(told),
+            Fault::Broken(_) | Fault::Foreign(_) => Failure::Failed(told),
         }
     }
 }

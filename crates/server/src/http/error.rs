@@ -107,7 +107,7 @@ pub fn refused_for(fault: &Fault) -> Refused {
         Fault::Over(_) => Refused::Rate,
         Fault::Unavailable(_) | Fault::InDoubt(_) => Refused::Database,
         Fault::Contended(_) => Refused::Contended,
-        Fault::Broken(_) => Refused::Fault,
+        Fault::Broken(_) | Fault::Foreign(_) => Refused::Fault,
     }
 }
 
@@ -125,7 +125,7 @@ pub fn log(fault: &Fault, visit: &Visit) {
 
 fn tell(fault: &Fault, request: &str) {
     let (lines, why, what) = match fault {
-        Fault::Broken(why) => (&BROKEN, why, "broken"),
+        Fault::Broken(why) | Fault::Foreign(why) => (&BROKEN, why, "broken"),
         // It lasts, and the operator who moves the database knows.
         Fault::Unavailable(why) if why == REFUSAL => return tracing::debug!(%request, why, "unavailable"),
         Fault::Unavailable(why) => (&FAILED, why, "unavailable"),
@@ -135,7 +135,7 @@ fn tell(fault: &Fault, request: &str) {
     };
     let Some(left_out) = lines.room() else { return };
     match fault {
-        Fault::Broken(_) => tracing::error!(%request, why, left_out, "{what}"),
+        Fault::Broken(_) | Fault::Foreign(_) => tracing::error!(%request, why, left_out, "{what}"),
         _ => tracing::warn!(%request, why, left_out, "{what}"),
     }
 }
@@ -169,7 +169,7 @@ impl Refusal {
                 wait: Some(site.strain.database_back()),
                 ..new(StatusCode::SERVICE_UNAVAILABLE, LATER, "unavailable", Reason::Unavailable)
             },
-            Refusal::Fault(Fault::Broken(_)) => {
+            Refusal::Fault(Fault::Broken(_) | Fault::Foreign(_)) => {
                 new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", "a fault of the server", Reason::Fault)
             }
             Refusal::Body(BodyError::TooLarge) => {

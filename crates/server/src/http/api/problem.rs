@@ -217,7 +217,7 @@ impl From<Fault> for Problem {
             Fault::Over(over) => (Kind::TooManyAttempts, Some(over.wait.into())),
             // How long that may take is known where the response is made.
             Fault::Unavailable(_) | Fault::InDoubt(_) | Fault::Contended(_) => (Kind::Unavailable, None),
-            Fault::Broken(_) => (Kind::ServerError, None),
+            Fault::Broken(_) | Fault::Foreign(_) => (Kind::ServerError, None),
         };
         Problem { wait, fault: Some(fault), ..Problem::of(kind) }
     }
